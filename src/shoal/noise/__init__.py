@@ -1,0 +1,1 @@
+"""Exact integer noise and the entropy that feeds it."""

@@ -1,0 +1,95 @@
+"""The value every partition algorithm returns: which cluster each record belongs to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shoal.errors import InputError, OptionError
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Partition:
+    """Disjoint clusters that cover every record.
+
+    Attributes:
+        labels: cluster number of each record, in input order, 0 .. number of clusters - 1.
+        sizes: number of records of each cluster.
+        columns: names of the attributes the partition was made on (empty when unknown).
+    """
+
+    labels: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    columns: tuple[str, ...] = ()
+
+    @classmethod
+    def from_labels(cls, labels: ArrayLike, columns: tuple[str, ...] = ()) -> Partition:
+        """A partition from any integer labels; clusters are numbered in order of their label.
+
+        >>> Partition.from_labels([7, 3, 7]).sizes.tolist()
+        [1, 2]
+        """
+        raw = np.asarray(labels)
+        if raw.ndim != 1 or raw.size == 0:
+            raise InputError("labels must be a non-empty one-dimensional array, one entry per record.")
+        _, inverse, counts = np.unique(raw, return_inverse=True, return_counts=True)
+        return cls(inverse.astype(np.int64), counts.astype(np.int64), columns)
+
+    def __len__(self) -> int:
+        return int(self.sizes.size)
+
+    @property
+    def n(self) -> int:
+        """Number of records."""
+        return int(self.labels.size)
+
+    def sums(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Exact sum of integer values per cluster: shape (clusters,) or (clusters, columns)."""
+        if values.ndim == 1:
+            out = np.zeros(len(self), dtype=np.int64)
+            np.add.at(out, self.labels, values)
+            return out
+        return np.stack([self.sums(column) for column in values.T], axis=1)
+
+    def centroids(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Mean of each cluster: shape (clusters,) for one column, (clusters, columns) for a table.
+
+        >>> Partition.from_labels([0, 0, 1]).centroids([1.0, 3.0, 5.0]).tolist()
+        [2.0, 5.0]
+        """
+        values = np.asarray(X, dtype=np.float64)
+        if values.shape[0] != self.n:
+            raise InputError(f"the table has {values.shape[0]} rows, the partition {self.n} records.")
+        if values.ndim == 1:
+            return np.bincount(self.labels, weights=values, minlength=len(self)) / self.sizes
+        return np.stack([self.centroids(column) for column in values.T], axis=1)
+
+
+def as_matrix(X: ArrayLike) -> NDArray[np.float64]:
+    """Records as a finite float64 matrix (n, d); one attribute may come as a vector."""
+    values = np.asarray(X, dtype=np.float64)
+    if values.ndim == 1:
+        values = values[:, np.newaxis]
+    if values.ndim != 2 or values.shape[1] == 0:
+        raise InputError("records must be a table: one row per record, at least one column.")
+    if values.shape[0] == 0:
+        raise InputError("there are no records to group.")
+    if not np.isfinite(values).all():
+        row, column = np.argwhere(~np.isfinite(values))[0]
+        raise InputError(
+            f"row {row + 1}, column {column + 1} is missing or infinite: drop or fill it before grouping."
+        )
+    return values
+
+
+def check_k(k: int, n: int) -> int:
+    """The minimum cluster size as a plain integer, or an error that names the limits."""
+    if isinstance(k, bool) or int(k) != k:
+        raise OptionError(f"k must be a whole number, got {k!r}.")
+    if k < 1:
+        raise OptionError(f"k must be at least 1, got {k}.")
+    if k > n:
+        raise OptionError(f"k = {k} is larger than the number of records, {n}: choose k between 1 and {n}.")
+    return int(k)
