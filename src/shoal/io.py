@@ -1,0 +1,207 @@
+"""The edge: a path or a dataframe comes in, arrays go on; arrays come back, the same kind of frame goes out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.errors import InputError, did_you_mean
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Format = Literal["csv", "parquet"]
+SUFFIXES: Mapping[str, Format] = {".csv": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """A table at the edge: the caller's frame behind one surface, columns handed out as arrays."""
+
+    frame: nw.DataFrame[Any]
+    format: Format = "parquet"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.frame.columns)
+
+    @property
+    def n(self) -> int:
+        return len(self.frame)
+
+    def dtype(self, name: str) -> nw.dtypes.DType:
+        return self.frame.schema[self.known(name)]
+
+    def is_numeric(self, name: str) -> bool:
+        return bool(self.dtype(name).is_numeric())
+
+    def is_integer(self, name: str) -> bool:
+        return bool(self.dtype(name).is_integer())
+
+    def known(self, name: str) -> str:
+        """The name itself, or an error with a hint when the table has no such column."""
+        if name not in self.names:
+            raise InputError(f"there is no column '{name}' in the table.{did_you_mean(name, self.names)}")
+        return name
+
+    def numeric(self, name: str) -> NDArray[np.float64]:
+        """A column as float64, missing values as NaN; text is an error that names the row."""
+        series = self.frame[self.known(name)]
+        if not self.is_numeric(name):
+            raise InputError(_not_numeric(name, series))
+        if self.is_integer(name) and series.null_count() == 0:
+            return np.asarray(series.to_numpy()).astype(np.float64)
+        return np.asarray(series.cast(nw.Float64()).to_numpy(), dtype=np.float64)
+
+    def rows(self, keep: NDArray[np.int64]) -> Table:
+        """The same table with only the rows of the given numbers."""
+        return Table(self.frame[keep, :], self.format)
+
+    def like(self, columns: Mapping[str, NDArray[Any]], *, keep_dtypes: bool) -> Any:
+        """A frame of the caller's own library from arrays, with the caller's dtypes if asked for."""
+        built = nw.from_dict(dict(columns), backend=self.frame.implementation)
+        if keep_dtypes and self.frame.implementation.is_pandas_like():
+            # narwhals' dtypes do not tell nullable and Arrow-backed pandas columns from plain ones
+            dtypes = self.frame.to_native().dtypes
+            return built.to_native().astype({name: dtypes[name] for name in columns})
+        if keep_dtypes:
+            built = built.with_columns(nw.col(name).cast(self.dtype(name)) for name in columns)
+        return built.to_native()
+
+
+def read(source: Any) -> Table:
+    """A table from a path (CSV, Parquet) or from a pandas, polars or pyarrow frame.
+
+    Raises:
+        InputError: the file is missing, empty, not a table, or has two columns of one name.
+    """
+    if isinstance(source, Table):
+        return source
+    if isinstance(source, (str, Path)):
+        return _read_path(Path(source))
+    try:
+        frame = nw.from_native(source)
+    except nw.exceptions.DuplicateError as error:
+        raise InputError(f"two columns have the same name: {_names_in(error)}. Rename one.") from None
+    except TypeError:
+        raise InputError(
+            f"expected a path or a pandas, polars or pyarrow table, got {type(source).__name__}."
+        ) from None
+    eager = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
+    if not eager.columns:
+        raise InputError("the table has no columns.")
+    if not all(isinstance(name, str) for name in eager.columns):
+        raise InputError("column names must be text: rename the columns, for example with df.columns.astype(str).")
+    return Table(eager)
+
+
+def format_of(path: Path) -> Format:
+    """The file format by the name's ending."""
+    try:
+        return SUFFIXES[path.suffix.lower()]
+    except KeyError:
+        endings = ", ".join(SUFFIXES)
+        raise InputError(f"'{path.name}' has an unknown ending: use one of {endings}.") from None
+
+
+def write(frame: Any, path: Path) -> None:
+    """Write a frame of any supported library as CSV or Parquet, by the path's ending."""
+    table = nw.from_native(frame, eager_only=True).to_arrow()
+    if format_of(path) == "csv":
+        from pyarrow import csv
+
+        csv.write_csv(table, path, csv.WriteOptions(quoting_style="needed"))
+    else:
+        from pyarrow import parquet
+
+        # only names and types: frame libraries hide index and origin in the file's metadata
+        parquet.write_table(table.replace_schema_metadata(None), path)
+
+
+def first_row(where: NDArray[np.bool_]) -> int:
+    """One-based number of the first row that is marked, counted without the header."""
+    return int(np.argmax(where)) + 1
+
+
+def _read_path(path: Path) -> Table:
+    import pyarrow as pa
+
+    if path.is_dir():
+        raise InputError(f"'{path}' is a folder: name a CSV or Parquet file in it.")
+    if not path.exists():
+        folder = path.parent if path.parent.is_dir() else None
+        near = did_you_mean(path.name, [p.name for p in folder.iterdir()]) if folder else ""
+        raise InputError(f"there is no file '{path}'.{near}")
+    kind = format_of(path)
+    try:
+        if path.stat().st_size == 0:
+            raise InputError(f"'{path}' is empty: a header line and at least one row are needed.")
+        arrow = _read_csv(path) if kind == "csv" else _read_parquet(path)
+    except (pa.ArrowException, UnicodeDecodeError) as error:
+        first_line = str(error).strip().splitlines()[0][:160]
+        raise InputError(f"'{path}' cannot be read as {kind.upper()}: {first_line}") from None
+    except OSError as error:
+        raise InputError(f"'{path}' cannot be read: {error.strerror or error}.") from None
+    _check_names(arrow.column_names, path)
+    if arrow.num_rows == 0:
+        raise InputError(f"'{path}' has a header but no rows.")
+    return Table(nw.from_native(arrow, eager_only=True), kind)
+
+
+def _read_csv(path: Path) -> pa.Table:
+    from pyarrow import csv
+
+    with path.open("rb") as file:
+        header = file.readline().decode("utf-8-sig")
+    if "\x00" in header:
+        raise InputError(f"'{path}' is not a text file: save it as CSV (UTF-8) or Parquet.")
+    delimiter = max(",;\t|", key=header.count)
+    # One thread: reader threads that outlive an error abort the interpreter at exit, and row numbers get lost.
+    # A blank line is a missing value when there is only one column.
+    return csv.read_csv(
+        path,
+        read_options=csv.ReadOptions(use_threads=False),
+        parse_options=csv.ParseOptions(delimiter=delimiter, ignore_empty_lines=delimiter in header),
+    )
+
+
+def _read_parquet(path: Path) -> pa.Table:
+    from pyarrow import parquet
+
+    return parquet.read_table(path, pre_buffer=False)
+
+
+def _check_names(names: Sequence[str], path: Path) -> None:
+    blank = [i + 1 for i, name in enumerate(names) if not name.strip()]
+    if blank:
+        raise InputError(f"'{path}': column {blank[0]} has no name: give every column one.")
+    repeated = sorted({name for name in names if list(names).count(name) > 1})
+    if repeated:
+        raise InputError(f"'{path}' has two columns named '{repeated[0]}': rename one.")
+
+
+def _not_numeric(name: str, series: nw.Series[Any]) -> str:
+    values = series.to_list()
+    for row, value in enumerate(values, start=1):
+        if value is None:
+            continue
+        try:
+            float(value)
+        except (TypeError, ValueError):
+            shown = str(value)[:40]
+            return (
+                f"column '{name}' should hold numbers, but row {row} holds '{shown}': correct it, "
+                "or leave the column out."
+            )
+    return f"column '{name}' holds numbers stored as {series.dtype}: convert it to a numeric column first."
+
+
+def _names_in(error: Exception) -> str:
+    quoted = [part for i, part in enumerate(str(error).split("'")) if i % 2]
+    return ", ".join(f"'{name}'" for name in quoted) or "see the header"
