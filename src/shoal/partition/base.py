@@ -9,6 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from shoal.errors import InputError, OptionError
 
+# Squared distances between such values, summed over many attributes, are still finite.
+_LARGEST = 1e150
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Partition:
@@ -80,6 +83,11 @@ def as_matrix(X: ArrayLike) -> NDArray[np.float64]:
         row, column = np.argwhere(~np.isfinite(values))[0]
         raise InputError(
             f"row {row + 1}, column {column + 1} is missing or infinite: drop or fill it before grouping."
+        )
+    if np.abs(values).max() > _LARGEST:
+        row, column = np.argwhere(np.abs(values) > _LARGEST)[0]
+        raise InputError(
+            f"row {row + 1}, column {column + 1} is {values[row, column]}, too large to square: rescale it."
         )
     return values
 

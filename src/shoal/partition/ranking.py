@@ -1,0 +1,69 @@
+"""One attribute in, groups of k neighbours in rank order out; group positions depend on n and k only."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shoal.errors import InputError, OptionError, did_you_mean
+from shoal.partition.base import Partition, check_k
+
+_REMAINDERS = ("middle", "last", "first")
+
+
+def ranking(x: ArrayLike, k: int, remainder: str = "middle") -> Partition:
+    """Individual ranking: sort one attribute (ties by record index) and group k consecutive ranks.
+
+    Args:
+        x: values of one attribute, integers or floats.
+        k: minimum cluster size.
+        remainder: which group takes the n mod k records that are left over. `last` and `first` enlarge that
+            group. `middle` is univariate MDAV at rank-fixed positions: k from the low end, k from the high
+            end, in turn, while at least 3k remain; if 2k to 3k-1 remain, k more from the low end; the rest,
+            k to 2k-1 records, is the middle group.
+
+    Guarantee: the clusters are not private by themselves. Because group boundaries are ranks fixed by n and
+        k, replacing one record changes the vector of cluster sums by at most the width of the attribute's
+        domain in L1 norm, which is what noise on the sums is calibrated to.
+    Cost: one sort, O(n log n) time, O(n) memory.
+    Reference: PSD-2014, Lemma 1; MDAI-2017 (`middle` is its IR-MDAV).
+
+    >>> ranking([9, 1, 5, 3, 7], k=2).labels.tolist()
+    [1, 0, 1, 0, 1]
+    """
+    values = np.asarray(x)
+    if values.ndim != 1 or values.size == 0:
+        raise InputError("ranking works on one attribute: give a non-empty vector, one value per record.")
+    if values.dtype.kind not in "iufb":
+        raise InputError(f"ranking needs numbers, got an array of type {values.dtype}.")
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        row = int(np.flatnonzero(~np.isfinite(values))[0])
+        raise InputError(f"row {row + 1} is missing or infinite: drop or fill it before grouping.")
+    sizes = group_sizes(values.size, check_k(k, values.size), remainder)
+    labels = np.empty(values.size, dtype=np.int64)
+    labels[np.argsort(values, kind="stable")] = np.repeat(np.arange(sizes.size), sizes)
+    return Partition(labels, sizes)
+
+
+def group_sizes(n: int, k: int, remainder: str = "middle") -> NDArray[np.int64]:
+    """Sizes of the groups in rank order; they depend on n, k and the remainder rule only.
+
+    >>> group_sizes(11, 2).tolist(), group_sizes(11, 2, "last").tolist()
+    ([2, 2, 3, 2, 2], [2, 2, 2, 2, 3])
+    """
+    if remainder not in _REMAINDERS:
+        raise OptionError(
+            f"remainder = {remainder!r} is not known: use one of {', '.join(_REMAINDERS)}."
+            f"{did_you_mean(remainder, _REMAINDERS)}"
+        )
+    groups = max(n // k, 1)
+    sizes = np.full(groups, k, dtype=np.int64)
+    if remainder == "last":
+        enlarged = groups - 1
+    elif remainder == "first":
+        enlarged = 0
+    else:
+        high = max(n - k, 0) // (2 * k)
+        enlarged = groups - 1 - high
+    sizes[enlarged] = n - k * (groups - 1)
+    return sizes

@@ -1,0 +1,94 @@
+"""Records in, MDAV cluster numbers out: the textbook algorithm in numpy, the yardstick of every kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.partition.exact_sum import cutters, pieces_sum, rounded
+
+Progress = Callable[[int, int], None]
+
+
+def squared_distances(columns: NDArray[np.float64], point: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(x0-p0)^2 + (x1-p1)^2 + ..., added in this order: every kernel must give the same bits."""
+    total: NDArray[np.float64] = columns[0] - point[0]
+    total *= total
+    for j in range(1, columns.shape[0]):
+        difference = columns[j] - point[j]
+        difference *= difference
+        total += difference
+    return total
+
+
+class _Remaining:
+    """The records not yet in a cluster, in index order; the dead are marked, then swept out."""
+
+    def __init__(self, columns: NDArray[np.float64]) -> None:
+        self.columns = columns
+        self.index = np.arange(columns.shape[1])
+        self.dead = np.zeros(columns.shape[1], dtype=bool)
+        self.count = columns.shape[1]
+        self.cut = cutters(columns)
+        self.sums = pieces_sum(columns, self.cut)
+
+    def mean(self) -> NDArray[np.float64]:
+        centre: NDArray[np.float64] = rounded(self.sums) / self.count
+        return centre
+
+    def farthest(self, point: NDArray[np.float64]) -> int:
+        """Position of the record farthest from a point; argmax takes the lowest index of equals."""
+        distances = squared_distances(self.columns, point)
+        distances[self.dead] = -1.0
+        return int(np.argmax(distances))
+
+    def take_cluster(self, pole: int, k: int) -> NDArray[np.int64]:
+        """Remove a pole and its k-1 nearest by (distance, index); returns their positions."""
+        distances = squared_distances(self.columns, self.columns[:, pole])
+        distances[self.dead] = np.inf
+        distances[pole] = -1.0
+        limit = np.partition(distances, k - 1)[k - 1]
+        inside = np.flatnonzero(distances < limit)
+        tied = np.flatnonzero(distances == limit)[: k - inside.size]
+        members = np.concatenate([inside, tied])
+        self.sums -= pieces_sum(self.columns[:, members], self.cut)
+        self.dead[members] = True
+        self.count -= k
+        return members
+
+    def sweep(self) -> None:
+        """Forget the dead once they are an eighth: scanning them costs more than copying the rest."""
+        if 8 * self.count < 7 * self.index.size:
+            alive = ~self.dead
+            self.columns = np.ascontiguousarray(self.columns[:, alive])
+            self.index = self.index[alive]
+            self.dead = np.zeros(self.count, dtype=bool)
+
+
+def mdav_numpy(X: NDArray[np.float64], k: int, progress: Progress | None = None) -> NDArray[np.int64]:
+    """Cluster number of each record, in order of creation."""
+    n = X.shape[0]
+    labels = np.empty(n, dtype=np.int64)
+    remaining = _Remaining(np.ascontiguousarray(X.T))
+    cluster = 0
+
+    def cut_off(pole: int) -> None:
+        nonlocal cluster
+        labels[remaining.index[remaining.take_cluster(pole, k)]] = cluster
+        cluster += 1
+
+    while remaining.count >= 3 * k:
+        first = remaining.farthest(remaining.mean())
+        cut_off(first)
+        cut_off(remaining.farthest(remaining.columns[:, first]))
+        remaining.sweep()
+        if progress is not None:
+            progress(n - remaining.count, n)
+    if remaining.count >= 2 * k:
+        cut_off(remaining.farthest(remaining.mean()))
+    labels[remaining.index[~remaining.dead]] = cluster
+    if progress is not None:
+        progress(n, n)
+    return labels
