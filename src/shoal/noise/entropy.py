@@ -1,0 +1,318 @@
+"""Where randomness enters: sources of uniform bits, and the exact uniform primitives built on nothing else.
+
+In: the operating system's entropy, or a seed. Out: words, uniform integers, rational coin flips, permutations.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.errors import OptionError
+
+Shape = int | tuple[int, ...]
+Picked = TypeVar("Picked", NDArray[np.uint64], NDArray[np.int64])
+Integers = int | np.integer[Any] | NDArray[np.integer[Any]] | Sequence[int]
+
+# A rational coin is decided digit by digit; numerator << digit bits must stay below 2^64.
+LARGEST_DENOMINATOR = 1 << 56
+_WIDE_DIGIT, _NARROW_DIGIT = 16, 8
+
+
+class Source(ABC):
+    """A stream of uniform bits. Subclasses supply `words`; every other method is exact given uniform words.
+
+    Attributes:
+        reproducible: True when the stream can be computed again from a seed, so that nothing drawn from it may
+            be published.
+    """
+
+    reproducible: bool
+
+    @abstractmethod
+    def words(self, n: int) -> NDArray[np.uint64]:
+        """n independent uniform 64-bit words."""
+
+    def digits(self, bits: int, n: int) -> NDArray[np.unsignedinteger[Any]]:
+        """n independent uniform integers below 2^bits, for bits 1, 8, 16, 32 or 64; a word serves several.
+
+        >>> Seeded(1).digits(8, 5).dtype, bool((Seeded(1).digits(1, 100) < 2).all())
+        (dtype('uint8'), True)
+        """
+        little = self.words(-(-n * bits // 64)).astype("<u8", copy=False)
+        if bits == 1:
+            return np.unpackbits(little.view(np.uint8), count=n, bitorder="little")
+        return little.view(f"<u{bits // 8}")[:n]
+
+    def below(self, bound: Integers, size: Shape | None = None) -> NDArray[np.int64]:
+        """Exactly uniform integers in [0, bound), without modulo bias.
+
+        Args:
+            bound: one bound, or an array of them, each from 1 to 2^63 - 1.
+            size: shape of the result; the shape of `bound` when absent.
+
+        >>> Seeded(7).below([1, 1, 1]).tolist()
+        [0, 0, 0]
+        """
+        bounds = np.asarray(bound)
+        if bounds.size and (bounds.dtype.kind not in "iu" or bounds.min() < 1 or bounds.max() >= 1 << 63):
+            raise OptionError(f"bound must be whole numbers from 1 to 2^63 - 1, got {bound!r}.")
+        shape = shape_with(bounds.shape, size)
+        n = int(np.prod(shape, dtype=np.int64))
+        if n == 0:
+            return np.empty(shape, dtype=np.int64)
+        largest = int(bounds.max())
+        if largest == 1:
+            return np.zeros(shape, dtype=np.int64)
+        # Words so wide that at most one in 256 is rejected, except for bounds above 2^56.
+        bits = 16 if largest <= 1 << 8 else 32 if largest <= 1 << 24 else 64
+        flat = bounds if bounds.ndim == 0 else np.broadcast_to(bounds, shape).ravel()
+        drawn, fits = uniform_below(self.digits(bits, n), flat, bits)
+        pending = np.flatnonzero(~fits)
+        while pending.size:
+            some = flat if flat.ndim == 0 else flat[pending]
+            again, fits = uniform_below(self.digits(bits, pending.size), some, bits)
+            drawn[pending] = again
+            pending = pending[~fits]
+        return drawn.reshape(shape)
+
+    def bernoulli(
+        self, numerator: Integers, denominator: Integers, size: Shape | None = None
+    ) -> NDArray[np.bool_]:
+        """Coin flips that are True with probability exactly numerator / denominator.
+
+        A uniform real number is compared with the ratio digit by digit; most flips need one 16-bit digit.
+
+        Args:
+            numerator: 0 <= numerator <= denominator.
+            denominator: at least 1, at most 2^56 - 1.
+            size: shape of the result; the broadcast shape of the ratio when absent.
+
+        >>> Seeded(3).bernoulli([0, 5], [5, 5]).tolist()
+        [False, True]
+        """
+        above, under = np.asarray(numerator), np.asarray(denominator)
+        if above.dtype.kind not in "iu" or under.dtype.kind not in "iu":
+            raise OptionError(
+                "a probability must be a ratio of whole numbers: pass its numerator and denominator."
+            )
+        if above.size and under.size and (above.min() < 0 or under.min() < 1 or (above > under).any()):
+            raise OptionError(
+                "a probability must satisfy 0 <= numerator <= denominator with denominator >= 1."
+            )
+        if under.size and under.max() >= LARGEST_DENOMINATOR:
+            raise OptionError(f"denominator {under.max()} is too large: at most 2^56 - 1.")
+        ratio_shape = np.broadcast_shapes(above.shape, under.shape)
+        shape = shape_with(ratio_shape, size)
+        above_flat, under_flat = (
+            side.astype(np.uint64)
+            if side.ndim == 0
+            else np.broadcast_to(side, shape).ravel().astype(np.uint64)
+            for side in (above, under)
+        )
+        n = int(np.prod(shape, dtype=np.int64))
+        return self.flip(above_flat, under_flat, n).reshape(shape)
+
+    def flip(self, above: NDArray[np.uint64], under: NDArray[np.uint64], n: int) -> NDArray[np.bool_]:
+        """`bernoulli` for trusted one-dimensional or scalar unsigned arguments."""
+        if n == 0:
+            return np.zeros(0, dtype=np.bool_)
+        bits = _WIDE_DIGIT if int(under.max()) <= 1 << (64 - _WIDE_DIGIT) else _NARROW_DIGIT
+        return flip_by_digits(self, above, under, n, bits)
+
+    def permutation(self, n: int) -> NDArray[np.int64]:
+        """An exactly uniform permutation of 0 .. n - 1.
+
+        Records are sorted by independent uniform keys packed above their index; equal keys are told apart by
+        further keys, as if every key had been longer from the start.
+
+        >>> sorted(Seeded(5).permutation(4).tolist())
+        [0, 1, 2, 3]
+        """
+        if n < 0:
+            raise OptionError(f"the length of a permutation must be at least 0, got {n}.")
+        return permute_by_keys(self, n, key_bits=64 - max(int(n - 1).bit_length(), 1))
+
+
+def uniform_below(
+    digits: NDArray[np.unsignedinteger[Any]], bound: NDArray[np.integer[Any]], bits: int
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Digits below 2^bits cut into `bound` runs of equal length: the number of the run, and whether it exists.
+
+    Every value below the bound owns the same number of digits, so an accepted value is exactly uniform.
+    """
+    limit = bound.astype(np.uint64)
+    run = np.uint64((1 << bits) - 1) // limit
+    value = digits // run.astype(digits.dtype)
+    return value.astype(np.int64), value < limit
+
+
+def flip_by_digits(
+    source: Source, above: NDArray[np.uint64], under: NDArray[np.uint64], n: int, bits: int
+) -> NDArray[np.bool_]:
+    """True where a uniform real, revealed `bits` bits at a time, is below above / under.
+
+    A digit equal to the ratio's own digit decides nothing: the remainder of the division then takes the place of
+    the numerator. A remainder of 0 means the ratio ends here and the uniform real is not below it.
+    """
+    shift = np.uint64(bits)
+    shifted = above << shift
+    ratio_digit = shifted // under
+    digit = source.digits(bits, n)
+    result: NDArray[np.bool_] = digit < ratio_digit
+    pending = np.flatnonzero(digit == ratio_digit)
+    remainder = pick(shifted, pending) - pick(ratio_digit, pending) * pick(under, pending)
+    while pending.size:
+        remainder = np.broadcast_to(remainder, pending.shape)
+        open_ended = remainder > 0
+        pending, remainder = pending[open_ended], remainder[open_ended]
+        if not pending.size:
+            break
+        shifted = remainder << shift
+        ratio_digit = shifted // pick(under, pending)
+        digit = source.digits(bits, pending.size)
+        result[pending] = digit < ratio_digit
+        tied = digit == ratio_digit
+        remainder = (shifted - ratio_digit * pick(under, pending))[tied]
+        pending = pending[tied]
+    return result
+
+
+def permute_by_keys(source: Source, n: int, key_bits: int) -> NDArray[np.int64]:
+    """The order of n records under uniform keys of key_bits bits, equal keys ordered by fresh keys."""
+    index_bits = np.uint64(64 - key_bits)
+    packed = (source.digits(64, n) >> index_bits << index_bits) | np.arange(n, dtype=np.uint64)
+    packed.sort()
+    order = (packed & np.uint64((1 << int(index_bits)) - 1)).astype(np.int64)
+    packed >>= index_bits
+    same_as_next = packed[1:] == packed[:-1]
+    if same_as_next.any():
+        tied = np.zeros(n, dtype=np.bool_)
+        tied[1:] |= same_as_next
+        tied[:-1] |= same_as_next
+        positions = np.flatnonzero(tied)
+        order[positions] = order[positions][_order_within(source, packed[positions])]
+    return order
+
+
+def _order_within(source: Source, group: NDArray[np.uint64]) -> NDArray[np.intp]:
+    """A uniform order inside each run of equal group numbers; all keys are redrawn when two of a group tie."""
+    while True:
+        keys = source.digits(64, group.size)
+        order = np.lexsort((keys, group))
+        again = (group[order][1:] == group[order][:-1]) & (keys[order][1:] == keys[order][:-1])
+        if not again.any():
+            return order
+
+
+def pick(values: Picked, index: NDArray[np.intp]) -> Picked:
+    """The entries at `index`, or the one value that stands for all of them."""
+    return values if values.ndim == 0 else values[index]
+
+
+def shape_with(values_shape: tuple[int, ...], size: Shape | None) -> tuple[int, ...]:
+    """The shape asked for, broadcast with the shape of the values, or an error that names both."""
+    if size is None:
+        return values_shape
+    wanted = size if isinstance(size, tuple) else (size,)
+    try:
+        return np.broadcast_shapes(values_shape, wanted)
+    except (ValueError, TypeError):
+        raise OptionError(f"size {size!r} does not fit values of shape {values_shape}.") from None
+
+
+class SystemEntropy(Source):
+    """Words from the operating system's cryptographic generator.
+
+    Small requests are served from a buffer. Every word is handed out once: the buffer is guarded by a lock between
+    threads, and a forked child throws it away before its first word.
+
+    >>> SystemEntropy().words(3).shape
+    (3,)
+    """
+
+    reproducible = False
+    _BUFFER_WORDS = 1 << 13
+
+    def __init__(self) -> None:
+        self._forget()
+        _forkable.add(self)
+
+    def _forget(self) -> None:
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+        self._buffer = np.empty(0, dtype=np.uint64)
+
+    def words(self, n: int) -> NDArray[np.uint64]:
+        """n words, each never handed out before."""
+        if n >= self._BUFFER_WORDS:
+            return _system_words(n)
+        # A fork made without running the interpreter's hooks still changes the process number.
+        if self._process != os.getpid():
+            self._forget()
+        with self._lock:
+            if n > self._buffer.size:
+                self._buffer = _system_words(self._BUFFER_WORDS)
+            taken, self._buffer = self._buffer[:n].copy(), self._buffer[n:]
+        return taken
+
+
+def _system_words(n: int) -> NDArray[np.uint64]:
+    return np.frombuffer(bytearray(os.urandom(8 * n)), dtype="<u8").astype(np.uint64, copy=False)
+
+
+_forkable: weakref.WeakSet[SystemEntropy] = weakref.WeakSet()
+
+
+def _forget_all_in_child() -> None:
+    for entropy in list(_forkable):
+        entropy._forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_all_in_child)
+
+
+class Seeded(Source):
+    """Reproducible words of the counter-based Philox generator: for experiments, never for publication.
+
+    The same seed gives the same words on every platform. A forked child continues the same stream as its parent.
+
+    >>> bool((Seeded(1).words(4) == Seeded(1).words(4)).all())
+    True
+    """
+
+    reproducible = True
+
+    def __init__(self, seed: int) -> None:
+        if isinstance(seed, bool | np.bool_) or not isinstance(seed, int | np.integer) or seed < 0:
+            raise OptionError(
+                f"seed must be a whole number of at least 0, or None for secure noise, got {seed!r}."
+            )
+        self.seed = int(seed)
+        self._generator = np.random.Philox(self.seed)
+
+    def words(self, n: int) -> NDArray[np.uint64]:
+        """The next n words of the stream."""
+        with self._generator.lock:
+            raw: NDArray[np.uint64] = self._generator.random_raw(n)
+        return raw
+
+
+_shared = SystemEntropy()
+
+
+def source(seed: int | None) -> Source:
+    """The source for a seed: reproducible for a number, the shared system entropy for None.
+
+    >>> source(None).reproducible, source(3).reproducible
+    (False, True)
+    """
+    return _shared if seed is None else Seeded(seed)

@@ -1,0 +1,53 @@
+"""ε as its user wrote it. In: decimal text or a number. Out: the exact fraction, inside the accepted range."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+
+from shoal.errors import OptionError
+
+SMALLEST = Fraction(1, 10**9)
+LARGEST = Fraction(10**6)
+_RANGE = "a decimal number from 1e-9 to 1e6"
+# Bounded digits and exponent: the exact fraction of "1e-999999999" would fill the memory.
+_DECIMAL = re.compile(r"\+?(?:\d{1,60}(?:\.\d{0,60})?|\.\d{1,60})(?:[eE][+-]?\d{1,3})?", re.ASCII)
+
+
+def parse_epsilon(value: str | int | float | Decimal | Fraction) -> Fraction:
+    """The exact value of ε: 0.1 means one tenth, not the nearest binary number.
+
+    A float is read through its shortest decimal text, which is what its user typed.
+
+    Raises:
+        OptionError: not a number, or outside 1e-9 .. 1e6.
+
+    >>> parse_epsilon(0.1), parse_epsilon("2.50"), parse_epsilon(1)
+    (Fraction(1, 10), Fraction(5, 2), Fraction(1, 1))
+    """
+    exact = _exact(value)
+    if exact is None:
+        raise OptionError(f"epsilon must be {_RANGE}, got {value!r}.")
+    if not SMALLEST <= exact <= LARGEST:
+        raise OptionError(f"epsilon must be {_RANGE}, got {value}.")
+    return exact
+
+
+def _exact(value: object) -> Fraction | None:
+    if isinstance(value, Fraction):
+        return value
+    if isinstance(value, bool | np.bool_):
+        return None
+    if isinstance(value, int | np.integer):
+        return Fraction(int(value))
+    # str() of a numpy float is its shortest text in its own precision.
+    text = value.strip() if isinstance(value, str) else None
+    if isinstance(value, float | Decimal | np.floating):
+        text = str(value)
+    if text is None or not (matched := _DECIMAL.fullmatch(text.removeprefix("-"))):
+        return None
+    sign = -1 if text.startswith("-") else 1
+    return sign * Fraction(matched.group())
