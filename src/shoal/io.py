@@ -1,4 +1,4 @@
-"""The edge: a path or a dataframe comes in, arrays go on; arrays come back, the same kind of frame goes out."""
+"""The edge: a path or a frame comes in, arrays go on; arrays come back, the same kind of frame goes out."""
 
 from __future__ import annotations
 
@@ -43,6 +43,14 @@ class Table:
 
     def is_integer(self, name: str) -> bool:
         return bool(self.dtype(name).is_integer())
+
+    def integer_limits(self, name: str) -> tuple[int, int]:
+        """Smallest and largest number the column's integer type can hold (at most 64 bits, signed)."""
+        text = str(self.dtype(name))
+        bits = int(text.lstrip("UInt"))
+        if text.startswith("U"):
+            return 0, min(2**bits, 2**63) - 1
+        return -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
 
     def known(self, name: str) -> str:
         """The name itself, or an error with a hint when the table has no such column."""
@@ -97,7 +105,7 @@ def read(source: Any) -> Table:
     if not eager.columns:
         raise InputError("the table has no columns.")
     if not all(isinstance(name, str) for name in eager.columns):
-        raise InputError("column names must be text: rename the columns, for example with df.columns.astype(str).")
+        raise InputError("column names must be text: rename them, for example with df.columns.astype(str).")
     return Table(eager)
 
 
@@ -162,7 +170,7 @@ def _read_csv(path: Path) -> pa.Table:
     if "\x00" in header:
         raise InputError(f"'{path}' is not a text file: save it as CSV (UTF-8) or Parquet.")
     delimiter = max(",;\t|", key=header.count)
-    # One thread: reader threads that outlive an error abort the interpreter at exit, and row numbers get lost.
+    # One thread: reader threads that outlive an error can abort the interpreter, and row numbers get lost.
     # A blank line is a missing value when there is only one column.
     return csv.read_csv(
         path,

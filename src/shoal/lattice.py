@@ -66,9 +66,7 @@ class Lattice:
 
     def __post_init__(self) -> None:
         if self.lo >= self.hi:
-            raise OptionError(
-                f"a domain needs lo < hi, got {decimal_text(self.lo)}:{decimal_text(self.hi)}."
-            )
+            raise OptionError(f"a domain needs lo < hi, got {decimal_text(self.lo)}:{decimal_text(self.hi)}.")
         if self.step <= 0:
             raise OptionError(f"a lattice step must be above 0, got {decimal_text(self.step)}.")
         if self.steps > MAX_STEPS or max(abs(self.lo), abs(self.hi)) / self.step > MAX_STEPS:

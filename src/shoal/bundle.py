@@ -1,0 +1,92 @@
+"""A release on disk: all publishable files appear in one folder together, or none does."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from shoal.errors import OptionError, OutputError
+from shoal.io import Format, write
+from shoal.recipe import recipe_text
+
+if TYPE_CHECKING:
+    from shoal.release import Release
+
+
+def check_output(folder: Path, internal: Path | None = None) -> None:
+    """Refuse, before any work is done, what could not be written at the end."""
+    if folder.exists() and not folder.is_dir():
+        raise OutputError(f"'{folder}' is a file: name a folder that does not exist yet.")
+    if folder.is_dir() and any(folder.iterdir()):
+        raise OutputError(f"the folder '{folder}' is not empty: name a new one, nothing is overwritten.")
+    _check_writable(folder)
+    if internal is None:
+        return
+    if folder.resolve() in (internal.resolve(), *internal.resolve().parents):
+        raise OutputError(
+            f"the internal report '{internal}' would lie inside the published folder '{folder}': put it elsewhere."
+        )
+    if internal.is_dir():
+        raise OutputError(
+            f"the internal report '{internal}' is a folder: name a file, such as internal.html."
+        )
+    _check_writable(internal)
+
+
+def save_bundle(
+    release: Release, folder: Path, internal: str | Path | None, format: Format, evaluation: Any = None
+) -> Path:
+    """Write data, statement, recipe and public report to `folder`; the internal report to its own path."""
+    from shoal.report import internal_report, public_report
+
+    if format not in ("csv", "parquet"):
+        raise OptionError(f"format '{format}' is not one of csv, parquet.")
+    internal_path = None if internal is None else Path(internal)
+    check_output(folder, internal_path)
+    with staged(folder) as aside, contextlib.ExitStack() as undo:
+        write(release.data, aside / f"data.{format}")
+        statement = json.dumps(release.statement.to_dict(), indent=2, ensure_ascii=False)
+        (aside / "statement.json").write_text(statement + "\n", "utf-8")
+        (aside / "method.toml").write_text(recipe_text(release), "utf-8")
+        (aside / "report.html").write_text(public_report(release), "utf-8")
+        if internal_path is not None:
+            partial = internal_path.with_name(f".{internal_path.name}.partial")
+            undo.callback(partial.unlink, missing_ok=True)
+            partial.write_text(internal_report(release, evaluation), "utf-8")
+            os.replace(partial, internal_path)
+    return folder
+
+
+@contextlib.contextmanager
+def staged(folder: Path) -> Iterator[Path]:
+    """A folder to write into that becomes `folder` on success and vanishes on any failure or interruption."""
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.partial-", dir=folder.parent))
+    except OSError as error:
+        raise OutputError(f"cannot write to '{folder.parent}': {error.strerror}.") from None
+    try:
+        yield aside
+        aside.chmod(0o755)
+        os.rename(aside, folder)
+    except OSError as error:
+        raise OutputError(f"cannot write '{folder}': {error.strerror or error}.") from None
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _check_writable(path: Path) -> None:
+    """The nearest existing folder above a path must take new files."""
+    parent = path.absolute().parent
+    while not parent.exists():
+        parent = parent.parent
+    if not parent.is_dir():
+        raise OutputError(f"'{parent}' is a file, so '{path}' cannot be written.")
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise OutputError(f"no permission to write to '{parent}': choose another place.")

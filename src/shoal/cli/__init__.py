@@ -1,0 +1,72 @@
+"""The command line: words come in, one library call goes out, its result is printed. No method lives here."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from shoal.cli import demo, evaluate, listing, protect
+from shoal.cli.output import complain
+from shoal.errors import ShoalError
+
+# typer ships its own copy of click in some versions and imports it in others; this is the base either way
+_UsageError: type[Exception] = next(
+    base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException"
+)
+
+app = typer.Typer(
+    name="shoal",
+    help="Turn a table about people into one that can be published, and say exactly what is promised.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(demo.demo)
+app.command()(protect.protect)
+app.command()(evaluate.evaluate)
+app.command()(listing.methods)
+app.command()(listing.schema)
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    version: bool = typer.Option(False, "--version", help="Print the version and leave."),
+) -> None:
+    if version:
+        from shoal import __version__
+
+        typer.echo(f"shoal {__version__}")
+        raise typer.Exit
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """Run one command and return its exit status: 0 done, 2 for anything the caller can correct."""
+    try:
+        status = app(args=arguments, prog_name="shoal", standalone_mode=False)
+        return status if isinstance(status, int) else 0
+    except typer.Exit as stop:
+        return int(stop.exit_code)
+    except _UsageError as error:
+        complain(getattr(error, "format_message", error.__str__)())
+        return 2
+    except ShoalError as error:
+        complain(str(error))
+        return 2
+    except MemoryError:
+        complain("not enough memory for this table: use fewer columns or a method of the ranking type.")
+        return 2
+    except (KeyboardInterrupt, typer.Abort):
+        complain("interrupted, nothing was written.")
+        return 130
+    except BrokenPipeError:
+        # the reader of our output has gone; nothing more to say
+        sys.stderr.close()
+        return 0
+
+
+def main() -> None:
+    """Entry point of the `shoal` command."""
+    sys.exit(run())

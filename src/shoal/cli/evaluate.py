@@ -1,0 +1,36 @@
+"""`shoal evaluate`: two tables come in, what changed between them is printed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from shoal.cli.output import print_json, results
+
+
+def evaluate(
+    original: Annotated[Path, typer.Argument(help="The original table.", show_default=False)],
+    released: Annotated[Path, typer.Argument(help="The released table, from any tool.", show_default=False)],
+    columns: Annotated[str | None, typer.Option(help="Compare only these columns, a,b,c.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Compare a released table with its original, without using the order of rows.
+
+    Measures that need to know which row came from which (SSE, record linkage) are printed by
+    'shoal protect --evaluate'.
+
+    Example: shoal evaluate people.csv release/data.csv
+    """
+    from shoal.cli.protect import _column_names
+    from shoal.evaluation import evaluate as measure
+    from shoal.io import read
+
+    table = read(original)
+    chosen = None if columns is None else _column_names([columns], table.names)
+    measured = measure(table, read(released), columns=chosen)
+    if json:
+        print_json(measured.to_dict())
+        return
+    results().print(measured.table())

@@ -1,0 +1,72 @@
+"""`shoal methods` and `shoal schema`: what there is to choose from, and a draft to start with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from shoal.cli.output import messages, print_json, results
+
+
+def methods(
+    name: Annotated[str | None, typer.Argument(help="Show one method with its options.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List the methods: name, paper, claim, parameters.
+
+    Example: shoal methods ranking-dp
+    """
+    from rich.table import Table
+
+    from shoal.presets import methods as known
+    from shoal.presets import preset
+
+    if name is not None:
+        preset(name)
+    chosen = [info for info in known() if name in (None, info.name)]
+    if json:
+        print_json([info.to_dict() for info in chosen])
+        return
+    table = Table("name", "what it does", "claim", "paper", box=None, pad_edge=False)
+    for info in chosen:
+        table.add_row(info.name, info.about, info.claim, info.paper)
+    console = results()
+    console.print(table)
+    if name is None:
+        console.print(
+            "\nOptions of a method: shoal methods NAME. What a claim means: docs/claims.md.", markup=False
+        )
+        return
+    options = Table("option", "meaning", box=None, pad_edge=False)
+    for option, meaning in chosen[0].parameters.items():
+        options.add_row(f"--{option}", meaning)
+    console.print()
+    console.print(options)
+
+
+def schema(
+    data: Annotated[
+        Path, typer.Argument(help="The table: CSV or Parquet.", metavar="DATA", show_default=False)
+    ],
+    out: Annotated[Path | None, typer.Option(help="Write the draft here instead of printing it.")] = None,
+) -> None:
+    """Draft a schema: kinds and roles guessed, domains left for you to fill in.
+
+    Example: shoal schema people.csv --out people.toml
+    """
+    from shoal.errors import OutputError
+    from shoal.schema import Schema, draft_text
+
+    draft = Schema.infer(data)
+    if out is None:
+        print(draft_text(draft), end="")
+        return
+    if out.exists():
+        raise OutputError(f"'{out}' exists already: name a new file, nothing is overwritten.")
+    try:
+        draft.save(out)
+    except OSError as error:
+        raise OutputError(f"cannot write '{out}': {error.strerror}.") from None
+    messages().print(f"Draft written to {out}. Fill in lo and hi of every numeric column, check the roles.")

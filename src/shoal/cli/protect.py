@@ -1,0 +1,178 @@
+"""`shoal protect`: a table and a recipe come in, a bundle that may be published is written."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from shoal.cli.output import complain, messages, print_json, progress_bar, results
+from shoal.errors import OptionError
+
+if TYPE_CHECKING:
+    from shoal.release import Release
+
+_HELP = """Protect a table and write a bundle that may be published.
+
+    DIR gets data.csv (or data.parquet), statement.json, method.toml and report.html. Nothing is written when
+    anything goes wrong, and nothing is overwritten.
+
+    Examples:
+
+      shoal protect people.csv --domain income=0:2000000 --domain tax=0:800000
+      --method ranking-dp --epsilon 1 --k 50 --out release
+
+      shoal protect people.csv --schema people.toml --method mdav-dp --epsilon 0.5 --k 100 --out release
+      --internal internal.html --evaluate
+
+      shoal protect next-year.csv --config release/method.toml --out release-2
+    """
+
+
+def protect(
+    data: Annotated[
+        Path, typer.Argument(help="The table: CSV or Parquet.", metavar="DATA", show_default=False)
+    ],
+    out: Annotated[Path | None, typer.Option(help="New folder for the bundle.", show_default=False)] = None,
+    schema: Annotated[Path | None, typer.Option(help="Schema file; 'shoal schema DATA' drafts one.")] = None,
+    config: Annotated[Path | None, typer.Option(help="Repeat the recipe of a method.toml.")] = None,
+    method: Annotated[str | None, typer.Option(help="A preset; 'shoal methods' lists them.")] = None,
+    epsilon: Annotated[str | None, typer.Option(help="Privacy budget, as a decimal number.")] = None,
+    k: Annotated[int | None, typer.Option("--k", "-k", help="Minimum cluster size.")] = None,
+    domain: Annotated[list[str] | None, typer.Option(help="Public range, column=lo:hi; repeat it.")] = None,
+    columns: Annotated[
+        list[str] | None, typer.Option(help="Columns to release, a,b,c; repeat it for names with commas.")
+    ] = None,
+    split: Annotated[str | None, typer.Option(help="equal, proportional, optimal, or a=2,b=1.")] = None,
+    groups: Annotated[str | None, typer.Option(help="Attribute groups, as 'a,b;c'.")] = None,
+    partition: Annotated[str | None, typer.Option(help="Another partition for mdav-dp.")] = None,
+    remainder: Annotated[str | None, typer.Option(help="middle, last or first.")] = None,
+    normalise: Annotated[str | None, typer.Option(help="domain, none or zscore.")] = None,
+    link: Annotated[
+        bool | None, typer.Option("--link/--no-link", help="--no-link shuffles every column by itself.")
+    ] = None,
+    clip: Annotated[
+        bool | None, typer.Option("--clip/--no-clip", help="--no-clip is for experiments.")
+    ] = None,
+    outside: Annotated[str | None, typer.Option(help="Values outside the domain: error or clip.")] = None,
+    missing: Annotated[str | None, typer.Option(help="Missing values: error or drop.")] = None,
+    domain_from_data: Annotated[
+        float | None, typer.Option(help="Experiments: domains 0 to this multiple of the maximum.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Experiments: a reproducible release, not publishable.")
+    ] = None,
+    format: Annotated[str | None, typer.Option(help="csv or parquet; default: like the input.")] = None,
+    evaluate: Annotated[
+        bool, typer.Option("--evaluate", help="Measure what was lost (private facts).")
+    ] = False,
+    internal: Annotated[
+        Path | None, typer.Option(help="Write the internal report here, outside of the bundle.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the statement (and measures) as JSON.")] = False,
+) -> None:
+    from shoal.bundle import check_output
+    from shoal.io import read
+
+    if out is None:
+        raise OptionError("--out is missing: name a new folder for the bundle.")
+    check_output(out, internal)
+    arguments = _arguments(
+        schema=schema,
+        config=config,
+        settings={
+            "method": method,
+            "epsilon": epsilon,
+            "k": k,
+            "split": _weights(split),
+            "groups": None if groups is None else [_names(part) for part in groups.split(";")],
+            "partition": partition,
+            "remainder": remainder,
+            "normalise": normalise,
+            "link": link,
+            "clip": clip,
+            "outside": outside,
+            "missing": missing,
+            "domain_from_data": domain_from_data,
+        },
+        domain=domain or [],
+    )
+    table = read(data)
+    if columns:
+        arguments["columns"] = _column_names(columns, table.names)
+    with progress_bar() as progress:
+        from shoal.release import protect as run
+
+        release = run(table, **arguments, seed=seed, progress=progress)
+    measured = None
+    if evaluate:
+        from shoal.evaluation import evaluate as measure
+
+        measured = measure(table, release)
+    release.save(out, internal, format=format, evaluation=measured)  # type: ignore[arg-type]
+    _say(release, out, internal, measured, json)
+
+
+# the docstring is the help text; typer reads it from here
+protect.__doc__ = inspect.cleandoc(_HELP)
+
+
+def _arguments(
+    schema: Path | None, config: Path | None, settings: dict[str, Any], domain: list[str]
+) -> dict[str, Any]:
+    """Recipe first, then whatever the command line says about it."""
+    from shoal.recipe import load_recipe
+    from shoal.schema import Schema, parse_domains
+
+    arguments: dict[str, Any] = load_recipe(config) if config is not None else {}
+    if schema is not None:
+        arguments["schema"] = Schema.load(schema)
+    arguments |= {name: value for name, value in settings.items() if value is not None}
+    if "method" not in arguments:
+        raise OptionError("--method is missing: 'shoal methods' lists what there is.")
+    if domain:
+        arguments["domains"] = parse_domains(domain)
+    return arguments
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _column_names(texts: Sequence[str], known: Sequence[str]) -> list[str]:
+    """Each text is one column name, or several with commas between."""
+    return [name for text in texts for name in ([text] if text in known else _names(text))]
+
+
+def _weights(text: str | None) -> str | dict[str, str] | None:
+    if text is None or "=" not in text:
+        return text
+    pairs = [part.rpartition("=") for part in text.split(",")]
+    return {name.strip(): weight for name, _, weight in pairs}
+
+
+def _say(release: Release, out: Path, internal: Path | None, measured: Any, as_json: bool) -> None:
+    if as_json:
+        extra = {} if measured is None else {"evaluation": measured.to_dict()}
+        print_json(
+            {"out": str(out), "statement": release.statement.to_dict(), "notes": list(release.notes), **extra}
+        )
+        return
+    console = results()
+    console.print(release.statement.sentence, markup=False)
+    if not release.statement.publishable:
+        for reason in release.statement.not_publishable_because:
+            complain(f"not for publication: {reason}")
+    for entry in release.statement.data_dependent:
+        complain(f"looked at the records: {entry}")
+    for note in release.notes:
+        messages().print(f"note: {note}", markup=False, style="dim")
+    if measured is not None:
+        console.print(measured.table())
+        console.print("These measures are facts about the original data: keep them inside.", markup=False)
+    console.print(f"Written to {out}: {', '.join(sorted(p.name for p in out.iterdir()))}.", markup=False)
+    if internal is not None:
+        console.print(f"Internal report, not to be published: {internal}.", markup=False)

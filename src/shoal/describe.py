@@ -1,0 +1,255 @@
+"""The describe stage: a table and what is declared about it come in, integer positions on public lattices leave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.errors import InputError, OptionError, did_you_mean
+from shoal.io import Table, first_row
+from shoal.lattice import Lattice, exact
+from shoal.schema import DROPPED_ROLES, Attribute, Schema
+from shoal.statement import Circumstances
+
+OUTSIDE = ("error", "clip")
+MISSING = ("error", "drop")
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """Everything the caller declared about the table, before any record is looked at."""
+
+    schema: Schema | None = None
+    columns: tuple[str, ...] | None = None
+    domains: Mapping[str, tuple[object, object]] | None = None
+    domain_from_data: Fraction | None = None
+    outside: str = "error"
+    missing: str = "error"
+
+    @classmethod
+    def of(
+        cls,
+        schema: Schema | None,
+        columns: Sequence[str] | None,
+        domains: Mapping[str, tuple[object, object]] | None,
+        domain_from_data: object | None,
+        outside: str,
+        missing: str,
+    ) -> Declaration:
+        for name, value, choices in (("outside", outside, OUTSIDE), ("missing", missing, MISSING)):
+            if value not in choices:
+                raise OptionError(f"{name} '{value}' is not one of {', '.join(choices)}.")
+        if schema is not None and not isinstance(schema, Schema):
+            raise OptionError(
+                f"schema must be a shoal.Schema, got {type(schema).__name__}: use Schema.load(path)."
+            )
+        if isinstance(columns, str):
+            raise OptionError("columns must be a list of column names, not one text.")
+        factor = None
+        if domain_from_data is not None:
+            factor = exact(domain_from_data, "domain_from_data")
+            if factor < 1:
+                raise OptionError(f"domain_from_data must be at least 1, got {float(factor):g}.")
+        return cls(schema, None if columns is None else tuple(columns), domains, factor, outside, missing)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Described:
+    """A table ready to be protected: which columns, on which lattices, from which rows.
+
+    Attributes:
+        attributes: the columns to release, in column order, with their public facts.
+        lattices: their lattices, by name.
+        kept: numbers of the input rows that take part, or None for all of them.
+        notes: what the custodian should know (columns left out and why); not published.
+    """
+
+    table: Table
+    attributes: tuple[Attribute, ...]
+    lattices: dict[str, Lattice]
+    circumstances: Circumstances
+    kept: NDArray[np.int64] | None
+    notes: tuple[str, ...]
+    outside: str
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(attribute.name for attribute in self.attributes)
+
+    @property
+    def n(self) -> int:
+        return self.table.n if self.kept is None else int(self.kept.size)
+
+    def original(self, name: str) -> NDArray[np.float64]:
+        """The column's own values, for the rows that take part."""
+        values = self.table.numeric(name)
+        return values if self.kept is None else values[self.kept]
+
+    def positions(self, name: str) -> tuple[NDArray[np.int64], int]:
+        """Lattice positions of one column and how many values had to be clipped (a private fact)."""
+        values = self.original(name)
+        lattice = self.lattices[name]
+        lo, hi = float(lattice.lo), float(lattice.hi)
+        outside = (values < lo) | (values > hi)
+        count = int(outside.sum())
+        if count and self.outside == "error":
+            row = int(np.flatnonzero(outside)[0])
+            row = row if self.kept is None else int(self.kept[row])
+            raise InputError(
+                f"column '{name}': {count} value{'s' if count > 1 else ''} outside the domain {lo:.12g}:{hi:.12g}, "
+                f'the first in row {row + 1}: widen the domain, or clip with outside="clip" (--outside clip).'
+            )
+        if lattice.steps * values.size >= 2**62:
+            raise OptionError(
+                f"column '{name}': sums of {values.size} values on {lattice.steps} lattice steps do not fit into "
+                "64 bits: give the attribute a larger step."
+            )
+        return lattice.positions(values), count
+
+
+def describe(table: Table, declared: Declaration) -> Described:
+    """Settle which columns are released, on which lattices, from which rows."""
+    schema, chosen, notes = _choose(table, declared)
+    names = [attribute.name for attribute in chosen]
+    missing = _missing_rows(table, names, declared.missing)
+    kept = np.flatnonzero(~missing) if missing is not None else None
+    if kept is not None and kept.size == 0:
+        raise InputError("every row has a missing value in a protected column: nothing is left to release.")
+    tainted: list[str] = []
+    if declared.missing == "drop":
+        tainted.append(
+            "missing=drop: rows with missing values were left out, so the number of rows depends on the records."
+        )
+    attributes: list[Attribute] = []
+    lattices: dict[str, Lattice] = {}
+    taken: list[str] = []
+    for attribute in chosen:
+        settled = attribute
+        if attribute.lo is None and declared.domain_from_data is not None:
+            settled = _domain_from_data(table, attribute, declared.domain_from_data, kept)
+            taken.append(attribute.name)
+        lattices[attribute.name] = settled.lattice(integer=table.is_integer(attribute.name))
+        attributes.append(settled)
+    if taken:
+        factor = float(declared.domain_from_data or 0)
+        tainted.append(f"domain_from_data: 0 to {factor:g} times the largest value of {', '.join(taken)}.")
+    circumstances = _unit_circumstances(table, schema, kept)
+    circumstances = replace(circumstances, data_dependent=tuple(tainted), private_domains=tuple(taken))
+    return Described(table, tuple(attributes), lattices, circumstances, kept, tuple(notes), declared.outside)
+
+
+def _choose(table: Table, declared: Declaration) -> tuple[Schema, list[Attribute], list[str]]:
+    """The attributes to release, in column order, and notes about those left out."""
+    inferred = Schema.infer(table)
+    schema = declared.schema or inferred
+    for attribute in schema.attributes:
+        table.known(attribute.name)
+    domains = declared.domains or {}
+    for name in domains:
+        table.known(name)
+    if declared.columns is not None:
+        for name in declared.columns:
+            table.known(name)
+            if declared.columns.count(name) > 1:
+                raise OptionError(f"columns names '{name}' twice.")
+        for name in domains:
+            if name not in declared.columns:
+                raise OptionError(f"a domain is given for column '{name}', which is not among columns.")
+    requested = set(declared.columns or ()) | set(domains)
+    if declared.schema is None:
+        # whoever names a column knows better than a guess from its name
+        schema = Schema(
+            tuple(replace(a, role="confidential") if a.name in requested else a for a in schema.attributes)
+        )
+    described = set(schema.names)
+    for name in requested - described:
+        raise OptionError(f"column '{name}' is not described in the schema.{did_you_mean(name, described)}")
+    schema = schema.with_domains(domains)
+    chosen: list[Attribute] = []
+    notes: list[str] = []
+    for name in table.names:
+        wanted = name in declared.columns if declared.columns is not None else name in described
+        if not wanted:
+            if declared.columns is None:
+                notes.append(f"column '{name}' is not released: the schema does not describe it.")
+            continue
+        attribute = schema[name]
+        reason = ""
+        if attribute.role in DROPPED_ROLES:
+            reason = f"its role is {attribute.role}"
+        elif attribute.kind != "numeric":
+            reason = f"it is {attribute.kind}, and this method protects numeric columns"
+        if reason and name in requested:
+            raise OptionError(f"column '{name}' cannot be released: {reason}.")
+        if reason:
+            notes.append(f"column '{name}' is not released: {reason}.")
+            continue
+        chosen.append(attribute)
+    if not chosen:
+        raise InputError(
+            "no numeric column is left to protect: name some with --columns, or check the roles."
+        )
+    return schema, chosen, notes
+
+
+def _missing_rows(table: Table, names: Sequence[str], policy: str) -> NDArray[np.bool_] | None:
+    """Rows with a missing value in a protected column; an error unless they are to be dropped."""
+    missing: NDArray[np.bool_] | None = None
+    for name in names:
+        values = table.numeric(name)
+        infinite = np.isinf(values)
+        if infinite.any():
+            raise InputError(
+                f"column '{name}' has an infinite value in row {first_row(infinite)}: correct or remove it."
+            )
+        absent = np.isnan(values)
+        if not absent.any():
+            continue
+        if policy == "error":
+            raise InputError(
+                f"column '{name}' has {int(absent.sum())} missing values, the first in row {first_row(absent)}: fill "
+                'them, leave the column out, or drop such rows with missing="drop" (--missing drop), '
+                "which weakens the statement."
+            )
+        missing = absent if missing is None else missing | absent
+    return missing
+
+
+def _domain_from_data(
+    table: Table, attribute: Attribute, factor: Fraction, kept: NDArray[np.int64] | None
+) -> Attribute:
+    values = table.numeric(attribute.name)
+    largest = float(np.max(values if kept is None else values[kept]))
+    if largest <= 0:
+        raise InputError(
+            f"column '{attribute.name}' has no positive value, so 0 to {float(factor):g} times its maximum is no "
+            "domain: declare one."
+        )
+    return attribute.with_domain(0, factor * exact(largest, attribute.name))
+
+
+def _unit_circumstances(table: Table, schema: Schema, kept: NDArray[np.int64] | None) -> Circumstances:
+    unit = schema.unit
+    if unit is None:
+        return Circumstances()
+    column: Any = table.frame[unit.name]
+    if column.null_count():
+        raise InputError(f"unit column '{unit.name}' has missing values: every row needs its person.")
+    values = column.to_numpy()
+    _, counts = np.unique(values if kept is None else values[kept], return_counts=True)
+    most = int(counts.max())
+    if unit.max_rows is not None and most > unit.max_rows:
+        raise InputError(
+            f"unit column '{unit.name}': somebody has {most} rows, more than the declared max_rows = {unit.max_rows}: "
+            "raise it, or keep fewer rows per person."
+        )
+    return Circumstances(
+        unit=unit.name,
+        rows_per_unit=unit.max_rows or 1,
+        unit_repeats=unit.max_rows is None and most > 1,
+    )

@@ -1,0 +1,190 @@
+"""A method is data: which partition, noise, budget split and rebuild, with which settings. No behaviour here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from fractions import Fraction
+from typing import Any
+
+from shoal.budget import SPLITS
+from shoal.errors import OptionError, did_you_mean
+from shoal.noise import parse_epsilon
+from shoal.stages import PARTITIONS, Stability
+
+CHOICES: Mapping[str, tuple[str, ...]] = {
+    "remainder": ("middle", "last", "first"),
+    "normalise": ("none", "domain", "zscore"),
+    "split": SPLITS,
+}
+_SWITCHES = ("link", "clip")
+
+OPTIONS: Mapping[str, str] = {
+    "epsilon": "the privacy budget; smaller is stronger",
+    "k": "minimum number of records that share one released value",
+    "split": "how ε is shared over attributes: equal, proportional, optimal, or weights by column",
+    "groups": "attribute groups that are partitioned separately, for example [['a', 'b'], ['c']]",
+    "partition": "how records are grouped: " + ", ".join(PARTITIONS),
+    "remainder": "which rank group takes the records left over: middle, last, first",
+    "normalise": "scaling before distances: domain (public), none, zscore (looks at the data)",
+    "link": "False shuffles every released column by itself: marginals only, a stronger claim",
+    "clip": "False leaves noisy values outside the public domain (experiments only)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """The recipe of all stages. Presets are values of this class; `configure` fills in the settings.
+
+    Attributes:
+        partition: a stage of `shoal.stages.PARTITIONS`.
+        grouping: `joint` partitions all attributes together, `each` one attribute at a time.
+        adjustable: the settings a caller may change; everything else belongs to the method.
+    """
+
+    name: str
+    paper: str
+    about: str
+    partition: str
+    grouping: str
+    adjustable: tuple[str, ...]
+    split: str | tuple[tuple[str, Fraction], ...] = "equal"
+    normalise: str = "domain"
+    remainder: str = "middle"
+    summary: str = "mean"
+    noise: str = "laplace"
+    rebuild: str = "centroid"
+    link: bool = True
+    clip: bool = True
+    groups: tuple[tuple[str, ...], ...] | None = None
+    k: int | None = None
+    epsilon: Fraction | None = None
+
+    @property
+    def stability(self) -> Stability:
+        """What one replaced record does to the clusters. Clusters of one never involve another record."""
+        return "record" if self.k == 1 and self.partition != "given" else PARTITIONS[self.partition].stability
+
+    @property
+    def size(self) -> int:
+        """The minimum cluster size, once configured."""
+        return 1 if self.k is None else self.k
+
+    @property
+    def budget(self) -> Fraction:
+        """The privacy budget, once configured."""
+        if self.epsilon is None:
+            raise OptionError("epsilon is missing: give the privacy budget, for example --epsilon 1.")
+        return self.epsilon
+
+    def configure(self, **options: Any) -> Method:
+        """The method with settings filled in; unknown or unfitting ones are errors that say what fits."""
+        changes: dict[str, Any] = {}
+        for name, value in options.items():
+            if value is None:
+                continue
+            if name not in OPTIONS:
+                known = [
+                    *OPTIONS,
+                    "labels",
+                    "columns",
+                    "domains",
+                    "domain_from_data",
+                    "outside",
+                    "missing",
+                    "seed",
+                ]
+                raise OptionError(f"there is no option '{name}'.{did_you_mean(name, known)}")
+            if name not in self.adjustable:
+                raise OptionError(
+                    f"method '{self.name}' has no option '{name}'; it takes {', '.join(self.adjustable)}."
+                )
+            changes[name] = _READERS.get(name, _choice)(name, value)
+        configured = replace(self, **changes)
+        _ = configured.budget
+        return configured
+
+    def resolve_groups(self, columns: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+        """The attribute groups, in order; together they cover every column once."""
+        if self.groups is None:
+            return (tuple(columns),) if self.grouping == "joint" else tuple((column,) for column in columns)
+        named = [column for group in self.groups for column in group]
+        for column in named:
+            if column not in columns:
+                raise OptionError(
+                    f"groups names column '{column}', which is not protected.{did_you_mean(column, columns)}"
+                )
+            if named.count(column) > 1:
+                raise OptionError(f"groups names column '{column}' twice: groups must be disjoint.")
+        left_out = [column for column in columns if column not in named]
+        if left_out:
+            raise OptionError(
+                f"groups leaves out column '{left_out[0]}': put every protected column into one."
+            )
+        return self.groups
+
+    def settings(self) -> dict[str, Any]:
+        """The adjustable settings as plain values, for a recipe file."""
+        values = {name: getattr(self, name) for name in self.adjustable}
+        if not isinstance(self.split, str) and "split" in values:
+            values["split"] = dict(self.split)
+        return {name: value for name, value in values.items() if value is not None}
+
+
+def _choice(name: str, value: Any) -> str:
+    if value not in CHOICES[name]:
+        hint = did_you_mean(str(value), CHOICES[name])
+        raise OptionError(f"{name} '{value}' is not one of {', '.join(CHOICES[name])}.{hint}")
+    return str(value)
+
+
+def _switch(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise OptionError(f"{name} must be True or False, got {value!r}.")
+    return value
+
+
+def _whole(name: str, value: Any) -> int:
+    try:
+        number = int(value)
+    except (TypeError, ValueError, OverflowError):
+        raise OptionError(f"{name} must be a whole number, got {value!r}.") from None
+    if isinstance(value, bool) or number != value or number < 1:
+        raise OptionError(f"{name} must be a whole number, at least 1, got {value!r}.")
+    return number
+
+
+def _split(name: str, value: Any) -> str | tuple[tuple[str, Fraction], ...]:
+    if isinstance(value, str):
+        return _choice(name, value)
+    if not isinstance(value, Mapping):
+        raise OptionError(f"split must be one of {', '.join(SPLITS)} or weights by column, got {value!r}.")
+    return tuple((str(column), weight) for column, weight in value.items())
+
+
+def _groups(name: str, value: Any) -> tuple[tuple[str, ...], ...]:
+    if isinstance(value, str) or any(isinstance(group, str) or not group for group in value):
+        raise OptionError(
+            "groups must be a list of non-empty lists of column names, such as [['a', 'b'], ['c']]."
+        )
+    return tuple(tuple(str(column) for column in group) for group in value)
+
+
+def _partition(name: str, value: Any) -> str:
+    if value not in PARTITIONS or PARTITIONS[value].stability in ("record", "rank"):
+        joint = [key for key, stage in PARTITIONS.items() if stage.stability in ("data", "caller")]
+        raise OptionError(
+            f"partition '{value}' is not one of {', '.join(joint)}.{did_you_mean(str(value), joint)}"
+        )
+    return str(value)
+
+
+_READERS = {
+    "epsilon": lambda name, value: parse_epsilon(value),
+    "k": _whole,
+    "split": _split,
+    "groups": _groups,
+    "partition": _partition,
+    **dict.fromkeys(_SWITCHES, _switch),
+}
+assert set(OPTIONS) <= {field.name for field in fields(Method)}

@@ -1,0 +1,98 @@
+"""Every published method by name, one entry each. A new paper is a new entry plus, at most, a new stage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from shoal.errors import OptionError, did_you_mean
+from shoal.method import OPTIONS, Method
+from shoal.statement import claims
+
+_ALWAYS = ("epsilon", "clip")
+
+PRESETS: dict[str, Method] = {
+    method.name: method
+    for method in (
+        Method(
+            name="laplace",
+            paper="the baseline of MDAI-2017 and PSD-2014",
+            about="noise on every value by itself, no grouping",
+            partition="alone",
+            grouping="joint",
+            split="equal",
+            adjustable=(*_ALWAYS, "split"),
+        ),
+        Method(
+            name="mdav-dp",
+            paper="MDAI-2017, MDAV+DP",
+            about="clusters of similar records, noise on the cluster means",
+            partition="mdav",
+            grouping="joint",
+            split="proportional",
+            k=50,
+            adjustable=(*_ALWAYS, "k", "split", "groups", "normalise", "partition"),
+        ),
+        Method(
+            name="ranking-dp",
+            paper="MDAI-2017, IR_MDAV+DP; PSD-2014",
+            about="each attribute ranked by itself, noise on the means of k consecutive values",
+            partition="ranking",
+            grouping="each",
+            split="equal",
+            k=50,
+            adjustable=(*_ALWAYS, "k", "split", "remainder", "link"),
+        ),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MethodInfo:
+    """What `shoal methods` lists about a preset. The claim is computed from the method's stages."""
+
+    name: str
+    paper: str
+    about: str
+    claim: str
+    parameters: dict[str, str]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "paper": self.paper,
+            "about": self.about,
+            "claim": self.claim,
+            "parameters": dict(self.parameters),
+        }
+
+
+def preset(name: str) -> Method:
+    """A published method by its name."""
+    if name not in PRESETS:
+        raise OptionError(
+            f"there is no method '{name}'; 'shoal methods' lists them.{did_you_mean(str(name), PRESETS)}"
+        )
+    return PRESETS[name]
+
+
+def methods() -> list[MethodInfo]:
+    """Every preset with its paper, claim and parameters.
+
+    >>> [info.name for info in methods()]
+    ['laplace', 'mdav-dp', 'ranking-dp']
+    """
+    return [
+        MethodInfo(
+            name=method.name,
+            paper=method.paper,
+            about=method.about,
+            claim=claims(method),
+            parameters={
+                option: OPTIONS[option]
+                + (f" (default {default})" if (default := getattr(method, option)) is not None else "")
+                for option in method.adjustable
+            },
+        )
+        for method in PRESETS.values()
+    ]

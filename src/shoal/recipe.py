@@ -1,0 +1,69 @@
+"""The recipe of a release as a file: enough to repeat it on another table, and nothing private."""
+
+from __future__ import annotations
+
+import tomllib
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from shoal._version import __version__
+from shoal.describe import Declaration
+from shoal.errors import InputError, OptionError
+from shoal.method import OPTIONS, Method
+from shoal.schema import Schema
+from shoal.toml import dumps
+
+if TYPE_CHECKING:
+    from shoal.release import Release
+
+_HEADER = "# The recipe of a release. Repeat it with: shoal protect DATA --config method.toml --out DIR\n"
+
+
+def recipe_text(release: Release) -> str:
+    """The recipe as TOML. A seed is left out: whoever knows it can remove the noise."""
+    return _HEADER + dumps(_document(release.method, release.schema, release.declared, release.columns))
+
+
+def _document(
+    method: Method, schema: Schema, declared: Declaration, columns: tuple[str, ...]
+) -> dict[str, Any]:
+    settings = method.settings()
+    tables = {name: value for name, value in settings.items() if isinstance(value, dict)}
+    plain = {name: value for name, value in settings.items() if name not in tables}
+    document: dict[str, Any] = {
+        "shoal": __version__,
+        "method": method.name,
+        **plain,
+        "columns": list(columns),
+    }
+    document |= {"outside": declared.outside, "missing": declared.missing}
+    if declared.domain_from_data is not None:
+        document["domain_from_data"] = declared.domain_from_data
+    return document | tables | schema.to_dict()
+
+
+def load_recipe(path: str | Path) -> dict[str, Any]:
+    """The keyword arguments of `shoal.protect` that a recipe file stands for."""
+    path = Path(path)
+    try:
+        raw = tomllib.loads(path.read_text("utf-8"), parse_float=Decimal)
+    except FileNotFoundError:
+        raise InputError(f"there is no recipe '{path}'.") from None
+    except OSError as error:
+        raise InputError(f"the recipe '{path}' cannot be read: {error.strerror}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"the recipe '{path}' is not valid TOML: {error}") from None
+    known = {"shoal", "method", "columns", "outside", "missing", "domain_from_data", "attribute", *OPTIONS}
+    for key in raw:
+        if key not in known:
+            raise OptionError(f"the recipe '{path}' has an unknown key '{key}'.")
+    if "method" not in raw:
+        raise OptionError(f"the recipe '{path}' names no method.")
+    arguments = {key: value for key, value in raw.items() if key not in ("shoal", "attribute")}
+    if isinstance(arguments.get("split"), dict):
+        arguments["split"] = {name: Fraction(weight) for name, weight in arguments["split"].items()}
+    if "attribute" in raw:
+        arguments["schema"] = Schema.from_dict(raw)
+    return arguments

@@ -1,0 +1,271 @@
+"""From a table to a published one: `protect` runs all stages in order and returns a `Release`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shoal.budget import split_budget
+from shoal.describe import Declaration, Described, describe
+from shoal.errors import OptionError
+from shoal.io import Format, Table, read
+from shoal.mask import mask_sums
+from shoal.method import Method
+from shoal.noise import Source
+from shoal.noise import source as noise_source
+from shoal.partition import Partition
+from shoal.partition.base import check_k
+from shoal.presets import preset
+from shoal.rebuild import centroids, whole_numbers
+from shoal.schema import Schema
+from shoal.stages import Group, partition_group
+from shoal.statement import Circumstances, PrivacyStatement, state
+
+# called with what is being done, how much of it is done, and how much there is
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Release:
+    """A protected table with its statement.
+
+    Attributes:
+        data: what may be published: rows in random order, the caller's frame library, order of columns and dtypes.
+        aligned: unrounded values in input order, for measuring only; None where rows have no original.
+        statement: what is promised.
+        partition: one partition per attribute group.
+        method: the configured method.
+        schema: the public facts about the released columns (and the unit column, if declared).
+        domains: public domain of each released column.
+        kept: numbers of the input rows that took part, None for all.
+        notes: for the custodian: columns left out and why.
+        internal: private facts about the original data (how many values were clipped); never published.
+    """
+
+    data: Any
+    aligned: Any
+    statement: PrivacyStatement
+    partition: list[Partition]
+    method: Method
+    schema: Schema
+    declared: Declaration
+    domains: dict[str, tuple[float, float]]
+    kept: NDArray[np.int64] | None
+    notes: tuple[str, ...]
+    internal: dict[str, Any]
+    format: Format
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(self.domains)
+
+    def save(
+        self,
+        folder: str | Path,
+        internal: str | Path | None = None,
+        *,
+        format: Format | None = None,
+        evaluation: Any = None,
+    ) -> Path:
+        """Write the publishable bundle to `folder`, and the internal report to a path outside of it.
+
+        All or nothing: the files appear together at the end or not at all.
+        """
+        from shoal.bundle import save_bundle
+
+        return save_bundle(self, Path(folder), internal, format or self.format, evaluation)
+
+
+def protect(
+    data: Any,
+    schema: Schema | None = None,
+    method: str = "ranking-dp",
+    epsilon: Any = None,
+    k: int | None = None,
+    seed: int | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    domains: Mapping[str, tuple[object, object]] | None = None,
+    domain_from_data: float | None = None,
+    outside: str = "error",
+    missing: str = "error",
+    labels: ArrayLike | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Release:
+    """Turn a table about people into one that can be published.
+
+    Args:
+        data: a path (CSV, Parquet) or a pandas, polars or pyarrow table.
+        schema: kinds, roles and public domains; without one they are guessed and domains must be given.
+        method: a preset, see `shoal.methods()`.
+        epsilon: the privacy budget; decimal text is exact, a float means its shortest decimal text.
+        k: minimum cluster size.
+        seed: makes the release reproducible and therefore not publishable.
+        columns: the columns to release; the others are left out.
+        domains: public domain (lo, hi) by column, instead of or on top of the schema.
+        domain_from_data: take missing domains as 0 to this multiple of the maximum; taints the statement.
+        outside: what to do with values outside their domain: "error" or "clip".
+        missing: what to do with missing values: "error" or "drop" (taints the statement).
+        labels: cluster labels made elsewhere, for methods with partition="given".
+        progress: called with (what, done, total) during long work.
+        options: settings of the method, such as split, groups, link, remainder.
+
+    Guarantee:
+        Whatever `release.statement` says, and nothing else.
+
+    Cost:
+        One pass over the table plus the partition: a sort per attribute for `ranking-dp`, see
+        `shoal.partition.mdav` for `mdav-dp`.
+
+    >>> import pyarrow as pa
+    >>> people = pa.table({"age": [31, 45, 28, 60], "income": [20.5, 31.0, 18.2, 44.9]})
+    >>> release = protect(people, method="mdav-dp", epsilon="1", k=2, seed=1,
+    ...                   domains={"age": (0, 120), "income": (0, 200)})
+    >>> release.data.column_names, release.data.num_rows, release.statement.model
+    (['age', 'income'], 4, 'dp-given-partition')
+    """
+    if labels is not None:
+        options = {"partition": "given", **options}
+    configured = preset(method).configure(epsilon=epsilon, k=k, **options)
+    declared = Declaration.of(schema, columns, domains, domain_from_data, outside, missing)
+    table = read(data)
+    described = describe(table, declared)
+    check_k(configured.size, described.n)
+    shares = _shares(configured, described)
+    source = noise_source(seed)
+    statement = state(configured, described.lattices, shares, _with_seed(described.circumstances, source))
+    # The order of rows is drawn before anything depends on the records.
+    orders = _row_orders(configured, described, source)
+    report = progress or (lambda what, done, total: None)
+
+    aligned: dict[str, NDArray[np.float64]] = {}
+    partitions: list[Partition] = []
+    clipped: dict[str, int] = {}
+    for group in _groups(configured, described, labels, report, clipped):
+        made = partition_group(group, configured)
+        masked = mask_sums(group, made, shares, source)
+        for column, lattice, sums in zip(group.columns, group.lattices, masked.sums, strict=True):
+            values = centroids(sums, made.sizes, lattice, clip=configured.clip)
+            aligned[column] = values[made.labels]
+        partitions.append(made)
+        report("protecting", len(aligned), len(described.columns))
+
+    in_order = {column: aligned[column] for column in described.columns}
+    released = {
+        column: _stored(table, described, column, values[orders[column]], configured.clip)
+        for column, values in in_order.items()
+    }
+    return Release(
+        data=table.like(released, keep_dtypes=True),
+        aligned=table.like(in_order, keep_dtypes=False) if _rows_correspond(configured, described) else None,
+        statement=statement,
+        partition=partitions,
+        method=configured,
+        schema=_public_schema(described, declared),
+        declared=declared,
+        domains={name: (float(lat.lo), float(lat.hi)) for name, lat in described.lattices.items()},
+        kept=described.kept,
+        notes=described.notes,
+        internal=_private_facts(table, described, clipped, partitions),
+        format=table.format,
+    )
+
+
+def _shares(method: Method, described: Described) -> dict[str, Fraction]:
+    widths = [described.lattices[name].width for name in described.columns]
+    split = method.split if isinstance(method.split, str) else dict(method.split)
+    return dict(
+        zip(described.columns, split_budget(method.budget, described.columns, widths, split), strict=True)
+    )
+
+
+def _with_seed(circumstances: Circumstances, source: Source) -> Circumstances:
+    if not source.reproducible:
+        return circumstances
+    reason = "A seed was given: whoever knows it can remove the noise."
+    return replace(circumstances, experiment=(*circumstances.experiment, reason))
+
+
+def _rows_correspond(method: Method, described: Described) -> bool:
+    return method.link or len(described.columns) == 1
+
+
+def _row_orders(method: Method, described: Described, source: Source) -> dict[str, NDArray[np.int64]]:
+    """A random row order: one for all columns, or one for each when columns are not linked."""
+    if _rows_correspond(method, described):
+        common = source.permutation(described.n)
+        return dict.fromkeys(described.columns, common)
+    return {column: source.permutation(described.n) for column in described.columns}
+
+
+def _groups(
+    method: Method,
+    described: Described,
+    labels: ArrayLike | None,
+    report: Progress,
+    clipped: dict[str, int],
+) -> Iterator[Group]:
+    """Attribute groups one after the other, so that only one is held as integers at a time."""
+    given = None
+    if labels is not None:
+        given = np.asarray(labels)
+        if given.ndim != 1 or given.size != described.table.n:
+            raise OptionError(
+                f"labels must have one entry per row, {described.table.n}, got shape {given.shape}."
+            )
+        given = given if described.kept is None else given[described.kept]
+    for columns in method.resolve_groups(described.columns):
+        positions = []
+        for column in columns:
+            found, clipped[column] = described.positions(column)
+            positions.append(found)
+        yield Group(
+            columns,
+            tuple(described.lattices[column] for column in columns),
+            tuple(positions),
+            given,
+            lambda done, total: report("grouping records", done, total),
+        )
+
+
+def _stored(
+    table: Table, described: Described, column: str, values: NDArray[np.float64], clip: bool
+) -> NDArray[np.float64] | NDArray[np.int64]:
+    if not table.is_integer(column):
+        return values
+    return whole_numbers(values, described.lattices[column], table.integer_limits(column), clip=clip)
+
+
+def _public_schema(described: Described, declared: Declaration) -> Schema:
+    """What a recipe may say: declared facts only, so a domain taken from the data stays out."""
+    private = described.circumstances.private_domains
+    attributes = [replace(a, lo=None, hi=None) if a.name in private else a for a in described.attributes]
+    if declared.schema is not None and declared.schema.unit is not None:
+        attributes.append(declared.schema.unit)
+    return Schema(tuple(attributes))
+
+
+def _private_facts(
+    table: Table, described: Described, clipped: dict[str, int], partitions: list[Partition]
+) -> dict[str, Any]:
+    return {
+        "rows_read": table.n,
+        "rows_released": described.n,
+        "values_clipped": dict(clipped),
+        "clusters": [
+            {
+                "columns": list(made.columns),
+                "count": len(made),
+                "smallest": int(made.sizes.min()),
+                "largest": int(made.sizes.max()),
+            }
+            for made in partitions
+        ],
+    }

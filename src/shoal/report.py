@@ -1,0 +1,73 @@
+"""Reports as one self-contained page: a release comes in, HTML leaves, with no outside resource."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.io import Table, read
+
+if TYPE_CHECKING:
+    from shoal.release import Release
+
+_BINS = 40
+
+
+def public_report(release: Release) -> str:
+    """A page about the released table and its statement: nothing in it depends on the original otherwise."""
+    return _render("public.html.j2", release, {})
+
+
+def internal_report(release: Release, evaluation: Any = None) -> str:
+    """A page for the custodian: adds facts about the original data, so it must not be published."""
+    measured = evaluation.to_dict() if evaluation is not None else None
+    return _render("internal.html.j2", release, {"evaluation": measured})
+
+
+def _render(template: str, release: Release, extra: dict[str, Any]) -> str:
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("shoal"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+    )
+    table = read(release.data)
+    return environment.get_template(template).render(
+        statement=release.statement.to_dict(),
+        rows=table.n,
+        columns=[_profile(table, release, name) for name in table.names],
+        notes=release.notes,
+        internal=release.internal,
+        **extra,
+    )
+
+
+def _profile(table: Table, release: Release, name: str) -> dict[str, Any]:
+    values = table.numeric(name)
+    quantiles = np.quantile(values, [0, 0.25, 0.5, 0.75, 1])
+    return {
+        "name": name,
+        "mean": _number(values.mean()),
+        "sd": _number(values.std()),
+        "quantiles": [_number(q) for q in quantiles],
+        "bars": _bars(values, release.domains[name]),
+    }
+
+
+def _bars(values: NDArray[np.float64], domain: tuple[float, float]) -> list[dict[str, float]]:
+    """Histogram bars over the public domain, in percent of the drawing area."""
+    counts, _ = np.histogram(np.clip(values, *domain), bins=_BINS, range=domain)
+    peak = max(int(counts.max()), 1)
+    width = 100 / _BINS
+    return [
+        {"x": round(i * width, 3), "width": round(width * 0.9, 3), "height": round(100 * int(c) / peak, 2)}
+        for i, c in enumerate(counts)
+    ]
+
+
+def _number(value: float) -> str:
+    return f"{float(value):,.6g}" if abs(value) < 1e6 else f"{float(value):,.0f}"

@@ -1,0 +1,96 @@
+"""The table of partition stages: lattice values of an attribute group come in, a `Partition` leaves.
+
+Each stage also says what happens to its clusters when one record is replaced. The privacy claim is computed
+from that fact, so a new stage cannot be added without stating it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal import partition as algorithms
+from shoal.errors import OptionError
+from shoal.lattice import Lattice
+from shoal.partition import Partition
+
+if TYPE_CHECKING:
+    from shoal.method import Method
+
+# record: the record's own cluster of one and no other; rank: intervals of ranks fixed in advance;
+# data: any cluster may change; caller: labels came from outside, nothing is known about them.
+Stability = Literal["record", "rank", "data", "caller"]
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Group:
+    """The attributes that are partitioned together, as positions on their public lattices."""
+
+    columns: tuple[str, ...]
+    lattices: tuple[Lattice, ...]
+    positions: tuple[NDArray[np.int64], ...]
+    labels: NDArray[np.int64] | None = None
+    progress: Progress | None = None
+
+    @property
+    def n(self) -> int:
+        return int(self.positions[0].size)
+
+    def values(self) -> NDArray[np.float64]:
+        return np.stack(
+            [lattice.values(p) for lattice, p in zip(self.lattices, self.positions, strict=True)], axis=1
+        )
+
+    def normalised(self, how: str) -> NDArray[np.float64]:
+        return algorithms.normalise(self.values(), how, [float(lattice.width) for lattice in self.lattices])
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionStage:
+    """A way to group records, and how stable its clusters are when one record is replaced."""
+
+    stability: Stability
+    about: str
+    run: Callable[[Group, Method], Partition]
+
+
+def _alone(group: Group, method: Method) -> Partition:
+    return Partition(np.arange(group.n, dtype=np.int64), np.ones(group.n, dtype=np.int64))
+
+
+def _ranking(group: Group, method: Method) -> Partition:
+    (positions,) = group.positions
+    return algorithms.ranking(positions, method.size, method.remainder)
+
+
+def _mdav(group: Group, method: Method) -> Partition:
+    return algorithms.mdav(group.normalised(method.normalise), method.size, progress=group.progress)
+
+
+def _given(group: Group, method: Method) -> Partition:
+    if group.labels is None:
+        raise OptionError("partition='given' needs labels=, one cluster label per record.")
+    if group.labels.size != group.n:
+        raise OptionError(
+            f"labels has {group.labels.size} entries for {group.n} records: give one per record."
+        )
+    return algorithms.given(group.labels, method.size)
+
+
+PARTITIONS: Mapping[str, PartitionStage] = {
+    "alone": PartitionStage("record", "every record by itself", _alone),
+    "mdav": PartitionStage("data", "fixed-size clusters of records that are close in all attributes", _mdav),
+    "ranking": PartitionStage("rank", "one attribute at a time, k consecutive ranks", _ranking),
+    "given": PartitionStage("caller", "labels supplied by the caller", _given),
+}
+
+
+def partition_group(group: Group, method: Method) -> Partition:
+    """Run the method's partition stage on one attribute group."""
+    made = PARTITIONS[method.partition].run(group, method)
+    return replace(made, columns=group.columns)

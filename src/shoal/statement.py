@@ -1,0 +1,286 @@
+"""What a release promises: the configured method and its circumstances come in, a statement leaves.
+
+Every sentence follows from the stages of the method and from how their inputs were chosen. Nothing here looks
+at a record, so a statement can be published.
+"""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+
+from shoal._version import __version__
+from shoal.errors import ClaimError
+from shoal.lattice import Lattice, decimal_text
+from shoal.method import Method
+
+Model = Literal["dp", "dp-given-partition"]
+
+_MODEL_NAMES: dict[Model, str] = {
+    "dp": "differential privacy of the original records",
+    "dp-given-partition": "differential privacy of the microaggregated data, given the partition",
+}
+_TARGETS: dict[Model, str] = {
+    "dp": "the original records",
+    "dp-given-partition": "the microaggregated data: cluster means, the clusters themselves taken as fixed and public",
+}
+_NOT_PROMISED: dict[Model, tuple[str, ...]] = {
+    "dp": (
+        "It does not hide what is true of the whole population, nor that a person took part: the number of "
+        "records is public.",
+        "It does not cover other releases about the same people: their budgets add up.",
+    ),
+    "dp-given-partition": (
+        "It is not differential privacy of the original records: replacing one record usually changes the "
+        "clusters, and what the clusters reveal is not covered.",
+        "It does not hide that a person took part: the number of records is public.",
+        "It does not cover other releases about the same people: their budgets add up.",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """How the inputs of a method were chosen; all that a statement needs besides the method.
+
+    Attributes:
+        data_dependent: choices that looked at the records; each one taints the statement.
+        private_domains: columns whose domain was taken from the data; their bounds are not stated.
+        experiment: settings that are for experiments only.
+        unit: name of the column that identifies a person, if declared.
+        rows_per_unit: declared maximum number of rows of one person.
+        unit_repeats: a person has several rows although no maximum is declared.
+    """
+
+    data_dependent: tuple[str, ...] = ()
+    private_domains: tuple[str, ...] = ()
+    experiment: tuple[str, ...] = ()
+    unit: str | None = None
+    rows_per_unit: int = 1
+    unit_repeats: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PrivacyStatement:
+    """The promise of one release. Only public facts: no counts of clips, no scale that depends on records."""
+
+    model: Model
+    target: str
+    epsilon: Fraction
+    epsilon_per_attribute: dict[str, Fraction]
+    neighbours: str
+    unit: str
+    conditions: tuple[str, ...]
+    data_dependent: tuple[str, ...]
+    not_promised: tuple[str, ...]
+    not_publishable_because: tuple[str, ...]
+    method: str
+    settings: dict[str, Any]
+    attributes: dict[str, dict[str, str]]
+    versions: dict[str, str]
+
+    @property
+    def publishable(self) -> bool:
+        return not self.not_publishable_because
+
+    @property
+    def sentence(self) -> str:
+        """The promise in one sentence; a tainted statement says first that it does not hold as such."""
+        promise = f"{_MODEL_NAMES[self.model]} with ε = {decimal_text(self.epsilon)} per {self.unit}"
+        if self.data_dependent:
+            return (
+                f"No guarantee as it stands: it would be {promise} if every choice listed below had been fixed "
+                "without looking at the records."
+            )
+        return f"{promise[0].upper()}{promise[1:]} ({self.neighbours})."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "model": self.model,
+            "sentence": self.sentence,
+            "target": self.target,
+            "epsilon": float(self.epsilon),
+            "epsilon_per_attribute": {
+                name: float(share) for name, share in self.epsilon_per_attribute.items()
+            },
+            "neighbours": self.neighbours,
+            "unit": self.unit,
+            "conditions": list(self.conditions),
+            "data_dependent": list(self.data_dependent),
+            "not_promised": list(self.not_promised),
+            "publishable": self.publishable,
+            "not_publishable_because": list(self.not_publishable_because),
+            "method": self.method,
+            "settings": self.settings,
+            "attributes": self.attributes,
+            "versions": self.versions,
+        }
+
+    def to_markdown(self) -> str:
+        """The statement for readers."""
+        lines = ["# Privacy statement", "", self.sentence, ""]
+        lines += ["Publishable: yes." if self.publishable else "**Not for publication.**", ""]
+        lines += [
+            f"- Model: `{self.model}`",
+            f"- What is protected: {self.target}",
+            f"- Neighbours: {self.neighbours}",
+            f"- Unit: {self.unit}",
+            f"- Method: `{self.method}`, "
+            + ", ".join(f"{key} = {value}" for key, value in self.settings.items()),
+            "",
+        ]
+        sections = {
+            "Why this is not for publication": self.not_publishable_because,
+            "Conditions": self.conditions,
+            "Choices that looked at the records": self.data_dependent,
+            "What is not promised": self.not_promised,
+        }
+        for title, entries in sections.items():
+            if entries:
+                lines += [f"## {title}", "", *(f"- {entry}" for entry in entries), ""]
+        lines += [
+            "## Attributes",
+            "",
+            "| attribute | ε | public domain | step |",
+            "| --- | --- | --- | --- |",
+        ]
+        for name, facts in self.attributes.items():
+            share = float(self.epsilon_per_attribute[name])
+            cell = name.replace("|", "\\|")
+            lines.append(f"| {cell} | {share:.6g} | {facts['lo']} to {facts['hi']} | {facts['step']} |")
+        versions = ", ".join(f"{key} {value}" for key, value in self.versions.items())
+        return "\n".join([*lines, "", f"Made with {versions}.", ""])
+
+
+def privacy_model(method: Method, attributes: int) -> Model:
+    """The claim that holds for a method on this many attributes.
+
+    Guarantee:
+        A replaced record that touches only its own cluster of one, or the rank-fixed clusters of a single
+        attribute (or of several whose columns are not linked), leaves the noise calibrated to all that
+        changes: claim `dp`. In every other case clusters may move with the record: `dp-given-partition`.
+
+    Reference:
+        docs/proofs/sums.md; PSD-2014, Lemma 1; MDAI-2017, section 3.
+    """
+    if method.stability == "record":
+        return "dp"
+    if method.stability == "rank" and (attributes == 1 or not method.link):
+        return "dp"
+    return "dp-given-partition"
+
+
+def claims(method: Method) -> str:
+    """The claims a preset can carry, in words, computed from the same rule as the statement."""
+    one, several = privacy_model(method, 1), privacy_model(method, 2)
+    unlinked = privacy_model(replace(method, link=False), 2) if "link" in method.adjustable else several
+    if one == several == unlinked:
+        return one
+    extra = " or link=False" if unlinked == one else ""
+    return f"{several}; {one} for one attribute{extra}"
+
+
+def state(
+    method: Method,
+    lattices: dict[str, Lattice],
+    shares: dict[str, Fraction],
+    circumstances: Circumstances,
+) -> PrivacyStatement:
+    """Compute the statement of a release.
+
+    Raises:
+        ClaimError: the claim would be about rows while a person can own several.
+    """
+    model = privacy_model(method, len(lattices))
+    rows = circumstances.rows_per_unit
+    if circumstances.unit_repeats and model == "dp":
+        raise ClaimError(
+            f"a value of the unit column '{circumstances.unit}' occurs in several rows, so a claim about rows is "
+            "not a claim about persons: declare max_rows for it in the schema (the claim is then per person)."
+        )
+    per_person = circumstances.unit is not None and not circumstances.unit_repeats
+    unit = (
+        f"value of '{circumstances.unit}' (at most {rows} row{'s' if rows > 1 else ''})"
+        if per_person
+        else "row"
+    )
+    return PrivacyStatement(
+        model=model,
+        target=_TARGETS[model],
+        epsilon=method.budget * rows,
+        epsilon_per_attribute={name: share * rows for name, share in shares.items()},
+        neighbours="replace-one, the number of records is public",
+        unit=unit,
+        conditions=_conditions(method, model, circumstances, per_person, len(lattices)),
+        data_dependent=circumstances.data_dependent + _data_dependent_settings(method),
+        not_promised=_NOT_PROMISED[model],
+        not_publishable_because=_obstacles(method, circumstances),
+        method=method.name,
+        settings={name: _plain(value) for name, value in method.settings().items()},
+        attributes={
+            name: _public_facts(lattice, private=name in circumstances.private_domains)
+            for name, lattice in lattices.items()
+        },
+        versions={"shoal": __version__, "numpy": np.__version__, "python": platform.python_version()},
+    )
+
+
+def _conditions(
+    method: Method, model: Model, circumstances: Circumstances, per_person: bool, attributes: int
+) -> tuple[str, ...]:
+    found = ["Domains, steps and all settings were fixed without looking at the records."]
+    if model == "dp-given-partition":
+        source = "supplied by the caller" if method.stability == "caller" else "computed from the records"
+        found.append(f"The clusters, {source}, are treated as fixed and known to everybody.")
+        found.append("Neighbouring data sets differ in one record and have the same clusters.")
+    if not method.link and attributes > 1:
+        found.append("Every column was shuffled by itself: rows of the release do not belong to anybody.")
+    if circumstances.rows_per_unit > 1:
+        found.append(
+            f"A person has at most {circumstances.rows_per_unit} rows; ε is the row budget "
+            f"{decimal_text(method.budget)} times that number."
+        )
+    elif not per_person:
+        found.append("The claim is about one row; a person with several rows is covered for each row only.")
+    found.append("Released rows are in random order; identifiers, units, weights and the index were dropped.")
+    return tuple(found)
+
+
+def _data_dependent_settings(method: Method) -> tuple[str, ...]:
+    if method.normalise == "zscore" and method.partition not in ("alone", "ranking", "given"):
+        return ("normalise=zscore: means and standard deviations of the records scaled the distances.",)
+    return ()
+
+
+def _obstacles(method: Method, circumstances: Circumstances) -> tuple[str, ...]:
+    found = list(circumstances.experiment)
+    if not method.clip:
+        found.append("clip=False is for experiments: released values leave the public domain.")
+    if circumstances.data_dependent or _data_dependent_settings(method):
+        found.append("A choice looked at the records, so the promise does not hold as stated.")
+    return tuple(found)
+
+
+def _public_facts(lattice: Lattice, *, private: bool) -> dict[str, str]:
+    if private:
+        return dict.fromkeys(("lo", "hi", "step"), "taken from the data")
+    return {
+        "lo": decimal_text(lattice.lo),
+        "hi": decimal_text(lattice.hi),
+        "step": decimal_text(lattice.step),
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Fraction):
+        return float(value)
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return value
