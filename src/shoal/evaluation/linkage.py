@@ -1,0 +1,197 @@
+"""Record linkage: original and released rows in the same order come in, each record's linkage credit leaves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.evaluation.groups import row_groups
+from shoal.evaluation.interval import Interval, wilson
+
+if TYPE_CHECKING:
+    from scipy.spatial import cKDTree
+
+# Distances closer than the rounding of the coordinates they come from are one distance.
+TIE_ULPS = 8.0
+# The tree works on shifted coordinates; its own rounding stays within a few times the tie width.
+TREE_SLACK = 4.0
+# An exact search from a point far from all records visits most of the tree; a rough neighbour is found at once
+# and already settles nearly every row of a noisy table. So: roughly first, exactly for what remains.
+APPROXIMATIONS = (20.0, 4.0, 1.0)
+THREADS_FROM = 20_000
+TIES_AT_ONCE = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Linkage:
+    """How many records an intruder who holds the original table links correctly.
+
+    Attributes:
+        percent: record linkage RL, 0 to 100.
+        interval: 95% Wilson interval of `percent`.
+        chance: what guessing a record at random links, 100/n.
+        records: number n of records compared.
+    """
+
+    percent: float
+    interval: Interval
+    chance: float
+    records: int
+
+
+def record_linkage(
+    original: NDArray[np.float64], released: NDArray[np.float64], widths: NDArray[np.float64]
+) -> Linkage:
+    """The intruder holds the original records and links each released row to the nearest of them.
+
+    RL = 100/n Σ Pr(x'_i); Pr(x'_i) = 1/|G| when the record x_i that row i came from is in the set G of
+    originals nearest to x'_i, and 0 otherwise. Distance: every attribute divided by its public width.
+
+    Cost:
+        O(n log n) in few attributes, more in many: a tree over distinct originals, searched once for each
+        distinct released row. Memory O(n).
+
+    Reference:
+        thesis, section 6.4.2 and Eq. 6.7.
+
+    >>> x = np.array([[0.0], [1.0], [10.0], [11.0]])
+    >>> record_linkage(x, np.array([[0.5], [0.5], [10.5], [10.5]]), np.array([20.0])).percent
+    50.0
+    """
+    credits = linkage_credits(original, released, widths)
+    n = credits.size
+    mean = float(credits.mean())
+    low, high = wilson(mean, n)
+    return Linkage(100.0 * mean, (100.0 * low, 100.0 * high), 100.0 / n, n)
+
+
+def linkage_credits(
+    original: NDArray[np.float64], released: NDArray[np.float64], widths: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """1/|G| for each row whose own record is among the nearest originals G, else 0.
+
+    Attributes of width 0 carry no distance and are ignored.
+
+    >>> x = np.array([[0.0, 0.0], [0.0, 0.0], [3.0, 4.0]])
+    >>> linkage_credits(x, x, np.array([5.0, 5.0])).tolist()
+    [0.5, 0.5, 1.0]
+    """
+    n = original.shape[0]
+    if n == 0 or released.shape != original.shape:
+        raise ValueError("record linkage compares two tables of the same shape with at least one row.")
+    used = widths > 0
+    if not used.any():
+        return np.full(n, 1.0 / n)
+    widths = widths[used]
+    # columns contiguous: distances are summed attribute by attribute
+    X = np.asfortranarray(original[:, used])
+    Y = np.asfortranarray(released[:, used])
+    own = distances(X, Y, widths)
+    slack = tie_width(X, Y, widths)
+    search = _Search.over(X, widths)
+    query_of = row_groups(Y.T).labels
+
+    alive = np.arange(n)
+    for approximation in APPROXIMATIONS:
+        # one strictly closer original settles a row, however it was found
+        first, position = _distinct(query_of[alive])
+        closest = search.some_near(Y[alive[first]], approximation)
+        alive = alive[own[alive] <= closest[position] + slack[alive]]
+    first, position = _distinct(query_of[alive])
+    reach, tied = search.nearest_sets(Y[alive[first]], slack[alive[first]])
+    hit = own[alive] <= reach[position]
+    credits = np.zeros(n)
+    credits[alive[hit]] = 1.0 / tied[position[hit]]
+    return credits
+
+
+def distances(
+    a: NDArray[np.float64], b: NDArray[np.float64], widths: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Eq. 6.7 between paired rows, always summed in the order of the attributes."""
+    total = np.zeros(max(a.shape[0], b.shape[0]))
+    for j, width in enumerate(widths):
+        step = (a[:, j] - b[:, j]) / width
+        total += step * step
+    return np.sqrt(total)
+
+
+def tie_width(
+    original: NDArray[np.float64], released: NDArray[np.float64], widths: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """How far apart two distances from a released row may be by rounding alone."""
+    size = np.zeros(released.shape[0])
+    for j, width in enumerate(widths):
+        size += np.maximum(np.abs(released[:, j]), np.abs(original[:, j]).max()) / width
+    return TIE_ULPS * np.finfo(np.float64).eps * size
+
+
+def _distinct(labels: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """One position of each distinct label, and for every entry which of them it is."""
+    _, first, position = np.unique(labels, return_index=True, return_inverse=True)
+    return first.astype(np.int64), position.astype(np.int64)
+
+
+def _workers(rows: int) -> int:
+    return -1 if rows >= THREADS_FROM else 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Search:
+    """The distinct original records in a tree.
+
+    Attributes:
+        records: distinct records; `weights` says how many of each there are.
+        centre: shift of the tree's coordinates, so that a large offset costs no digits.
+    """
+
+    tree: cKDTree
+    records: NDArray[np.float64]
+    weights: NDArray[np.int64]
+    centre: NDArray[np.float64]
+    widths: NDArray[np.float64]
+
+    @classmethod
+    def over(cls, original: NDArray[np.float64], widths: NDArray[np.float64]) -> _Search:
+        from scipy.spatial import cKDTree
+
+        groups = row_groups(original.T)
+        records = original[groups.first]
+        centre = records.mean(axis=0)
+        return cls(cKDTree((records - centre) / widths), records, groups.sizes, centre, widths)
+
+    def some_near(self, points: NDArray[np.float64], approximation: float) -> NDArray[np.float64]:
+        """Distance to some record at most 1 + approximation times as far as the nearest."""
+        scaled = (points - self.centre) / self.widths
+        _, found = self.tree.query(scaled, eps=approximation, workers=_workers(len(points)))
+        return distances(points, self.records[found], self.widths)
+
+    def nearest_sets(
+        self, points: NDArray[np.float64], slack: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """For each point the largest distance that counts as nearest, and |G|, the records within it."""
+        scaled = (points - self.centre) / self.widths
+        k = min(2, len(self.records))
+        near, found = (
+            np.asarray(part) for part in self.tree.query(scaled, [1, 2][:k], workers=_workers(len(points)))
+        )
+        reach = distances(points, self.records[found[:, 0]], self.widths) + slack
+        tied = self.weights[found[:, 0]]
+        if k == 1:
+            return reach, tied
+        wide = near[:, 0] + TREE_SLACK * slack
+        doubtful = np.flatnonzero(near[:, 1] <= wide)
+        for start in range(0, doubtful.size, TIES_AT_ONCE):
+            rows = doubtful[start : start + TIES_AT_ONCE]
+            balls = self.tree.query_ball_point(scaled[rows], wide[rows])
+            counts = np.fromiter((len(ball) for ball in balls), dtype=np.int64, count=rows.size)
+            members = np.concatenate([np.asarray(ball, dtype=np.int64) for ball in balls])
+            starts = np.concatenate(([0], np.cumsum(counts)[:-1]))
+            gaps = distances(np.repeat(points[rows], counts, axis=0), self.records[members], self.widths)
+            reach[rows] = np.minimum.reduceat(gaps, starts) + slack[rows]
+            inside = np.where(gaps <= np.repeat(reach[rows], counts), self.weights[members], 0)
+            tied[rows] = np.add.reduceat(inside, starts)
+        return reach, tied
