@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -26,17 +26,22 @@ class Table:
 
     frame: nw.DataFrame[Any]
     format: Format = "parquet"
+    dtypes: Mapping[str, nw.dtypes.DType] = field(init=False)
+
+    def __post_init__(self) -> None:
+        # asked for often, and slow to compute in some frame libraries
+        object.__setattr__(self, "dtypes", dict(self.frame.schema))
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(self.frame.columns)
+        return tuple(self.dtypes)
 
     @property
     def n(self) -> int:
         return len(self.frame)
 
     def dtype(self, name: str) -> nw.dtypes.DType:
-        return self.frame.schema[self.known(name)]
+        return self.dtypes[self.known(name)]
 
     def is_numeric(self, name: str) -> bool:
         return bool(self.dtype(name).is_numeric())
@@ -54,7 +59,7 @@ class Table:
 
     def known(self, name: str) -> str:
         """The name itself, or an error with a hint when the table has no such column."""
-        if name not in self.names:
+        if name not in self.dtypes:
             raise InputError(f"there is no column '{name}' in the table.{did_you_mean(name, self.names)}")
         return name
 

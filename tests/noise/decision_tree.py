@@ -56,7 +56,9 @@ class Branching(Source):
 
     def flip(self, above: NDArray[np.uint64], under: NDArray[np.uint64], n: int) -> NDArray[np.bool_]:
         pairs = zip(np.broadcast_to(above, n).tolist(), np.broadcast_to(under, n).tolist(), strict=True)
-        return np.array([self.choose([1 - Fraction(a, u), Fraction(a, u)]) == 1 for a, u in pairs], dtype=np.bool_)
+        return np.array(
+            [self.choose([1 - Fraction(a, u), Fraction(a, u)]) == 1 for a, u in pairs], dtype=np.bool_
+        )
 
 
 def enumerate_paths(
