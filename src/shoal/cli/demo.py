@@ -11,6 +11,7 @@ from shoal.cli.output import progress_bar, results
 
 if TYPE_CHECKING:
     from shoal.evaluation import Evaluation
+    from shoal.release import Release
 
 _COLUMNS = ("age", "hours per week", "income", "tax", "rent")
 _RUNS: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -54,7 +55,7 @@ def demo(
             release = protect(table, schema, method, epsilon="1", columns=_COLUMNS, **options)
             releases.append(release)
             measured.append(evaluate(table, release))
-    console.print(_comparison(measured))
+    console.print(_comparison(releases, measured))
     chosen = releases[2]
     with staged(folder) as aside:
         write(table, aside / "survey.csv")
@@ -74,40 +75,39 @@ def demo(
     )
 
 
-def _comparison(measured: list[Evaluation]) -> Any:
+# what the comparison shows of each evaluation: heading, part, measure
+_FIGURES = (
+    ("error", "utility", "normalised_sse"),
+    ("shift", "utility", "wasserstein"),
+    ("corr.", "utility", "correlation_difference"),
+    ("linked %", "risk", "record_linkage"),
+)
+_CAPTION = (
+    "error: squared error / variance; shift: Wasserstein-1 distance / standard deviation; corr.: mean change of "
+    "correlations; linked: rows nearest to their own record. Low is good."
+)
+
+
+def _comparison(releases: list[Release], measured: list[Evaluation]) -> Any:
     from rich.table import Table
 
-    from shoal.presets import preset
-    from shoal.statement import privacy_model
-
     table = Table(
-        "method (ε = 1)",
-        "claim",
-        "mean squared error / variance",
-        "mean W1 distance / sd",
-        "correlation difference",
-        "record linkage %",
+        "method",
+        "claim (ε = 1)",
+        *(heading for heading, _, _ in _FIGURES),
         box=None,
         pad_edge=False,
+        caption=_CAPTION,
     )
-    for (method, options), evaluation in zip(_RUNS, measured, strict=True):
-        configured = preset(method).configure(epsilon="1", **options)
-        utility, risk = evaluation.utility, evaluation.risk
-        words = ", ".join(f"{key}={value}" for key, value in options.items())
+    for (method, options), release, evaluation in zip(_RUNS, releases, measured, strict=True):
+        words = " ".join(f"{key}={value}" for key, value in options.items())
+        figures = (getattr(evaluation, part)[measure] for _, part, measure in _FIGURES)
         table.add_row(
-            f"{method} {words}",
-            privacy_model(configured, len(_COLUMNS)),
-            *(_figure(value) for value in _figures(utility, risk)),
+            f"{method} {words}".strip(),
+            release.statement.model,
+            *("-" if value is None else f"{value:.3g}" for value in figures),
         )
     return table
-
-
-def _figures(utility: dict[str, Any], risk: dict[str, Any]) -> list[float | None]:
-    raise NotImplementedError
-
-
-def _figure(value: float | None) -> str:
-    return "no rows to match" if value is None else f"{value:.3g}"
 
 
 def _free_name(folder: Path) -> Path:

@@ -33,4 +33,4 @@ def evaluate(
     if json:
         print_json(measured.to_dict())
         return
-    results().print(measured.table())
+    results().print(measured)

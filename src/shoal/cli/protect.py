@@ -171,7 +171,7 @@ def _say(release: Release, out: Path, internal: Path | None, measured: Any, as_j
     for note in release.notes:
         messages().print(f"note: {note}", markup=False, style="dim")
     if measured is not None:
-        console.print(measured.table())
+        console.print(measured)
         console.print("These measures are facts about the original data: keep them inside.", markup=False)
     console.print(f"Written to {out}: {', '.join(sorted(p.name for p in out.iterdir()))}.", markup=False)
     if internal is not None:
