@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from shoal.noise import Source
 
 
-class Undecided(Exception):
+class UndecidedError(Exception):
     """The path became lighter than the walk cares for."""
 
 
@@ -39,7 +39,7 @@ class Branching(Source):
         self.options.append(weights)
         self.weight *= weights[choice]
         if self.weight < self.lightest:
-            raise Undecided
+            raise UndecidedError
         return choice
 
     def words(self, n: int) -> NDArray[np.uint64]:
@@ -62,7 +62,10 @@ class Branching(Source):
 
 
 def enumerate_paths(
-    sampler: Callable[[Source], Hashable], lightest: float, raw: bool = False
+    sampler: Callable[[Source], Hashable],
+    lightest: float,
+    raw: bool = False,
+    kind: type[Branching] = Branching,
 ) -> tuple[dict[Hashable, Fraction], Fraction]:
     """Exact weight of every outcome over all paths not lighter than `lightest`, and the weight left undecided."""
     outcomes: dict[Hashable, Fraction] = {}
@@ -70,11 +73,11 @@ def enumerate_paths(
     path: list[int] | None = []
     limit = Fraction(lightest)
     while path is not None:
-        source = Branching(path, limit, raw)
+        source = kind(path, limit, raw)
         try:
             outcome = sampler(source)
             outcomes[outcome] = outcomes.get(outcome, Fraction(0)) + source.weight
-        except Undecided:
+        except UndecidedError:
             undecided += source.weight
         path = _next_path(source)
     assert sum(outcomes.values()) + undecided == 1

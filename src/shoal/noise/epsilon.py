@@ -29,10 +29,8 @@ def parse_epsilon(value: str | int | float | Decimal | Fraction) -> Fraction:
     (Fraction(1, 10), Fraction(5, 2), Fraction(1, 1))
     """
     exact = _exact(value)
-    if exact is None:
-        raise OptionError(f"epsilon must be {_RANGE}, got {value!r}.")
-    if not SMALLEST <= exact <= LARGEST:
-        raise OptionError(f"epsilon must be {_RANGE}, got {value}.")
+    if exact is None or not SMALLEST <= exact <= LARGEST:
+        raise OptionError(f"epsilon must be {_RANGE}, got {_shown(value)}.")
     return exact
 
 
@@ -51,3 +49,8 @@ def _exact(value: object) -> Fraction | None:
         return None
     sign = -1 if text.startswith("-") else 1
     return sign * Fraction(matched.group())
+
+
+def _shown(value: object) -> str:
+    text = repr(value) if isinstance(value, str) else str(value)
+    return text if len(text) <= 40 else text[:40] + "..."

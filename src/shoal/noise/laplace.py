@@ -91,5 +91,9 @@ def _attempt(
     # (U + tV) // s without the product tV, which may leave int64 where the remainder of t by s cannot.
     magnitude = t // s * turns + (offset + t % s * turns) // s
     negative = source.digits(1, accepted.size).view(np.bool_)
-    keep = np.flatnonzero(~(negative & (magnitude == 0)))
+    minus_zero = np.flatnonzero(negative & (magnitude == 0))
+    # A magnitude that is 0 only because it wrapped around is no zero.
+    minus_zero = minus_zero[(turns[minus_zero] == 0) | (pick(t, minus_zero) < pick(s, minus_zero))]
+    keep = np.ones(accepted.size, dtype=np.bool_)
+    keep[minus_zero] = False
     return accepted[keep], np.where(negative, -magnitude, magnitude)[keep]
