@@ -90,7 +90,7 @@ class PrivacyStatement:
     @property
     def sentence(self) -> str:
         """The promise in one sentence; a tainted statement says first that it does not hold as such."""
-        promise = f"{_MODEL_NAMES[self.model]} with ε = {decimal_text(self.epsilon)} per {self.unit}"
+        promise = f"{_MODEL_NAMES[self.model]}, with ε = {decimal_text(self.epsilon)} per {self.unit}"
         if self.data_dependent:
             return (
                 f"No guarantee as it stands: it would be {promise} if every choice listed below had been fixed "

@@ -33,10 +33,10 @@ def survey(people: int = 5000, seed: int = 2017) -> pa.Table:
     log_income = (
         9.4 + 0.22 * education + 0.018 * experience - 0.0002 * experience**2 + rng.normal(0, 0.55, people)
     )
-    # one in fifty earns from a Pareto tail, as in real income data
+    # one in fifty earns from a Pareto tail, as in real income data; the questionnaire stops at 300,000
     tail = np.where(rng.random(people) < 0.02, rng.pareto(2.2, people) + 1.0, 1.0)
-    income = np.minimum(np.exp(log_income) * tail, 1_900_000).round(2)
-    tax = np.minimum(0.12 * income + 0.18 * np.maximum(income - 30_000, 0), 700_000).round(2)
+    income = np.minimum(np.exp(log_income) * tail, 300_000).round(2)
+    tax = (0.1 * income + 0.15 * np.maximum(income - 30_000, 0)).round(2)
     rent = np.clip(3_000 + 0.13 * income + rng.normal(0, 2_500, people), 0, 59_000).round(2)
     savings = np.where(
         rng.random(people) < 0.3, 0.0, np.minimum(rng.lognormal(8.5, 1.6, people), 3_000_000)
@@ -78,8 +78,8 @@ def survey_schema() -> Schema:
                 entry("education", "ordinal", "quasi-identifier", ordered=_EDUCATION),
                 entry("sector", "nominal", "other"),
                 entry("hours per week", "numeric", "confidential", lo=0, hi=90),
-                entry("income", "numeric", "confidential", lo=0, hi=2_000_000, step="0.01"),
-                entry("tax", "numeric", "confidential", lo=0, hi=800_000, step="0.01"),
+                entry("income", "numeric", "confidential", lo=0, hi=300_000, step="0.01"),
+                entry("tax", "numeric", "confidential", lo=0, hi=75_000, step="0.01"),
                 entry("rent", "numeric", "confidential", lo=0, hi=60_000, step="0.01"),
                 entry("savings", "numeric", "confidential", lo=0, hi=3_000_000, step="0.01"),
             ]

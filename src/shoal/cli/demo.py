@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 _COLUMNS = ("age", "hours per week", "income", "tax", "rent")
 _RUNS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("laplace", {}),
-    ("mdav-dp", {"k": 100}),
-    ("ranking-dp", {"k": 100, "split": "optimal"}),
-    ("ranking-dp", {"k": 100, "split": "optimal", "link": False}),
+    ("mdav-dp", {"k": 250, "split": "equal"}),
+    ("ranking-dp", {"k": 250}),
+    ("ranking-dp", {"k": 250, "link": False}),
 )
 
 
@@ -69,8 +69,8 @@ def demo(
         f"Written to {folder}: survey.csv and survey.toml (the input), release (may be published), internal.html "
         "(must not be).\n"
         "The same by hand:\n"
-        f"  shoal protect {folder}/survey.csv --schema {folder}/survey.toml --method ranking-dp --epsilon 1 --k 100 "
-        f"--columns '{','.join(_COLUMNS)}' --split optimal --out my-release",
+        f"  shoal protect {folder}/survey.csv --schema {folder}/survey.toml --method ranking-dp --epsilon 1 --k 250 "
+        f"--columns '{','.join(_COLUMNS)}' --out my-release",
         markup=False,
     )
 

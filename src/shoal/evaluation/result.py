@@ -13,24 +13,24 @@ if TYPE_CHECKING:
     from rich.console import Group
     from rich.table import Table
 
-# key, name, explanation; every explanation fits beside its value in 80 columns
+# key, name, which direction is good, explanation
 _UTILITY = (
-    ("sse", "SSE", "sum of squared errors; 0 = unchanged"),
-    ("sae", "SAE", "sum of absolute errors; 0 = unchanged"),
-    ("log10_sse", "log10 SSE", "the same on a log scale"),
-    ("log2_sse", "log2 SSE", "the same on a log scale"),
-    ("normalised_sse", "normalised SSE", "squared error / variance; 1 = as bad as the mean"),
-    ("mean_variation", "mean variation", "relative change of the means; 0 = kept"),
-    ("variance_variation", "variance variation", "relative change of the variances; 0 = kept"),
-    ("correlation_difference", "correlation diff.", "mean |change| of pair correlations, 0 to 2"),
-    ("wasserstein", "Wasserstein-1", "shift of the values in std. deviations; 0 = kept"),
+    ("sse", "SSE", "low", "sum of squared errors"),
+    ("sae", "SAE", "low", "sum of absolute errors"),
+    ("log10_sse", "log10 SSE", "low", "SSE on a log scale"),
+    ("log2_sse", "log2 SSE", "low", "SSE on a log scale"),
+    ("normalised_sse", "normalised SSE", "low", "1 = as if every row were the mean"),
+    ("mean_variation", "mean variation", "low", "relative change of the means"),
+    ("variance_variation", "variance variation", "low", "relative change of the variances"),
+    ("correlation_difference", "correlation diff.", "low", "mean |change| of correlations"),
+    ("wasserstein", "Wasserstein-1", "low", "shift in standard deviations"),
 )
 _RISK = (
-    ("record_linkage", "record linkage %", "rows linked to their own record; low = private"),
-    ("record_linkage_interval", "  95% interval", "Wilson interval of the line above"),
-    ("record_linkage_chance", "  by guessing %", "what picking any record would link"),
-    ("actual_k", "actual k", "smallest group of identical rows; high = private"),
-    ("unique_share", "unique rows", "share of rows equal to no other, 0 to 1"),
+    ("record_linkage", "record linkage %", "low", "rows nearest to their own record"),
+    ("record_linkage_interval", "  95% interval", "", "Wilson interval of the line above"),
+    ("record_linkage_chance", "  by guessing %", "", "linked by picking any record"),
+    ("actual_k", "actual k", "high", "smallest group of identical rows"),
+    ("unique_share", "unique rows", "low", "share of rows unlike any other"),
 )
 _ATTRIBUTE = (
     ("sse", "SSE"),
@@ -77,16 +77,15 @@ class Evaluation:
 
     def table(self) -> Table:
         """The measures of the whole table with one line of explanation each, for a terminal of 80 columns."""
-        from rich.table import Table
-
-        out = Table(title="Evaluation (internal: facts about the original data)", title_justify="left")
+        out = _empty_table("Evaluation (internal: facts about the original data)")
         out.add_column("measure", no_wrap=True)
         out.add_column("value", justify="right", no_wrap=True)
-        out.add_column("meaning", no_wrap=True)
+        out.add_column("good", no_wrap=True)
+        out.add_column("meaning")
         for values, lines in ((self.utility, _UTILITY), (self.risk, _RISK)):
-            for key, name, meaning in lines:
+            for key, name, good, meaning in lines:
                 if values.get(key) is not None:
-                    out.add_row(name, _shown(values[key]), meaning)
+                    out.add_row(name, _shown(values[key]), good, meaning)
             out.add_section()
         if not self.rows_matched:
             out.caption = "Rows have no known order: SSE, SAE and record linkage do not exist."
@@ -95,15 +94,14 @@ class Evaluation:
     def attribute_table(self) -> Table:
         """The measures of each column."""
         from rich.markup import escape
-        from rich.table import Table
 
         attributes: Mapping[str, Mapping[str, Any]] = self.utility["attributes"]
         k: Mapping[str, int] = self.risk["actual_k_per_attribute"]
         shown = [
             pair for pair in _ATTRIBUTE if any(line[pair[0]] is not None for line in attributes.values())
         ]
-        out = Table(title="By attribute", title_justify="left")
-        out.add_column("attribute", no_wrap=True, overflow="ellipsis", max_width=22)
+        out = _empty_table("By attribute")
+        out.add_column("attribute", overflow="fold")
         for _, title in shown:
             out.add_column(title, justify="right", no_wrap=True)
         out.add_column("k", justify="right", no_wrap=True)
@@ -137,11 +135,18 @@ def plain(value: Any) -> Any:
     return value
 
 
+def _empty_table(title: str) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    return Table(title=title, title_justify="left", caption_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+
+
 def _shown(value: Any) -> str:
     if value is None:
         return "-"
     if isinstance(value, (tuple, list)):
-        return " .. ".join(_shown(item) for item in value)
+        return " - ".join(f"{item:.3g}" for item in value)
     if isinstance(value, int):
         return f"{value}"
     return f"{value:.4g}"
