@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 from shoal.errors import OptionError, did_you_mean
@@ -14,6 +15,19 @@ _PARTS = 2**40
 
 SPLITS = ("equal", "proportional", "optimal")
 Split = str | Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How ε will be spent, settled before any record is looked at.
+
+    Attributes:
+        spending: ε by purpose, in words; adds up to at most the method's budget.
+        shares: ε of each attribute's values.
+    """
+
+    spending: Mapping[str, Fraction]
+    shares: Mapping[str, Fraction]
 
 
 def split_budget(

@@ -37,6 +37,7 @@ class Method:
     """The recipe of all stages. Presets are values of this class; `configure` fills in the settings.
 
     Attributes:
+        mechanism: an entry of `shoal.mechanisms.MECHANISMS`.
         partition: a stage of `shoal.stages.PARTITIONS`.
         grouping: `joint` partitions all attributes together, `each` one attribute at a time.
         adjustable: the settings a caller may change; everything else belongs to the method.
@@ -51,6 +52,7 @@ class Method:
     split: str | tuple[tuple[str, Fraction], ...] = "equal"
     normalise: str = "domain"
     remainder: str = "middle"
+    mechanism: str = "clusters"
     summary: str = "mean"
     noise: str = "laplace"
     rebuild: str = "centroid"

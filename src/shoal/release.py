@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shoal.budget import split_budget
 from shoal.describe import Declaration, Described, describe
-from shoal.errors import OptionError
 from shoal.io import Format, Table, read
-from shoal.mask import mask_sums
+from shoal.mechanisms import MECHANISMS, Progress, Rebuilt
 from shoal.method import Method
 from shoal.noise import Source
 from shoal.noise import source as noise_source
 from shoal.partition import Partition
-from shoal.partition.base import check_k
 from shoal.presets import preset
-from shoal.rebuild import centroids, whole_numbers
+from shoal.rebuild import whole_numbers
 from shoal.schema import Schema
-from shoal.stages import Group, partition_group
 from shoal.statement import Circumstances, PrivacyStatement, state
-
-# called with what is being done, how much of it is done, and how much there is
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -137,53 +129,34 @@ def protect(
     declared = Declaration.of(schema, columns, domains, domain_from_data, outside, missing)
     table = read(data)
     described = describe(table, declared)
-    check_k(configured.size, described.n)
-    shares = _shares(configured, described)
+    mechanism = MECHANISMS[configured.mechanism]
+    plan = mechanism.plan(configured, described)
     source = noise_source(seed)
-    statement = state(configured, described.lattices, shares, _with_seed(described.circumstances, source))
-    # The order of rows is drawn before anything depends on the records.
-    orders = _row_orders(configured, described, source)
-    report = progress or (lambda what, done, total: None)
-
-    aligned: dict[str, NDArray[np.float64]] = {}
-    partitions: list[Partition] = []
-    clipped: dict[str, int] = {}
-    for group in _groups(configured, described, labels, report, clipped):
-        made = partition_group(group, configured)
-        masked = mask_sums(group, made, shares, source)
-        for column, lattice, sums in zip(group.columns, group.lattices, masked.sums, strict=True):
-            values = centroids(sums, made.sizes, lattice, clip=configured.clip)
-            aligned[column] = values[made.labels]
-        partitions.append(made)
-        report("protecting", len(aligned), len(described.columns))
-
-    in_order = {column: aligned[column] for column in described.columns}
+    statement = state(configured, described.lattices, plan, _with_seed(described.circumstances, source))
+    rebuilt = mechanism.run(configured, described, plan, source, progress or _silent, labels)
+    orders = _row_orders(configured, rebuilt, source)
     released = {
         column: _stored(table, described, column, values[orders[column]], configured.clip)
-        for column, values in in_order.items()
+        for column, values in rebuilt.values.items()
     }
     return Release(
         data=table.like(released, keep_dtypes=True),
-        aligned=table.like(in_order, keep_dtypes=False) if _rows_correspond(configured, described) else None,
+        aligned=table.like(rebuilt.values, keep_dtypes=False) if rebuilt.aligned else None,
         statement=statement,
-        partition=partitions,
+        partition=rebuilt.partitions,
         method=configured,
         schema=_public_schema(described, declared),
         declared=declared,
         domains={name: (float(lat.lo), float(lat.hi)) for name, lat in described.lattices.items()},
         kept=described.kept,
         notes=described.notes,
-        internal=_private_facts(table, described, clipped, partitions),
+        internal={"rows_read": table.n, "rows_released": described.n, **rebuilt.internal},
         format=table.format,
     )
 
 
-def _shares(method: Method, described: Described) -> dict[str, Fraction]:
-    widths = [described.lattices[name].width for name in described.columns]
-    split = method.split if isinstance(method.split, str) else dict(method.split)
-    return dict(
-        zip(described.columns, split_budget(method.budget, described.columns, widths, split), strict=True)
-    )
+def _silent(what: str, done: int, total: int) -> None:
+    """Progress that nobody watches."""
 
 
 def _with_seed(circumstances: Circumstances, source: Source) -> Circumstances:
@@ -193,46 +166,12 @@ def _with_seed(circumstances: Circumstances, source: Source) -> Circumstances:
     return replace(circumstances, experiment=(*circumstances.experiment, reason))
 
 
-def _rows_correspond(method: Method, described: Described) -> bool:
-    return method.link or len(described.columns) == 1
-
-
-def _row_orders(method: Method, described: Described, source: Source) -> dict[str, NDArray[np.int64]]:
+def _row_orders(method: Method, rebuilt: Rebuilt, source: Source) -> dict[str, NDArray[np.int64]]:
     """A random row order: one for all columns, or one for each when columns are not linked."""
-    if _rows_correspond(method, described):
-        common = source.permutation(described.n)
-        return dict.fromkeys(described.columns, common)
-    return {column: source.permutation(described.n) for column in described.columns}
-
-
-def _groups(
-    method: Method,
-    described: Described,
-    labels: ArrayLike | None,
-    report: Progress,
-    clipped: dict[str, int],
-) -> Iterator[Group]:
-    """Attribute groups one after the other, so that only one is held as integers at a time."""
-    given = None
-    if labels is not None:
-        given = np.asarray(labels)
-        if given.ndim != 1 or given.size != described.table.n:
-            raise OptionError(
-                f"labels must have one entry per row, {described.table.n}, got shape {given.shape}."
-            )
-        given = given if described.kept is None else given[described.kept]
-    for columns in method.resolve_groups(described.columns):
-        positions = []
-        for column in columns:
-            found, clipped[column] = described.positions(column)
-            positions.append(found)
-        yield Group(
-            columns,
-            tuple(described.lattices[column] for column in columns),
-            tuple(positions),
-            given,
-            lambda done, total: report("grouping records", done, total),
-        )
+    rows = next(iter(rebuilt.values.values())).size
+    if method.link:
+        return dict.fromkeys(rebuilt.values, source.permutation(rows))
+    return {column: source.permutation(rows) for column in rebuilt.values}
 
 
 def _stored(
@@ -250,22 +189,3 @@ def _public_schema(described: Described, declared: Declaration) -> Schema:
     if declared.schema is not None and declared.schema.unit is not None:
         attributes.append(declared.schema.unit)
     return Schema(tuple(attributes))
-
-
-def _private_facts(
-    table: Table, described: Described, clipped: dict[str, int], partitions: list[Partition]
-) -> dict[str, Any]:
-    return {
-        "rows_read": table.n,
-        "rows_released": described.n,
-        "values_clipped": dict(clipped),
-        "clusters": [
-            {
-                "columns": list(made.columns),
-                "count": len(made),
-                "smallest": int(made.sizes.min()),
-                "largest": int(made.sizes.max()),
-            }
-            for made in partitions
-        ],
-    }

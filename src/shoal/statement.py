@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from shoal._version import __version__
+from shoal.budget import Plan
 from shoal.errors import ClaimError
 from shoal.lattice import Lattice, decimal_text
 from shoal.method import Method
@@ -72,6 +73,7 @@ class PrivacyStatement:
     target: str
     epsilon: Fraction
     epsilon_per_attribute: dict[str, Fraction]
+    spending: dict[str, Fraction]
     neighbours: str
     unit: str
     conditions: tuple[str, ...]
@@ -108,6 +110,7 @@ class PrivacyStatement:
             "epsilon_per_attribute": {
                 name: float(share) for name, share in self.epsilon_per_attribute.items()
             },
+            "spending": {purpose: float(share) for purpose, share in self.spending.items()},
             "neighbours": self.neighbours,
             "unit": self.unit,
             "conditions": list(self.conditions),
@@ -188,7 +191,7 @@ def claims(method: Method) -> str:
 def state(
     method: Method,
     lattices: dict[str, Lattice],
-    shares: dict[str, Fraction],
+    plan: Plan,
     circumstances: Circumstances,
 ) -> PrivacyStatement:
     """Compute the statement of a release.
@@ -213,7 +216,8 @@ def state(
         model=model,
         target=_TARGETS[model],
         epsilon=method.budget * rows,
-        epsilon_per_attribute={name: share * rows for name, share in shares.items()},
+        epsilon_per_attribute={name: share * rows for name, share in plan.shares.items()},
+        spending={purpose: share * rows for purpose, share in plan.spending.items()},
         neighbours="replace-one, the number of records is public",
         unit=unit,
         conditions=_conditions(method, model, circumstances, per_person, len(lattices)),

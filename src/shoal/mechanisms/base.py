@@ -1,0 +1,44 @@
+"""What every mechanism is: a plan of the budget from public facts, and a run that spends it on the records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shoal.budget import Plan
+from shoal.describe import Described
+from shoal.method import Method
+from shoal.noise import Source
+from shoal.partition import Partition
+
+# called with what is being done, how much of it is done, and how much there is
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rebuilt:
+    """The protected table before shuffling and rounding.
+
+    Attributes:
+        values: unrounded values of each released column.
+        partitions: one partition per attribute group (empty where records have no clusters).
+        aligned: row i of the values belongs to record i, so errors can be measured row by row.
+        internal: private facts for the internal report.
+    """
+
+    values: dict[str, NDArray[np.float64]]
+    partitions: list[Partition]
+    aligned: bool
+    internal: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Mechanism:
+    """A way to spend a budget on a described table."""
+
+    plan: Callable[[Method, Described], Plan]
+    run: Callable[[Method, Described, Plan, Source, Progress, ArrayLike | None], Rebuilt]

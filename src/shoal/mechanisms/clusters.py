@@ -1,0 +1,109 @@
+"""Noise on cluster means: attribute groups come in one at a time, one noisy value per cluster and attribute leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shoal.budget import Plan, split_budget
+from shoal.describe import Described
+from shoal.errors import OptionError
+from shoal.mask import mask_sums
+from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
+from shoal.method import Method
+from shoal.noise import Source
+from shoal.partition import Partition
+from shoal.partition.base import check_k
+from shoal.rebuild import centroids
+from shoal.stages import Group, partition_group
+
+
+def plan(method: Method, described: Described) -> Plan:
+    """Share ε over the attributes by their public widths."""
+    names = described.columns
+    widths = [described.lattices[name].width for name in names]
+    split = method.split if isinstance(method.split, str) else dict(method.split)
+    shares = dict(zip(names, split_budget(method.budget, names, widths, split), strict=True))
+    return Plan({f"cluster sums of {name}": share for name, share in shares.items()}, shares)
+
+
+def run(
+    method: Method,
+    described: Described,
+    plan: Plan,
+    source: Source,
+    progress: Progress,
+    labels: ArrayLike | None = None,
+) -> Rebuilt:
+    """Partition, sum, add noise and divide, group by group.
+
+    Guarantee:
+        `shoal.statement.privacy_model` says which claim holds and why.
+    """
+    check_k(method.size, described.n)
+    groups = method.resolve_groups(described.columns)
+    given = _given_labels(labels, described)
+    values: dict[str, NDArray[np.float64]] = {}
+    partitions: list[Partition] = []
+    clipped: dict[str, int] = {}
+    for group in _groups(groups, described, given, progress, clipped):
+        made = partition_group(group, method)
+        masked = mask_sums(group, made, plan.shares, source)
+        for column, lattice, sums in zip(group.columns, group.lattices, masked.sums, strict=True):
+            values[column] = centroids(sums, made.sizes, lattice, clip=method.clip)[made.labels]
+        partitions.append(made)
+        progress("protecting", len(values), len(described.columns))
+    internal = {"values_clipped": clipped, "clusters": [_sizes(made) for made in partitions]}
+    return Rebuilt(
+        values={column: values[column] for column in described.columns},
+        partitions=partitions,
+        aligned=method.link or len(described.columns) == 1,
+        internal=internal,
+    )
+
+
+def _given_labels(labels: ArrayLike | None, described: Described) -> NDArray[np.int64] | None:
+    if labels is None:
+        return None
+    given = np.asarray(labels)
+    if given.ndim != 1 or given.size != described.table.n:
+        raise OptionError(
+            f"labels must have one entry per row, {described.table.n}, got shape {given.shape}."
+        )
+    return given if described.kept is None else given[described.kept]
+
+
+def _groups(
+    groups: tuple[tuple[str, ...], ...],
+    described: Described,
+    labels: NDArray[np.int64] | None,
+    progress: Progress,
+    clipped: dict[str, int],
+) -> Iterator[Group]:
+    """One attribute group after the other, so that only one is held as integers at a time."""
+    for columns in groups:
+        positions = []
+        for column in columns:
+            found, clipped[column] = described.positions(column)
+            positions.append(found)
+        yield Group(
+            columns,
+            tuple(described.lattices[column] for column in columns),
+            tuple(positions),
+            labels,
+            lambda done, total: progress("grouping records", done, total),
+        )
+
+
+def _sizes(made: Partition) -> dict[str, object]:
+    return {
+        "columns": list(made.columns),
+        "count": len(made),
+        "smallest": int(made.sizes.min()),
+        "largest": int(made.sizes.max()),
+    }
+
+
+CLUSTERS = Mechanism(plan, run)
