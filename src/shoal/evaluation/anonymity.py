@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
@@ -53,12 +54,20 @@ def actual_k(table: Table, columns: Sequence[str]) -> ActualK:
 
 def column_codes(table: Table, name: str) -> NDArray[np.int64]:
     """A whole number per row that is equal exactly where the values are: text, dates and large integers too."""
-    series: Any = table.frame[name]
     if table.is_numeric(name) and not table.is_integer(name):
         return np.unique(table.numeric(name), return_inverse=True)[1].astype(np.int64)
-    encoded = series.to_arrow().dictionary_encode(null_encoding="encode")
+    encoded = _as_arrow(table.frame[name]).dictionary_encode(null_encoding="encode")
     if hasattr(encoded, "combine_chunks"):
         encoded = encoded.combine_chunks()
-    if hasattr(encoded, "chunks"):
-        encoded = encoded.chunk(0)
     return np.asarray(encoded.indices.to_numpy(zero_copy_only=False)).astype(np.int64)
+
+
+def _as_arrow(series: nw.Series[Any]) -> Any:
+    import pyarrow as pa
+
+    try:
+        values = series.to_arrow()
+    except pa.ArrowException:
+        # a pandas column of mixed types: what is written to a file is its text
+        return pa.array([None if value is None else str(value) for value in series.to_list()])
+    return values.cast(values.type.value_type) if pa.types.is_dictionary(values.type) else values
