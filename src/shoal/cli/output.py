@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from shoal.release import Progress
+    from shoal.mechanisms import Progress
 
 
 def results() -> Console:
