@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -50,6 +51,10 @@ class Declaration:
             )
         if isinstance(columns, str):
             raise OptionError("columns must be a list of column names, not one text.")
+        if columns is not None and not all(isinstance(name, str) for name in _listed("columns", columns)):
+            raise OptionError(f"columns must be a list of column names, got {columns!r}.")
+        if domains is not None and not isinstance(domains, Mapping):
+            raise OptionError("domains must be a mapping from column to (lo, hi).")
         factor = None
         if domain_from_data is not None:
             factor = exact(domain_from_data, "domain_from_data")
@@ -114,6 +119,8 @@ class Described:
 
 def describe(table: Table, declared: Declaration) -> Described:
     """Settle which columns are released, on which lattices, from which rows."""
+    if table.n == 0:
+        raise InputError("the table has no rows: there is nothing to protect.")
     schema, chosen, notes = _choose(table, declared)
     names = [attribute.name for attribute in chosen]
     missing = _missing_rows(table, names, declared.missing)
@@ -133,7 +140,7 @@ def describe(table: Table, declared: Declaration) -> Described:
         if attribute.lo is None and declared.domain_from_data is not None:
             settled = _domain_from_data(table, attribute, declared.domain_from_data, kept)
             taken.append(attribute.name)
-        lattices[attribute.name] = settled.lattice(integer=table.is_integer(attribute.name))
+        lattices[attribute.name] = _lattice(table, settled)
         attributes.append(settled)
     if taken:
         factor = float(declared.domain_from_data or 0)
@@ -197,6 +204,12 @@ def _choose(table: Table, declared: Declaration) -> tuple[Schema, list[Attribute
     return schema, chosen, notes
 
 
+def _listed(option: str, value: object) -> list[object]:
+    if not isinstance(value, Iterable):
+        raise OptionError(f"{option} must be a list, got {value!r}.")
+    return list(value)
+
+
 def _missing_rows(table: Table, names: Sequence[str], policy: str) -> NDArray[np.bool_] | None:
     """Rows with a missing value in a protected column; an error unless they are to be dropped."""
     missing: NDArray[np.bool_] | None = None
@@ -231,6 +244,19 @@ def _domain_from_data(
             "domain: declare one."
         )
     return attribute.with_domain(0, factor * exact(largest, attribute.name))
+
+
+def _lattice(table: Table, attribute: Attribute) -> Lattice:
+    integer = table.is_integer(attribute.name)
+    lattice = attribute.lattice(integer=integer)
+    if integer:
+        lo, hi = table.integer_limits(attribute.name)
+        if max(lo, math.ceil(lattice.lo)) > min(hi, math.floor(lattice.hi)):
+            raise OptionError(
+                f"column '{attribute.name}' is stored as {table.dtype(attribute.name)}, and its domain holds no such "
+                "number: correct the domain, or convert the column."
+            )
+    return lattice
 
 
 def _unit_circumstances(table: Table, schema: Schema, kept: NDArray[np.int64] | None) -> Circumstances:

@@ -26,11 +26,11 @@ class OutputError(ShoalError, OSError):
     """The result cannot be written where it was asked for."""
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
+def did_you_mean(word: object, known: Iterable[str]) -> str:
     """A hint to append to an error, empty when nothing is close.
 
     >>> did_you_mean("FEDTAXX", ["FEDTAX", "FICA"])
     " Did you mean 'FEDTAX'?"
     """
-    close = difflib.get_close_matches(word, list(known), n=1)
+    close = difflib.get_close_matches(str(word), list(known), n=1)
     return f" Did you mean '{close[0]}'?" if close else ""

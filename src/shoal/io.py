@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,10 +53,15 @@ class Table:
     def integer_limits(self, name: str) -> tuple[int, int]:
         """Smallest and largest number the column's integer type can hold (at most 64 bits, signed)."""
         text = str(self.dtype(name))
-        bits = int(text.lstrip("UInt"))
+        bits = min(int(text.lstrip("UInt")), 64)
         if text.startswith("U"):
             return 0, min(2**bits, 2**63) - 1
         return -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+
+    def float_type(self, name: str) -> type[np.floating[Any]]:
+        """The binary floating-point type that stores the column (float64 for anything else)."""
+        narrow: dict[str, type[np.floating[Any]]] = {"Float16": np.float16, "Float32": np.float32}
+        return narrow.get(str(self.dtype(name)), np.float64)
 
     def known(self, name: str) -> str:
         """The name itself, or an error with a hint when the table has no such column."""
@@ -68,7 +74,7 @@ class Table:
         series = self.frame[self.known(name)]
         if not self.is_numeric(name):
             raise InputError(_not_numeric(name, series))
-        if self.is_integer(name) and series.null_count() == 0:
+        if self.is_integer(name) and "128" not in str(series.dtype) and series.null_count() == 0:
             return np.asarray(series.to_numpy()).astype(np.float64)
         return np.asarray(series.cast(nw.Float64()).to_numpy(), dtype=np.float64)
 
@@ -174,13 +180,15 @@ def _read_csv(path: Path) -> pa.Table:
         header = file.readline().decode("utf-8-sig")
     if "\x00" in header:
         raise InputError(f"'{path}' is not a text file: save it as CSV (UTF-8) or Parquet.")
-    delimiter = max(",;\t|", key=header.count)
+    # a delimiter inside a quoted column name does not count
+    bare = re.sub(r'"[^"]*"', "", header)
+    delimiter = max(",;\t|", key=bare.count)
     # One thread: reader threads that outlive an error can abort the interpreter, and row numbers get lost.
     # A blank line is a missing value when there is only one column.
     return csv.read_csv(
         path,
         read_options=csv.ReadOptions(use_threads=False),
-        parse_options=csv.ParseOptions(delimiter=delimiter, ignore_empty_lines=delimiter in header),
+        parse_options=csv.ParseOptions(delimiter=delimiter, ignore_empty_lines=delimiter in bare),
     )
 
 

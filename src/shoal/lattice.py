@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal, InvalidOperation, localcontext
 from fractions import Fraction
 
 import numpy as np
@@ -15,6 +15,8 @@ from shoal.errors import OptionError
 DEFAULT_REAL_STEPS = 2**20
 # Positions are computed in float64, so the lattice must not be finer than its integers.
 MAX_STEPS = 2**52
+# Bounds, widths and steps, and ratios of any two of them, must be ordinary float64 numbers.
+_LARGEST_EXPONENT = 150
 
 
 def exact(value: object, what: str) -> Fraction:
@@ -35,6 +37,11 @@ def exact(value: object, what: str) -> Fraction:
         raise OptionError(f"{what} must be a number, got '{value}'.") from None
     if not decimal.is_finite():
         raise OptionError(f"{what} must be finite, got {value}.")
+    # asked before the fraction is made: the one of 1e999999999 would fill the memory
+    if decimal and abs(decimal.adjusted()) > _LARGEST_EXPONENT:
+        raise OptionError(
+            f"{what} must be 0 or between 1e-{_LARGEST_EXPONENT} and 1e{_LARGEST_EXPONENT} in size, got {value}."
+        )
     return Fraction(decimal)
 
 
@@ -47,7 +54,14 @@ def decimal_text(value: Fraction) -> str:
     if value.denominator == 1:
         return str(value.numerator)
     text = repr(float(value))
-    return text if Fraction(Decimal(text)) == value else format(float(value), ".17g")
+    if Fraction(Decimal(text)) == value:
+        return text
+    # a fraction that ends after d digits has a denominator that divides 10^d, and d is below its bit length
+    digits = value.denominator.bit_length()
+    if 10**digits % value.denominator == 0:
+        with localcontext(prec=digits + len(str(value.numerator))):
+            return str(Decimal(value.numerator) / Decimal(value.denominator))
+    return format(float(value), ".17g")
 
 
 @dataclass(frozen=True, slots=True)

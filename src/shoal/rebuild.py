@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,21 @@ def centroids(
     """Cluster means in the attribute's own units, inside the public domain unless `clip` is off."""
     means = lattice.values(sums / sizes)
     return np.clip(means, float(lattice.lo), float(lattice.hi)) if clip else means
+
+
+def narrow_floats(
+    values: NDArray[np.float64], lattice: Lattice, kind: type[np.floating[Any]], *, clip: bool
+) -> NDArray[np.floating[Any]]:
+    """Values as the storage type has them, inside the domain: rounding to fewer digits must not leave it."""
+    limit = float(np.finfo(kind).max)
+    rounded = np.clip(values, -limit, limit).astype(kind)
+    if not clip:
+        return rounded
+    # compared as float64: a plain number would be rounded to the array's type first
+    above = rounded.astype(np.float64) > float(lattice.hi)
+    below = rounded.astype(np.float64) < float(lattice.lo)
+    inside = np.where(above, np.nextafter(rounded, kind(-np.inf)), rounded)
+    return np.where(below, np.nextafter(rounded, kind(np.inf)), inside)
 
 
 def whole_numbers(

@@ -18,7 +18,7 @@ from shoal.noise import Source
 from shoal.noise import source as noise_source
 from shoal.partition import Partition
 from shoal.presets import preset
-from shoal.rebuild import whole_numbers
+from shoal.rebuild import narrow_floats, whole_numbers
 from shoal.schema import Schema
 from shoal.statement import Circumstances, PrivacyStatement, state
 
@@ -176,10 +176,11 @@ def _row_orders(method: Method, rebuilt: Rebuilt, source: Source) -> dict[str, N
 
 def _stored(
     table: Table, described: Described, column: str, values: NDArray[np.float64], clip: bool
-) -> NDArray[np.float64] | NDArray[np.int64]:
-    if not table.is_integer(column):
-        return values
-    return whole_numbers(values, described.lattices[column], table.integer_limits(column), clip=clip)
+) -> NDArray[np.floating[Any]] | NDArray[np.int64]:
+    lattice = described.lattices[column]
+    if table.is_integer(column):
+        return whole_numbers(values, lattice, table.integer_limits(column), clip=clip)
+    return narrow_floats(values, lattice, table.float_type(column), clip=clip)
 
 
 def _public_schema(described: Described, declared: Declaration) -> Schema:

@@ -61,8 +61,10 @@ class Attribute:
             raise OptionError(f"column '{self.name}': role '{self.role}' is not one of {_words(Role)}.")
         if (self.lo is None) != (self.hi is None):
             raise OptionError(f"column '{self.name}': give both lo and hi, or neither.")
-        if self.max_rows is not None and (isinstance(self.max_rows, bool) or self.max_rows < 1):
-            raise OptionError(f"column '{self.name}': max_rows must be at least 1, got {self.max_rows}.")
+        if self.max_rows is not None and (type(self.max_rows) is not int or self.max_rows < 1):
+            raise OptionError(
+                f"column '{self.name}': max_rows must be a whole number, at least 1, got {self.max_rows}."
+            )
         if self.lo is not None and self.hi is not None:
             self.lattice(integer=False)
 
@@ -214,6 +216,8 @@ def _attribute(entry: Any) -> Attribute:
         if key in values:
             values[key] = exact(values[key], f"column '{name}': {key}")
     if "ordered" in values:
+        if not isinstance(values["ordered"], (list, tuple)):
+            raise OptionError(f"column '{name}': ordered must be a list of values, lowest first.")
         values["ordered"] = tuple(str(v) for v in values["ordered"])
     return Attribute(**values)
 
