@@ -54,12 +54,19 @@ def _profile(table: Table, release: Release, name: str) -> dict[str, Any]:
         "mean": _number(values.mean()),
         "sd": _number(values.std()),
         "quantiles": [_number(q) for q in quantiles],
-        "bars": _bars(values, release.domains[name]),
+        "bars": _bars(values, _public_range(values, release, name)),
     }
 
 
+def _public_range(values: NDArray[np.float64], release: Release, name: str) -> tuple[float, float]:
+    """The declared domain; a domain taken from the data stays out of the picture too."""
+    if release.schema[name].lo is None:
+        return float(values.min()), float(values.max())
+    return release.domains[name]
+
+
 def _bars(values: NDArray[np.float64], domain: tuple[float, float]) -> list[dict[str, float]]:
-    """Histogram bars over the public domain, in percent of the drawing area."""
+    """Histogram bars over a range, in percent of the drawing area."""
     counts, _ = np.histogram(np.clip(values, *domain), bins=_BINS, range=domain)
     peak = max(int(counts.max()), 1)
     width = 100 / _BINS

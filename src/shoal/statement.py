@@ -7,6 +7,7 @@ at a record, so a statement can be published.
 from __future__ import annotations
 
 import platform
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal
@@ -72,8 +73,8 @@ class PrivacyStatement:
     model: Model
     target: str
     epsilon: Fraction
-    epsilon_per_attribute: dict[str, Fraction]
-    spending: dict[str, Fraction]
+    epsilon_per_attribute: dict[str, Fraction | None]
+    spending: dict[str, Fraction | None]
     neighbours: str
     unit: str
     conditions: tuple[str, ...]
@@ -107,10 +108,8 @@ class PrivacyStatement:
             "sentence": self.sentence,
             "target": self.target,
             "epsilon": float(self.epsilon),
-            "epsilon_per_attribute": {
-                name: float(share) for name, share in self.epsilon_per_attribute.items()
-            },
-            "spending": {purpose: float(share) for purpose, share in self.spending.items()},
+            "epsilon_per_attribute": _plain(self.epsilon_per_attribute),
+            "spending": _plain(self.spending),
             "neighbours": self.neighbours,
             "unit": self.unit,
             "conditions": list(self.conditions),
@@ -153,9 +152,10 @@ class PrivacyStatement:
             "| --- | --- | --- | --- |",
         ]
         for name, facts in self.attributes.items():
-            share = float(self.epsilon_per_attribute[name])
+            share = self.epsilon_per_attribute[name]
+            stated = "taken from the data" if share is None else f"{float(share):.6g}"
             cell = name.replace("|", "\\|")
-            lines.append(f"| {cell} | {share:.6g} | {facts['lo']} to {facts['hi']} | {facts['step']} |")
+            lines.append(f"| {cell} | {stated} | {facts['lo']} to {facts['hi']} | {facts['step']} |")
         versions = ", ".join(f"{key} {value}" for key, value in self.versions.items())
         return "\n".join([*lines, "", f"Made with {versions}.", ""])
 
@@ -212,12 +212,14 @@ def state(
         if per_person
         else "row"
     )
+    # shares that follow the widths tell the ratio of domains taken from the data
+    private = bool(circumstances.private_domains) and method.split in ("proportional", "optimal")
     return PrivacyStatement(
         model=model,
         target=_TARGETS[model],
         epsilon=method.budget * rows,
-        epsilon_per_attribute={name: share * rows for name, share in plan.shares.items()},
-        spending={purpose: share * rows for purpose, share in plan.spending.items()},
+        epsilon_per_attribute=_stated(plan.shares, rows, private),
+        spending=_stated(plan.spending, rows, private),
         neighbours="replace-one, the number of records is public",
         unit=unit,
         conditions=_conditions(method, model, circumstances, per_person, len(lattices)),
@@ -232,6 +234,10 @@ def state(
         },
         versions={"shoal": __version__, "numpy": np.__version__, "python": platform.python_version()},
     )
+
+
+def _stated(shares: Mapping[str, Fraction], rows: int, private: bool) -> dict[str, Fraction | None]:
+    return {name: None if private else share * rows for name, share in shares.items()}
 
 
 def _conditions(
