@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
@@ -90,3 +91,10 @@ def _next_path(source: Branching) -> list[int] | None:
             if source.options[here][option]:
                 return [*source.taken[:here], option]
     return None
+
+
+def exp_minus(x: Fraction) -> Fraction:
+    """exp(-x) to 60 digits."""
+    with localcontext() as context:
+        context.prec = 60
+        return Fraction((-Decimal(x.numerator) / Decimal(x.denominator)).exp())

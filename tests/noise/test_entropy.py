@@ -125,6 +125,14 @@ def test_a_ratio_that_is_no_probability_is_refused(above: Any, under: Any) -> No
         Seeded(1).bernoulli(above, under)
 
 
+@pytest.mark.parametrize("under", [1, 2**16, 2**48 - 1, 2**48, 2**56 - 1])
+def test_certain_coins_are_certain_at_every_size_of_the_ratio(under: int) -> None:
+    assert SystemEntropy().bernoulli(under, under, 100_000).all()
+    assert not SystemEntropy().bernoulli(0, under, 100_000).any()
+    heads = int(SystemEntropy().bernoulli([under - under // 3] * 100_000, under).sum())
+    assert stats.binomtest(heads, 100_000, (under - under // 3) / under).pvalue > FALSE_ALARM
+
+
 def test_shapes_follow_numpy() -> None:
     entropy = Seeded(1)
     assert entropy.below(5).shape == ()

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from decision_tree import enumerate_paths
+from decision_tree import enumerate_paths, exp_minus
 from scipy import stats
 
 from shoal.errors import OptionError
 from shoal.noise import Source, SystemEntropy, bernoulli_exp, geometric_exp
-
-
-def exp_minus(x: Fraction) -> Fraction:
-    """exp(-x) to 60 digits."""
-    with localcontext() as context:
-        context.prec = 60
-        return Fraction((-Decimal(x.numerator) / Decimal(x.denominator)).exp())
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import opendp.prelude as dp
 import pytest
-from decision_tree import enumerate_paths
+from decision_tree import enumerate_paths, exp_minus
 from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
-from test_exact import exp_minus
 
 from shoal.errors import OptionError
 from shoal.noise import Seeded, Source, SystemEntropy, discrete_laplace, laplace, round_up_scale
@@ -213,6 +212,7 @@ KNOWN_DRAWS = [-1715, -2270, -42, 181]
         (True, "Fraction"),
         (2**52 + 1, "coarser"),
         (2**80, "coarser"),
+        pytest.param(2**80000, "thousands of digits", id="long"),
         (Fraction(1, 2**20 + 1), "round_up_scale"),
         (Fraction(2**53 - 1, 2), "round_up_scale"),
     ],

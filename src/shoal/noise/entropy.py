@@ -124,7 +124,7 @@ class Source(ABC):
         """`bernoulli` for trusted one-dimensional or scalar unsigned arguments."""
         if n == 0:
             return np.zeros(0, dtype=np.bool_)
-        bits = _WIDE_DIGIT if int(under.max()) <= 1 << (64 - _WIDE_DIGIT) else _NARROW_DIGIT
+        bits = _WIDE_DIGIT if int(under.max()) < 1 << (64 - _WIDE_DIGIT) else _NARROW_DIGIT
         return flip_by_digits(self, above, under, n, bits)
 
     def permutation(self, n: int) -> NDArray[np.int64]:
@@ -166,8 +166,11 @@ def flip_by_digits(
     shifted = above << shift
     ratio_digit = shifted // under
     digit = source.digits(bits, n)
-    result: NDArray[np.bool_] = digit < ratio_digit
-    pending = np.flatnonzero(digit == ratio_digit)
+    compared = ratio_digit
+    if ratio_digit.ndim == 0 and ratio_digit <= np.iinfo(digit.dtype).max:
+        compared = ratio_digit.astype(digit.dtype)  # spares widening every digit
+    result: NDArray[np.bool_] = digit < compared
+    pending = np.flatnonzero(digit == compared)
     remainder = pick(shifted, pending) - pick(ratio_digit, pending) * pick(under, pending)
     while pending.size:
         remainder = np.broadcast_to(remainder, pending.shape)

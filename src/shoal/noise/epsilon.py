@@ -30,7 +30,7 @@ def parse_epsilon(value: str | int | float | Decimal | Fraction) -> Fraction:
     """
     exact = _exact(value)
     if exact is None or not SMALLEST <= exact <= LARGEST:
-        raise OptionError(f"epsilon must be {_RANGE}, got {_shown(value)}.")
+        raise OptionError(f"epsilon must be {_RANGE}, got {shown(value)}.")
     return exact
 
 
@@ -51,6 +51,10 @@ def _exact(value: object) -> Fraction | None:
     return sign * Fraction(matched.group())
 
 
-def _shown(value: object) -> str:
-    text = repr(value) if isinstance(value, str) else str(value)
+def shown(value: object) -> str:
+    """The value as an error message prints it: never longer than a line."""
+    try:
+        text = repr(value) if isinstance(value, str) else str(value)
+    except ValueError:  # the interpreter does not print integers of thousands of digits
+        return "a number of thousands of digits"
     return text if len(text) <= 40 else text[:40] + "..."

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.errors import OptionError
+from shoal.noise.epsilon import shown
 
 Scale = int | np.integer[Any] | Fraction
 
@@ -88,14 +89,15 @@ def _as_fraction(value: object) -> Fraction:
 def _bad_scale(value: object) -> OptionError:
     if isinstance(value, Fraction | int | np.integer) and not isinstance(value, bool):
         if value < 0:
-            return OptionError(f"scale must be at least 0, got {value}.")
+            return OptionError(f"scale must be at least 0, got {shown(value)}.")
         if value > LARGEST_NUMERATOR:
             return OptionError(
-                f"scale {value} is larger than 2^52 lattice steps: use a coarser step or a larger epsilon."
+                f"scale {shown(value)} is larger than 2^52 lattice steps: use a coarser step or a larger epsilon."
             )
         return OptionError(
-            f"scale {value} has a numerator above 2^52 or a denominator above 2^20: pass it through round_up_scale."
+            f"scale {shown(value)} has a numerator above 2^52 or a denominator above 2^20: "
+            "pass it through round_up_scale."
         )
     return OptionError(
-        f"scale must be a whole number or a Fraction, got {value!r}: write a decimal as Fraction('0.1')."
+        f"scale must be a whole number or a Fraction, got {shown(value)}: write a decimal as Fraction('0.1')."
     )
