@@ -7,11 +7,11 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shoal.errors import OptionError, OutputError
+from shoal.errors import OptionError, OutputError, ShoalError
 from shoal.io import Format, write
 from shoal.recipe import recipe_text
 
@@ -36,6 +36,8 @@ def check_output(folder: Path, internal: Path | None = None) -> None:
         raise OutputError(
             f"the internal report '{internal}' is a folder: name a file, such as internal.html."
         )
+    if internal.exists():
+        raise OutputError(f"the internal report '{internal}' exists already: name a new file.")
     _check_writable(internal)
 
 
@@ -49,17 +51,18 @@ def save_bundle(
         raise OptionError(f"format '{format}' is not one of csv, parquet.")
     internal_path = None if internal is None else Path(internal)
     check_output(folder, internal_path)
-    with staged(folder) as aside, contextlib.ExitStack() as undo:
+    with contextlib.ExitStack() as undo, staged(folder) as aside:
         write(release.data, aside / f"data.{format}")
         statement = json.dumps(release.statement.to_dict(), indent=2, ensure_ascii=False)
         (aside / "statement.json").write_text(statement + "\n", "utf-8")
         (aside / "method.toml").write_text(recipe_text(release), "utf-8")
         (aside / "report.html").write_text(public_report(release), "utf-8")
         if internal_path is not None:
-            partial = internal_path.with_name(f".{internal_path.name}.partial")
-            undo.callback(partial.unlink, missing_ok=True)
-            partial.write_text(internal_report(release, evaluation), "utf-8")
-            os.replace(partial, internal_path)
+            page = internal_report(release, evaluation)
+            undo.enter_context(_parents(internal_path))
+            with open(internal_path, "x", encoding="utf-8") as file:
+                undo.push(_unless_done(internal_path))
+                file.write(page)
     return folder
 
 
@@ -67,18 +70,43 @@ def save_bundle(
 def staged(folder: Path) -> Iterator[Path]:
     """A folder to write into that becomes `folder` on success and vanishes on any failure or interruption."""
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.partial-", dir=folder.parent))
-    except OSError as error:
-        raise OutputError(f"cannot write to '{folder.parent}': {error.strerror}.") from None
-    try:
-        yield aside
-        aside.chmod(0o755)
-        os.rename(aside, folder)
+        with _parents(folder):
+            aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.partial-", dir=folder.parent))
+            try:
+                yield aside
+                aside.chmod(0o755)
+                os.rename(aside, folder)
+            finally:
+                shutil.rmtree(aside, ignore_errors=True)
+    except ShoalError:
+        raise
     except OSError as error:
         raise OutputError(f"cannot write '{folder}': {error.strerror or error}.") from None
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _parents(path: Path) -> Iterator[None]:
+    """Make the folders above a path; those that were made vanish again on failure."""
+    above = path.absolute().parent
+    missing = [folder for folder in (above, *above.parents) if not folder.exists()]
+    above.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        for folder in missing:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        raise
+
+
+def _unless_done(path: Path) -> Callable[..., None]:
+    """An exit callback that removes a file when an error or an interruption passes by."""
+
+    def leave(kind: object, error: object, trace: object) -> None:
+        if kind is not None:
+            path.unlink(missing_ok=True)
+
+    return leave
 
 
 def _check_writable(path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from shoal.budget import SPLITS
 from shoal.errors import OptionError, did_you_mean
+from shoal.lattice import exact
 from shoal.noise import parse_epsilon
 from shoal.stages import PARTITIONS, Stability
 
@@ -161,11 +162,15 @@ def _split(name: str, value: Any) -> str | tuple[tuple[str, Fraction], ...]:
         return _choice(name, value)
     if not isinstance(value, Mapping):
         raise OptionError(f"split must be one of {', '.join(SPLITS)} or weights by column, got {value!r}.")
-    return tuple((str(column), weight) for column, weight in value.items())
+    return tuple(
+        (str(column), exact(weight, f"split weight of column '{column}'")) for column, weight in value.items()
+    )
 
 
 def _groups(name: str, value: Any) -> tuple[tuple[str, ...], ...]:
-    if isinstance(value, str) or any(isinstance(group, str) or not group for group in value):
+    if not isinstance(value, list | tuple) or not all(
+        isinstance(group, list | tuple) and group for group in value
+    ):
         raise OptionError(
             "groups must be a list of non-empty lists of column names, such as [['a', 'b'], ['c']]."
         )
@@ -173,7 +178,11 @@ def _groups(name: str, value: Any) -> tuple[tuple[str, ...], ...]:
 
 
 def _partition(name: str, value: Any) -> str:
-    if value not in PARTITIONS or PARTITIONS[value].stability in ("record", "rank"):
+    if (
+        not isinstance(value, str)
+        or value not in PARTITIONS
+        or PARTITIONS[value].stability in ("record", "rank")
+    ):
         joint = [key for key, stage in PARTITIONS.items() if stage.stability in ("data", "caller")]
         raise OptionError(
             f"partition '{value}' is not one of {', '.join(joint)}.{did_you_mean(str(value), joint)}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tomllib
 from decimal import Decimal
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,8 +61,8 @@ def load_recipe(path: str | Path) -> dict[str, Any]:
     if "method" not in raw:
         raise OptionError(f"the recipe '{path}' names no method.")
     arguments = {key: value for key, value in raw.items() if key not in ("shoal", "attribute")}
-    if isinstance(arguments.get("split"), dict):
-        arguments["split"] = {name: Fraction(weight) for name, weight in arguments["split"].items()}
+    if not isinstance(raw["method"], str):
+        raise OptionError(f"the recipe '{path}': method must be the name of a method, got {raw['method']}.")
     if "attribute" in raw:
         arguments["schema"] = Schema.from_dict(raw)
     return arguments

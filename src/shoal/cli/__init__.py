@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import typer
@@ -62,9 +63,13 @@ def run(arguments: list[str] | None = None) -> int:
         complain("interrupted, nothing was written.")
         return 130
     except BrokenPipeError:
-        # the reader of our output has gone; nothing more to say
-        sys.stderr.close()
+        # The reader of our output has gone: nothing more to say, and nothing left to flush at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        where = f"'{error.filename}' " if error.filename else ""
+        complain(f"{where}cannot be used: {error.strerror or error}.")
+        return 2
 
 
 def main() -> None:
