@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import os
+import functools
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import typer
 
@@ -19,16 +21,29 @@ _UsageError: type[Exception] = next(
 app = typer.Typer(
     name="shoal",
     help="Turn a table about people into one that can be published, and say exactly what is promised.",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(demo.demo)
-app.command()(protect.protect)
-app.command()(evaluate.evaluate)
-app.command()(listing.methods)
-app.command()(listing.schema)
+
+
+class _InterruptError(Exception):
+    """Ctrl-C, under a name that typer does not answer by itself (its versions do so differently)."""
+
+
+def _interruptible(command: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(command)
+    def call(*arguments: Any, **options: Any) -> None:
+        try:
+            command(*arguments, **options)
+        except KeyboardInterrupt:
+            raise _InterruptError from None
+
+    return call
+
+
+for _command in (demo.demo, protect.protect, evaluate.evaluate, listing.methods, listing.schema):
+    app.command()(_interruptible(_command))
 
 
 @app.callback(invoke_without_command=True)
@@ -41,6 +56,9 @@ def _root(
 
         typer.echo(f"shoal {__version__}")
         raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit(2)
 
 
 def run(arguments: list[str] | None = None) -> int:
@@ -59,13 +77,9 @@ def run(arguments: list[str] | None = None) -> int:
     except MemoryError:
         complain("not enough memory for this table: use fewer columns or a method of the ranking type.")
         return 2
-    except (KeyboardInterrupt, typer.Abort):
+    except (_InterruptError, KeyboardInterrupt, typer.Abort):
         complain("interrupted, nothing was written.")
         return 130
-    except BrokenPipeError:
-        # The reader of our output has gone: nothing more to say, and nothing left to flush at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except OSError as error:
         where = f"'{error.filename}' " if error.filename else ""
         complain(f"{where}cannot be used: {error.strerror or error}.")
