@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,7 +30,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--collected-floor", type=int, default=0, help="fail if fewer tests are collected")
 
 
+def check_floor(config: pytest.Config, collected: int) -> None:
+    floor = config.getoption("--collected-floor")
+    if not config.getoption("--collect-only") and collected < floor:
+        raise pytest.UsageError(f"only {collected} tests were collected, expected at least {floor}")
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
-    floor = session.config.getoption("--collected-floor")
-    if not session.config.getoption("--collect-only") and len(session.items) < floor:
-        raise pytest.UsageError(f"only {len(session.items)} tests were collected, expected at least {floor}")
+    # a worker of pytest-xdist that raises looks like a crash: its controller asks below
+    if not hasattr(session.config, "workerinput"):
+        check_floor(session.config, len(session.items))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_node_collection_finished(node: Any, ids: Sequence[str]) -> None:
+    check_floor(node.config, len(ids))
