@@ -134,11 +134,7 @@ def protect(
     source = noise_source(seed)
     statement = state(configured, described.lattices, plan, _with_seed(described.circumstances, source))
     rebuilt = mechanism.run(configured, described, plan, source, progress or _silent, labels)
-    orders = _row_orders(configured, rebuilt, source)
-    released = {
-        column: _stored(table, described, column, values[orders[column]], configured.clip)
-        for column, values in rebuilt.values.items()
-    }
+    released = published_columns(configured, described, rebuilt, source)
     return Release(
         data=table.like(released, keep_dtypes=True),
         aligned=table.like(rebuilt.values, keep_dtypes=False) if rebuilt.aligned else None,
@@ -153,6 +149,17 @@ def protect(
         internal={"rows_read": table.n, "rows_released": described.n, **rebuilt.internal},
         format=table.format,
     )
+
+
+def published_columns(
+    method: Method, described: Described, rebuilt: Rebuilt, source: Source
+) -> dict[str, NDArray[np.floating[Any]] | NDArray[np.int64]]:
+    """What leaves the house: rows in random order, values as the columns store them."""
+    orders = _row_orders(method, rebuilt, source)
+    return {
+        column: _stored(described.table, described, column, values[orders[column]], method.clip)
+        for column, values in rebuilt.values.items()
+    }
 
 
 def _silent(what: str, done: int, total: int) -> None:

@@ -38,7 +38,17 @@ class Rebuilt:
 
 @dataclass(frozen=True, slots=True)
 class Mechanism:
-    """A way to spend a budget on a described table."""
+    """A way to spend a budget on a described table.
+
+    Attributes:
+        plan: shares the budget, from public facts.
+        run: spends it on the records.
+        freeze: what a claim "given the partition" takes as fixed, computed from the records; None where
+            a mechanism makes no such claim.
+        run_frozen: spends the budget on the records with what was frozen, possibly on other records.
+    """
 
     plan: Callable[[Method, Described], Plan]
     run: Callable[[Method, Described, Plan, Source, Progress, ArrayLike | None], Rebuilt]
+    freeze: Callable[[Method, Described, Plan, Progress, ArrayLike | None], Any] | None = None
+    run_frozen: Callable[[Method, Described, Plan, Source, Progress, Any], Rebuilt] | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -42,14 +42,58 @@ def run(
     Guarantee:
         `shoal.statement.privacy_model` says which claim holds and why.
     """
+    return _spend(
+        method,
+        described,
+        plan,
+        source,
+        progress,
+        labels,
+        lambda number, group: partition_group(group, method),
+    )
+
+
+def freeze(
+    method: Method, described: Described, plan: Plan, progress: Progress, labels: ArrayLike | None = None
+) -> tuple[Partition, ...]:
+    """The clusters of every attribute group, to be held fixed while records change."""
+    check_k(method.size, described.n)
+    given = _given_labels(labels, described)
+    groups = method.resolve_groups(described.columns)
+    return tuple(
+        partition_group(group, method) for group in _groups(groups, described, given, progress, clipped={})
+    )
+
+
+def run_frozen(
+    method: Method,
+    described: Described,
+    plan: Plan,
+    source: Source,
+    progress: Progress,
+    frozen: tuple[Partition, ...],
+) -> Rebuilt:
+    """Like `run`, with clusters made before, perhaps on a neighbouring table."""
+    return _spend(method, described, plan, source, progress, None, lambda number, group: frozen[number])
+
+
+def _spend(
+    method: Method,
+    described: Described,
+    plan: Plan,
+    source: Source,
+    progress: Progress,
+    labels: ArrayLike | None,
+    clusters_of: Callable[[int, Group], Partition],
+) -> Rebuilt:
     check_k(method.size, described.n)
     groups = method.resolve_groups(described.columns)
     given = _given_labels(labels, described)
     values: dict[str, NDArray[np.float64]] = {}
     partitions: list[Partition] = []
     clipped: dict[str, int] = {}
-    for group in _groups(groups, described, given, progress, clipped):
-        made = partition_group(group, method)
+    for number, group in enumerate(_groups(groups, described, given, progress, clipped)):
+        made = clusters_of(number, group)
         masked = mask_sums(group, made, plan.shares, source)
         for column, lattice, sums in zip(group.columns, group.lattices, masked.sums, strict=True):
             values[column] = centroids(sums, made.sizes, lattice, clip=method.clip)[made.labels]
@@ -106,4 +150,4 @@ def _sizes(made: Partition) -> dict[str, object]:
     }
 
 
-CLUSTERS = Mechanism(plan, run)
+CLUSTERS = Mechanism(plan, run, freeze, run_frozen)
