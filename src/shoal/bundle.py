@@ -45,25 +45,40 @@ def save_bundle(
     release: Release, folder: Path, internal: str | Path | None, format: Format, evaluation: Any = None
 ) -> Path:
     """Write data, statement, recipe and public report to `folder`; the internal report to its own path."""
-    from shoal.report import internal_report, public_report
-
     if format not in ("csv", "parquet"):
         raise OptionError(f"format '{format}' is not one of csv, parquet.")
     internal_path = None if internal is None else Path(internal)
     check_output(folder, internal_path)
     with contextlib.ExitStack() as undo, staged(folder) as aside:
         write(release.data, aside / f"data.{format}")
-        statement = json.dumps(release.statement.to_dict(), indent=2, ensure_ascii=False)
-        (aside / "statement.json").write_text(statement + "\n", "utf-8")
-        (aside / "method.toml").write_text(recipe_text(release), "utf-8")
-        (aside / "report.html").write_text(public_report(release), "utf-8")
-        if internal_path is not None:
-            page = internal_report(release, evaluation)
-            undo.enter_context(_parents(internal_path))
-            with open(internal_path, "x", encoding="utf-8") as file:
-                undo.push(_unless_done(internal_path))
-                file.write(page)
+        write_documents(release, aside, undo, internal_path, evaluation)
     return folder
+
+
+def write_documents(
+    release: Release,
+    aside: Path,
+    undo: contextlib.ExitStack,
+    internal: Path | None = None,
+    evaluation: Any = None,
+) -> None:
+    """Statement, recipe and public report beside the data; the internal report last, at its own path.
+
+    `undo` outlives the bundle's own folder: if that cannot be put in place, the internal report goes too.
+    """
+    from shoal.report import internal_report, public_report
+
+    statement = json.dumps(release.statement.to_dict(), indent=2, ensure_ascii=False)
+    (aside / "statement.json").write_text(statement + "\n", "utf-8")
+    (aside / "method.toml").write_text(recipe_text(release), "utf-8")
+    (aside / "report.html").write_text(public_report(release), "utf-8")
+    if internal is None:
+        return
+    page = internal_report(release, evaluation)
+    undo.enter_context(_parents(internal))
+    with open(internal, "x", encoding="utf-8") as file:
+        undo.push(_unless_done(internal))
+        file.write(page)
 
 
 @contextlib.contextmanager

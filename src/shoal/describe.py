@@ -263,7 +263,7 @@ def _unit_circumstances(table: Table, schema: Schema, kept: NDArray[np.int64] | 
     unit = schema.unit
     if unit is None:
         return Circumstances()
-    column: Any = table.frame[unit.name]
+    column: Any = table.series(unit.name)
     if column.null_count():
         raise InputError(f"unit column '{unit.name}' has missing values: every row needs its person.")
     values = column.to_numpy()

@@ -23,10 +23,16 @@ SUFFIXES: Mapping[str, Format] = {".csv": "csv", ".txt": "csv", ".parquet": "par
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """A table at the edge: the caller's frame behind one surface, columns handed out as arrays."""
+    """A table at the edge: the caller's frame behind one surface, columns handed out as arrays.
+
+    Attributes:
+        frame: the caller's frame; without rows if the table stays on disk.
+        path: the Parquet file of a table whose columns are read one at a time, when asked for.
+    """
 
     frame: nw.DataFrame[Any]
     format: Format = "parquet"
+    path: Path | None = None
     dtypes: Mapping[str, nw.dtypes.DType] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -39,7 +45,18 @@ class Table:
 
     @property
     def n(self) -> int:
-        return len(self.frame)
+        return len(self.frame) if self.path is None else _parquet_rows(self.path)
+
+    def series(self, name: str) -> nw.Series[Any]:
+        """A column as it is stored."""
+        self.known(name)
+        frame = (
+            self.frame
+            if self.path is None
+            else nw.from_native(_read_parquet(self.path, [name]), eager_only=True)
+        )
+        column: nw.Series[Any] = frame.get_column(name)
+        return column
 
     def dtype(self, name: str) -> nw.dtypes.DType:
         return self.dtypes[self.known(name)]
@@ -71,7 +88,7 @@ class Table:
 
     def numeric(self, name: str) -> NDArray[np.float64]:
         """A column as float64, missing values as NaN; text is an error that names the row."""
-        series = self.frame[self.known(name)]
+        series = self.series(name)
         if not self.is_numeric(name):
             raise InputError(_not_numeric(name, series))
         if self.is_integer(name) and "128" not in str(series.dtype) and series.null_count() == 0:
@@ -148,9 +165,39 @@ def first_row(where: NDArray[np.bool_]) -> int:
     return int(np.argmax(where)) + 1
 
 
+def read_columnwise(path: Path) -> Table:
+    """A Parquet file as a table that stays on disk: only one column at a time is in memory."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    _check_file(path)
+    try:
+        empty = parquet.read_schema(path).empty_table()
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(path, "parquet", error) from None
+    _check_names(empty.column_names, path)
+    table = Table(nw.from_native(empty, eager_only=True), "parquet", path)
+    if table.n == 0:
+        raise InputError(f"'{path}' has a header but no rows.")
+    return table
+
+
 def _read_path(path: Path) -> Table:
     import pyarrow as pa
 
+    kind = _check_file(path)
+    try:
+        arrow = _read_csv(path) if kind == "csv" else _read_parquet(path)
+    except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
+        raise _unreadable(path, kind, error) from None
+    _check_names(arrow.column_names, path)
+    if arrow.num_rows == 0:
+        raise InputError(f"'{path}' has a header but no rows.")
+    return Table(nw.from_native(arrow, eager_only=True), kind)
+
+
+def _check_file(path: Path) -> Format:
+    """The format of a file that is there and not empty."""
     if path.is_dir():
         raise InputError(f"'{path}' is a folder: name a CSV or Parquet file in it.")
     if not path.exists():
@@ -158,19 +205,17 @@ def _read_path(path: Path) -> Table:
         near = did_you_mean(path.name, [p.name for p in folder.iterdir()]) if folder else ""
         raise InputError(f"there is no file '{path}'.{near}")
     kind = format_of(path)
-    try:
-        if path.stat().st_size == 0:
-            raise InputError(f"'{path}' is empty: a header line and at least one row are needed.")
-        arrow = _read_csv(path) if kind == "csv" else _read_parquet(path)
-    except (pa.ArrowException, UnicodeDecodeError) as error:
-        first_line = str(error).strip().splitlines()[0][:160]
-        raise InputError(f"'{path}' cannot be read as {kind.upper()}: {first_line}") from None
-    except OSError as error:
-        raise InputError(f"'{path}' cannot be read: {error.strerror or error}.") from None
-    _check_names(arrow.column_names, path)
-    if arrow.num_rows == 0:
-        raise InputError(f"'{path}' has a header but no rows.")
-    return Table(nw.from_native(arrow, eager_only=True), kind)
+    if path.stat().st_size == 0:
+        raise InputError(f"'{path}' is empty: a header line and at least one row are needed.")
+    return kind
+
+
+def _unreadable(path: Path, kind: Format, error: Exception) -> InputError:
+    # Arrow raises some of its complaints about content as plain OSError, without an error number
+    if isinstance(error, OSError) and error.strerror:
+        return InputError(f"'{path}' cannot be read: {error.strerror}.")
+    first_line = str(error).strip().splitlines()[0][:160]
+    return InputError(f"'{path}' cannot be read as {kind.upper()}: {first_line}")
 
 
 def _read_csv(path: Path) -> pa.Table:
@@ -192,10 +237,16 @@ def _read_csv(path: Path) -> pa.Table:
     )
 
 
-def _read_parquet(path: Path) -> pa.Table:
+def _read_parquet(path: Path, columns: list[str] | None = None) -> pa.Table:
     from pyarrow import parquet
 
-    return parquet.read_table(path, pre_buffer=False)
+    return parquet.ParquetFile(path).read(columns)
+
+
+def _parquet_rows(path: Path) -> int:
+    from pyarrow import parquet
+
+    return int(parquet.read_metadata(path).num_rows)
 
 
 def _check_names(names: Sequence[str], path: Path) -> None:

@@ -69,6 +69,11 @@ class Method:
         return "record" if self.k == 1 and self.partition != "given" else PARTITIONS[self.partition].stability
 
     @property
+    def columnwise(self) -> bool:
+        """Every attribute is treated by itself, so one column in memory is enough."""
+        return self.groups is None and PARTITIONS[self.partition].columnwise
+
+    @property
     def size(self) -> int:
         """The minimum cluster size, once configured."""
         return 1 if self.k is None else self.k

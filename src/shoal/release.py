@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shoal.budget import Plan
 from shoal.describe import Declaration, Described, describe
 from shoal.io import Format, Table, read
-from shoal.mechanisms import MECHANISMS, Progress, Rebuilt
+from shoal.mechanisms import MECHANISMS, Mechanism, Progress, Rebuilt
 from shoal.method import Method
 from shoal.noise import Source
 from shoal.noise import source as noise_source
@@ -123,32 +124,94 @@ def protect(
     >>> release.data.column_names, release.data.num_rows, release.statement.model
     (['age', 'income'], 4, 'dp-given-partition')
     """
+    prepared = prepare(
+        read(data),
+        schema,
+        method,
+        epsilon,
+        k,
+        seed,
+        columns=columns,
+        domains=domains,
+        domain_from_data=domain_from_data,
+        outside=outside,
+        missing=missing,
+        labels=labels,
+        **options,
+    )
+    table = prepared.described.table
+    rebuilt = prepared.mechanism.run(
+        prepared.method, prepared.described, prepared.plan, prepared.source, progress or silent, labels
+    )
+    released = published_columns(prepared.method, prepared.described, rebuilt, prepared.source)
+    return prepared.release(
+        data=table.like(released, keep_dtypes=True),
+        aligned=table.like(rebuilt.values, keep_dtypes=False) if rebuilt.aligned else None,
+        partitions=rebuilt.partitions,
+        internal=rebuilt.internal,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Preparation:
+    """Everything settled before the budget is spent."""
+
+    method: Method
+    declared: Declaration
+    described: Described
+    mechanism: Mechanism
+    plan: Plan
+    source: Source
+    statement: PrivacyStatement
+
+    def release(
+        self, data: Any, aligned: Any, partitions: list[Partition], internal: dict[str, Any]
+    ) -> Release:
+        """The release that carries these settings and the given results."""
+        described = self.described
+        return Release(
+            data=data,
+            aligned=aligned,
+            statement=self.statement,
+            partition=partitions,
+            method=self.method,
+            schema=_public_schema(described, self.declared),
+            declared=self.declared,
+            domains={name: (float(lat.lo), float(lat.hi)) for name, lat in described.lattices.items()},
+            kept=described.kept,
+            notes=described.notes,
+            internal={"rows_read": described.table.n, "rows_released": described.n, **internal},
+            format=described.table.format,
+        )
+
+
+def prepare(
+    table: Table,
+    schema: Schema | None = None,
+    method: str = "ranking-dp",
+    epsilon: Any = None,
+    k: int | None = None,
+    seed: int | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    domains: Mapping[str, tuple[object, object]] | None = None,
+    domain_from_data: float | None = None,
+    outside: str = "error",
+    missing: str = "error",
+    labels: ArrayLike | None = None,
+    **options: Any,
+) -> Preparation:
+    """Settle method, lattices, budget and statement; arguments as for `protect`."""
     if labels is not None:
         options = {"partition": "given", **options}
     configured = preset(method).configure(epsilon=epsilon, k=k, **options)
     declared = Declaration.of(schema, columns, domains, domain_from_data, outside, missing)
-    table = read(data)
     described = describe(table, declared)
     mechanism = MECHANISMS[configured.mechanism]
     plan = mechanism.plan(configured, described)
     source = noise_source(seed)
     statement = state(configured, described.lattices, plan, _with_seed(described.circumstances, source))
-    rebuilt = mechanism.run(configured, described, plan, source, progress or _silent, labels)
-    released = published_columns(configured, described, rebuilt, source)
-    return Release(
-        data=table.like(released, keep_dtypes=True),
-        aligned=table.like(rebuilt.values, keep_dtypes=False) if rebuilt.aligned else None,
-        statement=statement,
-        partition=rebuilt.partitions,
-        method=configured,
-        schema=_public_schema(described, declared),
-        declared=declared,
-        domains={name: (float(lat.lo), float(lat.hi)) for name, lat in described.lattices.items()},
-        kept=described.kept,
-        notes=described.notes,
-        internal={"rows_read": table.n, "rows_released": described.n, **rebuilt.internal},
-        format=table.format,
-    )
+    return Preparation(configured, declared, described, mechanism, plan, source, statement)
 
 
 def published_columns(
@@ -157,12 +220,12 @@ def published_columns(
     """What leaves the house: rows in random order, values as the columns store them."""
     orders = _row_orders(method, rebuilt, source)
     return {
-        column: _stored(described.table, described, column, values[orders[column]], method.clip)
+        column: stored(described, column, values[orders[column]], method.clip)
         for column, values in rebuilt.values.items()
     }
 
 
-def _silent(what: str, done: int, total: int) -> None:
+def silent(what: str, done: int, total: int) -> None:
     """Progress that nobody watches."""
 
 
@@ -181,10 +244,11 @@ def _row_orders(method: Method, rebuilt: Rebuilt, source: Source) -> dict[str, N
     return {column: source.permutation(rows) for column in rebuilt.values}
 
 
-def _stored(
-    table: Table, described: Described, column: str, values: NDArray[np.float64], clip: bool
+def stored(
+    described: Described, column: str, values: NDArray[np.float64], clip: bool
 ) -> NDArray[np.floating[Any]] | NDArray[np.int64]:
-    lattice = described.lattices[column]
+    """Values as the column stores them: whole numbers are rounded here, as the very last step."""
+    table, lattice = described.table, described.lattices[column]
     if table.is_integer(column):
         return whole_numbers(values, lattice, table.integer_limits(column), clip=clip)
     return narrow_floats(values, lattice, table.float_type(column), clip=clip)

@@ -244,7 +244,7 @@ def _guess(table: Table, name: str) -> Attribute:
 
 
 def _looks_like_dates(table: Table, name: str) -> bool:
-    series = table.frame[name]
+    series = table.series(name)
     if str(table.dtype(name)) != "String":
         return False
     sample = [value for value in series.head(50).to_list() if value]

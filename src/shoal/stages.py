@@ -52,11 +52,16 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class PartitionStage:
-    """A way to group records, and how stable its clusters are when one record is replaced."""
+    """A way to group records, and how stable its clusters are when one record is replaced.
+
+    Attributes:
+        columnwise: an attribute's clusters do not depend on other attributes, so columns can be treated one by one.
+    """
 
     stability: Stability
     about: str
     run: Callable[[Group, Method], Partition]
+    columnwise: bool = False
 
 
 def _alone(group: Group, method: Method) -> Partition:
@@ -83,9 +88,11 @@ def _given(group: Group, method: Method) -> Partition:
 
 
 PARTITIONS: Mapping[str, PartitionStage] = {
-    "alone": PartitionStage("record", "every record by itself", _alone),
+    "alone": PartitionStage("record", "every record by itself", _alone, columnwise=True),
     "mdav": PartitionStage("data", "fixed-size clusters of records that are close in all attributes", _mdav),
-    "ranking": PartitionStage("rank", "one attribute at a time, k consecutive ranks", _ranking),
+    "ranking": PartitionStage(
+        "rank", "one attribute at a time, k consecutive ranks", _ranking, columnwise=True
+    ),
     "given": PartitionStage("caller", "labels supplied by the caller", _given),
 }
 
