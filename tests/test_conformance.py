@@ -1,0 +1,160 @@
+"""What every method must do, whatever it is: a preset added to the table is tested here without a new line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import pytest
+from samples import LIBRARIES, PEOPLE_COLUMNS, PEOPLE_DOMAINS, column, frame, people, people_schema
+
+import shoal
+from shoal.statement import privacy_model
+
+K = 5
+METHODS = {info.name: info for info in shoal.methods()}
+BUNDLE = {"statement.json", "method.toml", "report.html"}
+
+every_method = pytest.mark.parametrize("name", METHODS)
+every_library = pytest.mark.parametrize("library", LIBRARIES)
+
+
+def settings(name: str) -> dict[str, Any]:
+    wanted = {"epsilon": "0.7", "k": K}
+    return {option: value for option, value in wanted.items() if option in METHODS[name].parameters}
+
+
+def release_of(name: str, library: str = "pyarrow", seed: int | None = 1, **more: Any) -> shoal.Release:
+    return shoal.protect(
+        frame(people(), library), people_schema(), name, seed=seed, **{**settings(name), **more}
+    )
+
+
+def rows_of(data: Any) -> list[tuple[float, ...]]:
+    """Rows as tuples, to five digits: narrow floats are moved inside the domain by one of their steps."""
+    return list(zip(*(column(data, name).round(5).tolist() for name in PEOPLE_COLUMNS), strict=True))
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@every_method
+@every_library
+def test_columns_order_and_dtypes_are_kept_and_identifiers_gone(name: str, library: str) -> None:
+    before = nw.from_native(frame(people(), library), eager_only=True)
+    released = release_of(name, library).data
+    assert type(released) is type(before.to_native())
+    after = nw.from_native(released, eager_only=True)
+    assert tuple(after.columns) == PEOPLE_COLUMNS
+    assert after.schema == {column: before.schema[column] for column in PEOPLE_COLUMNS}
+    assert len(after) == len(before) or release_of(name, library).aligned is None
+
+
+@every_method
+@every_library
+def test_released_values_lie_inside_the_domain(name: str, library: str) -> None:
+    # a tiny budget pushes nearly every value against the ends of its domain
+    released = release_of(
+        name, library, seed=None, **({"epsilon": "0.001"} if "epsilon" in settings(name) else {})
+    )
+    for attribute, (lo, hi) in PEOPLE_DOMAINS.items():
+        values = column(released.data, attribute)
+        assert float(lo) <= values.min() <= values.max() <= float(hi), attribute
+
+
+@every_method
+@every_library
+def test_partitions_cover_every_record_in_clusters_of_at_least_k(name: str, library: str) -> None:
+    release = release_of(name, library)
+    grouped = [attribute for made in release.partition for attribute in made.columns]
+    assert sorted(grouped) == sorted(PEOPLE_COLUMNS) or not release.partition
+    for made in release.partition:
+        assert made.labels.shape == (60,)
+        assert np.array_equal(np.bincount(made.labels, minlength=len(made)), made.sizes)
+        assert made.sizes.min() >= (K if "k" in METHODS[name].parameters else 1)
+
+
+@every_method
+@every_library
+def test_rows_are_the_measured_ones_in_another_order(name: str, library: str) -> None:
+    release = release_of(name, library, seed=None)
+    released = rows_of(release.data)
+    if release.aligned is None:
+        # no row has an original, so nothing can follow the input order
+        assert set(released).isdisjoint(rows_of(frame(people(), library)))
+        return
+    in_order = rows_of({name: stored(column(release.aligned, name), name) for name in PEOPLE_COLUMNS})
+    assert sorted(released) == sorted(in_order)
+    assert released != in_order
+
+
+def stored(values: np.ndarray, attribute: str) -> np.ndarray:
+    """Unrounded values as the column's type holds them."""
+    dtype = people(2)[attribute].dtype
+    return (np.rint(values) if dtype.kind in "iu" else values.astype(dtype)).astype(np.float64)
+
+
+@every_method
+@every_library
+def test_a_seed_repeats_every_byte_of_the_bundle(name: str, library: str, tmp_path: Path) -> None:
+    first, again, other = (
+        release_of(name, library, seed=seed).save(tmp_path / folder)
+        for folder, seed in (("first", 7), ("again", 7), ("other", 8))
+    )
+    assert set(files_of(first)) == {"data.parquet", *BUNDLE}
+    assert files_of(first) == files_of(again)
+    assert files_of(first)["data.parquet"] != files_of(other)["data.parquet"]
+
+
+@every_method
+@every_library
+def test_without_a_seed_no_two_releases_are_equal(name: str, library: str, tmp_path: Path) -> None:
+    first, again = (release_of(name, library, seed=None).save(tmp_path / folder) for folder in ("a", "b"))
+    assert files_of(first)["data.parquet"] != files_of(again)["data.parquet"]
+    # the promise does not depend on the draws
+    assert files_of(first)["statement.json"] == files_of(again)["statement.json"]
+
+
+@every_method
+@pytest.mark.parametrize("columns", [PEOPLE_COLUMNS, PEOPLE_COLUMNS[:1]], ids=["several", "one"])
+@pytest.mark.parametrize("seed", [None, 3])
+def test_statement_agrees_with_the_method(name: str, columns: tuple[str, ...], seed: int | None) -> None:
+    release = release_of(name, seed=seed, columns=list(columns))
+    statement, method = release.statement, release.method
+    assert statement.model == privacy_model(method, len(columns))
+    assert statement.model in METHODS[name].claim
+    assert statement.method == name
+    assert statement.publishable is (seed is None)
+    assert statement.data_dependent == ()
+    assert tuple(statement.attributes) == columns
+    if method.epsilon is not None:
+        assert statement.epsilon == method.epsilon
+        assert sum(share or 0 for share in statement.spending.values()) <= method.epsilon
+    if method.k is not None:
+        assert statement.settings["k"] == K
+
+
+@every_method
+def test_permuting_the_rows_gives_the_same_clusters(name: str) -> None:
+    order = np.random.default_rng(11).permutation(60)
+    shuffled = {attribute: values[order] for attribute, values in people().items()}
+    before = release_of(name)
+    after = shoal.protect(frame(shuffled, "pyarrow"), people_schema(), name, seed=1, **settings(name))
+    for one, two in zip(before.partition, after.partition, strict=True):
+        assert clusters(one, np.arange(60)) == clusters(two, order)
+
+
+def clusters(partition: shoal.Partition, records: np.ndarray) -> set[frozenset[int]]:
+    return {frozenset(records[partition.labels == cluster].tolist()) for cluster in range(len(partition))}
+
+
+@every_method
+def test_fewer_than_two_k_records_are_one_cluster(name: str) -> None:
+    few = {attribute: values[: 2 * K - 1] for attribute, values in people().items()}
+    release = shoal.protect(frame(few, "polars"), people_schema(), name, seed=1, **settings(name))
+    if "k" in METHODS[name].parameters:
+        assert [made.sizes.tolist() for made in release.partition] == [[2 * K - 1]] * len(release.partition)
+    assert len(release.data) == 2 * K - 1
