@@ -18,6 +18,9 @@ from shoal.recipe import recipe_text
 if TYPE_CHECKING:
     from shoal.release import Release
 
+# what is being written right now, by any thread; a process that is told to end removes it first
+_UNFINISHED: set[Path] = set()
+
 
 def check_output(folder: Path, internal: Path | None = None) -> None:
     """Refuse, before any work is done, what could not be written at the end."""
@@ -87,12 +90,14 @@ def staged(folder: Path) -> Iterator[Path]:
     try:
         with _parents(folder):
             aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.partial-", dir=folder.parent))
+            _UNFINISHED.add(aside)
             try:
                 yield aside
                 aside.chmod(0o755)
                 os.rename(aside, folder)
             finally:
                 shutil.rmtree(aside, ignore_errors=True)
+                _UNFINISHED.discard(aside)
     except ShoalError:
         raise
     except OSError as error:
@@ -117,11 +122,23 @@ def _parents(path: Path) -> Iterator[None]:
 def _unless_done(path: Path) -> Callable[..., None]:
     """An exit callback that removes a file when an error or an interruption passes by."""
 
+    _UNFINISHED.add(path)
+
     def leave(kind: object, error: object, trace: object) -> None:
         if kind is not None:
             path.unlink(missing_ok=True)
+        _UNFINISHED.discard(path)
 
     return leave
+
+
+def remove_unfinished() -> None:
+    """Remove what is being written at this moment, because the process is about to end."""
+    for path in list(_UNFINISHED):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def _check_writable(path: Path) -> None:

@@ -139,6 +139,13 @@ def protect(
         labels=labels,
         **options,
     )
+    return carry_out(prepared, progress, labels)
+
+
+def carry_out(
+    prepared: Preparation, progress: Progress | None = None, labels: ArrayLike | None = None
+) -> Release:
+    """Spend the budget of a prepared release: the part of `protect` that touches the records."""
     table = prepared.described.table
     rebuilt = prepared.mechanism.run(
         prepared.method, prepared.described, prepared.plan, prepared.source, progress or silent, labels

@@ -9,11 +9,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from shoal.cli.interrupt import interruptibly
 from shoal.cli.output import complain, messages, print_json, progress_bar, results
 from shoal.errors import OptionError
 
 if TYPE_CHECKING:
-    from shoal.release import Release
+    from shoal.estimate import Estimate
+    from shoal.evaluation import Evaluation
+    from shoal.io import Table
+    from shoal.release import Preparation, Release
+
+# number of values (rows times columns) from which a Parquet file is not loaded as a whole
+_LARGE = 20_000_000
+_WORTH_AN_ESTIMATE = 500_000
+_LONG_SECONDS = 60
 
 _HELP = """Protect a table and write a bundle that may be published.
 
@@ -72,14 +81,20 @@ def protect(
     internal: Annotated[
         Path | None, typer.Option(help="Write the internal report here, outside of the bundle.")
     ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be done and how long it takes; write nothing.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the statement (and measures) as JSON.")] = False,
 ) -> None:
     from shoal.bundle import check_output
-    from shoal.io import read
+    from shoal.release import prepare
 
-    if out is None:
+    if out is None and not dry_run:
         raise OptionError("--out is missing: name a new folder for the bundle.")
-    check_output(out, internal)
+    if out is not None:
+        check_output(out, internal)
+    if format not in (None, "csv", "parquet"):
+        raise OptionError(f"format '{format}' is not one of csv, parquet.")
     arguments = _arguments(
         schema=schema,
         config=config,
@@ -100,20 +115,50 @@ def protect(
         },
         domain=domain or [],
     )
-    table = read(data)
+    table = _open(data)
     if columns:
         arguments["columns"] = _column_names(columns, table.names)
-    with progress_bar() as progress:
-        from shoal.release import protect as run
 
-        release = run(table, **arguments, seed=seed, progress=progress)
-    measured = None
-    if evaluate:
-        from shoal.evaluation import evaluate as measure
+    def work() -> tuple[Release, Evaluation | None] | None:
+        prepared = prepare(table, **arguments, seed=seed)
+        on_disk = table.path is not None and prepared.method.columnwise and not evaluate and format != "csv"
+        if dry_run or prepared.described.n * len(prepared.described.columns) >= _WORTH_AN_ESTIMATE:
+            expected = estimate(prepared, columnwise=on_disk)
+            if dry_run:
+                _say_plan(prepared, expected, on_disk, json)
+                return None
+            if expected.seconds > _LONG_SECONDS:
+                messages().print(f"This will take {expected}.", markup=False)
+        assert out is not None
+        with progress_bar() as progress:
+            if on_disk:
+                return carry_out_columnwise(prepared, out, internal, progress), None
+            if table.path is not None:
+                prepared = prepare(read(data), **arguments, seed=seed)
+            release = carry_out(prepared, progress)
+            measured = measure(prepared.described.table, release) if evaluate else None
+            release.save(out, internal, format=format, evaluation=measured)  # type: ignore[arg-type]
+        return release, measured
 
-        measured = measure(table, release)
-    release.save(out, internal, format=format, evaluation=measured)  # type: ignore[arg-type]
-    _say(release, out, internal, measured, json)
+    from shoal.engine import carry_out_columnwise
+    from shoal.estimate import estimate
+    from shoal.evaluation import evaluate as measure
+    from shoal.io import read
+    from shoal.release import carry_out
+
+    done = interruptibly(work)
+    if done is not None and out is not None:
+        _say(done[0], out, internal, done[1], json)
+
+
+def _open(path: Path) -> Table:
+    """The table; a large Parquet file stays on disk."""
+    from shoal.io import SUFFIXES, read, read_columnwise
+
+    if SUFFIXES.get(path.suffix.lower()) != "parquet":
+        return read(path)
+    table = read_columnwise(path)
+    return table if table.n * len(table.names) >= _LARGE else read(path)
 
 
 # the docstring is the help text; typer reads it from here
@@ -152,6 +197,33 @@ def _weights(text: str | None) -> str | dict[str, str] | None:
         return text
     pairs = [part.rpartition("=") for part in text.split(",")]
     return {name.strip(): weight for name, _, weight in pairs}
+
+
+def _say_plan(prepared: Preparation, expected: Estimate, on_disk: bool, as_json: bool) -> None:
+    """What `--dry-run` prints: public facts and an estimate."""
+    described, statement = prepared.described, prepared.statement
+    if as_json:
+        print_json(
+            {
+                "rows": described.n,
+                "statement": statement.to_dict(),
+                "notes": list(described.notes),
+                "column_by_column": on_disk,
+                "estimate": {"seconds": expected.seconds, "bytes": expected.bytes, "probe": expected.probe},
+            }
+        )
+        return
+    console = results()
+    where = "one column in memory at a time" if on_disk else "in memory"
+    console.print(
+        f"Would release {described.n} rows of {', '.join(described.columns)} with {prepared.method.name}, {where}.\n"
+        f"Expected: {expected}.\n",
+        markup=False,
+    )
+    console.print(statement.to_markdown(), markup=False)
+    for note in described.notes:
+        messages().print(f"note: {note}", markup=False, style="dim")
+    console.print("Nothing was written.", markup=False)
 
 
 def _say(release: Release, out: Path, internal: Path | None, measured: Any, as_json: bool) -> None:

@@ -46,14 +46,21 @@ def protect_file(
         Time of one sort per attribute; memory for about four arrays of n words, whatever the number of columns;
         disk for twice the released columns beside `folder`.
     """
-    folder = Path(folder)
-    internal_path = None if internal is None else Path(internal)
-    check_output(folder, internal_path)
     prepared = prepare(read_columnwise(Path(path)), seed=seed, **arguments)
+    return carry_out_columnwise(
+        prepared, Path(folder), None if internal is None else Path(internal), progress
+    )
+
+
+def carry_out_columnwise(
+    prepared: Preparation, folder: Path, internal: Path | None = None, progress: Progress | None = None
+) -> Release:
+    """Spend the budget of a prepared release column by column and write its bundle."""
     if not prepared.method.columnwise:
         raise OptionError(
             f"method '{prepared.method.name}' looks at several columns together: it cannot work column by column."
         )
+    check_output(folder, internal)
     report = progress or silent
     with contextlib.ExitStack() as undo, staged(folder) as aside:
         work = aside / ".columns"
@@ -65,7 +72,7 @@ def protect_file(
         release = prepared.release(
             data=read_columnwise(aside / "data.parquet"), aligned=None, partitions=[], internal=internal_facts
         )
-        write_documents(release, aside, undo, internal_path)
+        write_documents(release, aside, undo, internal)
     return replace(release, data=folder / "data.parquet")
 
 
