@@ -188,7 +188,7 @@ def _choose(table: Table, declared: Declaration) -> tuple[Schema, list[Attribute
         attribute = schema[name]
         reason = ""
         if attribute.role in DROPPED_ROLES:
-            reason = f"its role is {attribute.role}"
+            reason = f"its role is {attribute.role} (correct the schema if that is wrong)"
         elif attribute.kind != "numeric":
             reason = f"it is {attribute.kind}, and this method protects numeric columns"
         if reason and name in requested:
@@ -224,10 +224,11 @@ def _missing_rows(table: Table, names: Sequence[str], policy: str) -> NDArray[np
         if not absent.any():
             continue
         if policy == "error":
+            count = int(absent.sum())
             raise InputError(
-                f"column '{name}' has {int(absent.sum())} missing values, the first in row {first_row(absent)}: fill "
-                'them, leave the column out, or drop such rows with missing="drop" (--missing drop), '
-                "which weakens the statement."
+                f"column '{name}' has {count} missing value{'s' if count > 1 else ''}, the first in row "
+                f"{first_row(absent)}: fill the gaps, leave the column out (--columns names those to release), or "
+                'drop such rows with missing="drop" (--missing drop), after which no guarantee holds as it stands.'
             )
         missing = absent if missing is None else missing | absent
     return missing

@@ -214,6 +214,10 @@ def _unreadable(path: Path, kind: Format, error: Exception) -> InputError:
     # Arrow raises some of its complaints about content as plain OSError, without an error number
     if isinstance(error, OSError) and error.strerror:
         return InputError(f"'{path}' cannot be read: {error.strerror}.")
+    if isinstance(error, UnicodeDecodeError):
+        return InputError(
+            f"'{path}' cannot be read as CSV: it is not UTF-8 text, save it as CSV (UTF-8) or Parquet."
+        )
     first_line = str(error).strip().splitlines()[0][:160]
     return InputError(f"'{path}' cannot be read as {kind.upper()}: {first_line}")
 
@@ -267,8 +271,9 @@ def _not_numeric(name: str, series: nw.Series[Any]) -> str:
             float(value)
         except (TypeError, ValueError):
             shown = str(value)[:40]
+            comma = " (decimals take a point, thousands no separator)" if re.search(r"\d,\d", shown) else ""
             return (
-                f"column '{name}' should hold numbers, but row {row} holds '{shown}': correct it, "
+                f"column '{name}' should hold numbers, but row {row} holds '{shown}': correct it{comma}, "
                 "or leave the column out."
             )
     return f"column '{name}' holds numbers stored as {series.dtype}: convert it to a numeric column first."

@@ -73,7 +73,8 @@ class Attribute:
         if self.lo is None or self.hi is None:
             raise OptionError(
                 f"column '{self.name}' has no public domain: give one with --domain '{self.name}=lo:hi' "
-                "(domains= in Python) or in the schema; it must not be taken from the data."
+                "(domains= in Python) or in the schema, not taken from the data, or name only the columns to release "
+                "with --columns (columns= in Python)."
             )
         step = self.step
         if step is None:
