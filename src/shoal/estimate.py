@@ -54,7 +54,8 @@ def estimate(prepared: Preparation, *, columnwise: bool = False) -> Estimate:
 def _probe(run: Callable[[int], float], first: int, n: int) -> tuple[int, float, float]:
     """The last probe's size and time, and how time grows with size (between linear and quadratic)."""
     rows, seconds, exponent = first, run(first), 1.0
-    while rows < n and rows * 2 <= _LARGEST_PROBE and seconds < _ENOUGH_SECONDS:
+    # at least two sizes are needed to see the growth
+    while rows < n and rows * 2 <= _LARGEST_PROBE and (seconds < _ENOUGH_SECONDS or rows == first):
         larger = min(rows * 2, n)
         took = run(larger)
         if took > 6 * max(seconds, 1e-3):
