@@ -188,11 +188,13 @@ def _choose(table: Table, declared: Declaration) -> tuple[Schema, list[Attribute
         attribute = schema[name]
         reason = ""
         if attribute.role in DROPPED_ROLES:
-            reason = f"its role is {attribute.role} (correct the schema if that is wrong)"
+            reason = f"its role is {attribute.role}"
         elif attribute.kind != "numeric":
             reason = f"it is {attribute.kind}, and this method protects numeric columns"
         if reason and name in requested:
-            raise OptionError(f"column '{name}' cannot be released: {reason}.")
+            raise OptionError(
+                f"column '{name}' cannot be released: {reason}; correct the schema if that is wrong."
+            )
         if reason:
             notes.append(f"column '{name}' is not released: {reason}.")
             continue
