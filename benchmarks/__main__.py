@@ -1,0 +1,53 @@
+"""`python -m benchmarks [--quick]`: run all benchmarks and write docs/benchmarks.md with date and machine size."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import os
+from pathlib import Path
+
+from benchmarks import noise, partition, ranking
+
+PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
+
+
+def machine() -> str:
+    """Cores and memory, as far as they can be told."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return f"{os.cpu_count()} cores, {memory:.0f} GiB of memory"
+
+
+def page(quick: bool) -> str:
+    """The whole page, every section measured now."""
+    command = "make bench" if not quick else "python -m benchmarks --quick"
+    return "\n".join(
+        [
+            "# Benchmarks",
+            "",
+            f"Written by `{command}` on {datetime.date.today()}, {machine()}. Times depend on the machine and on what "
+            "else it does; the ratios were measured in one run.",
+            "",
+            "## Exact discrete Laplace noise",
+            "",
+            noise.table(),
+            "## MDAV",
+            "",
+            partition.table(quick),
+            "## Individual ranking",
+            "",
+            ranking.table(quick),
+        ]
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="smaller sizes, a few minutes")
+    arguments = parser.parse_args()
+    PAGE.write_text(page(arguments.quick), "utf-8")
+    print(f"Written to {PAGE}.")
+
+
+if __name__ == "__main__":
+    main()
