@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # what is being written right now, by any thread; a process that is told to end removes it first
 _UNFINISHED: set[Path] = set()
+# folders that were made above it
+_NEW_PARENTS: set[Path] = set()
 
 
 def check_output(folder: Path, internal: Path | None = None) -> None:
@@ -109,14 +111,21 @@ def _parents(path: Path) -> Iterator[None]:
     """Make the folders above a path; those that were made vanish again on failure."""
     above = path.absolute().parent
     missing = [folder for folder in (above, *above.parents) if not folder.exists()]
+    _NEW_PARENTS.update(missing)
     above.mkdir(parents=True, exist_ok=True)
     try:
         yield
     except BaseException:
-        for folder in missing:
-            with contextlib.suppress(OSError):
-                folder.rmdir()
+        _remove_empty(missing)
         raise
+    finally:
+        _NEW_PARENTS.difference_update(missing)
+
+
+def _remove_empty(folders: Iterable[Path]) -> None:
+    for folder in sorted(folders, key=lambda path: len(path.parts), reverse=True):
+        with contextlib.suppress(OSError):
+            folder.rmdir()
 
 
 def _unless_done(path: Path) -> Callable[..., None]:
@@ -139,6 +148,7 @@ def remove_unfinished() -> None:
             shutil.rmtree(path, ignore_errors=True)
         else:
             path.unlink(missing_ok=True)
+    _remove_empty(_NEW_PARENTS)
 
 
 def _check_writable(path: Path) -> None:

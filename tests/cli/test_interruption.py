@@ -1,0 +1,96 @@
+"""Ctrl-C in the middle: status 130, one line, and nothing on disk."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from shoal.cli import run
+
+GOOD = "age\n" + "".join(f"{20 + i}\n" for i in range(30))
+WORDS = ["protect", "data.csv", "--method", "mdav-dp", "--epsilon", "1", "--k", "3", "--domain", "age=0:120"]
+OUT = ["--out", "deep/out", "--internal", "other/internal.html"]
+
+# a stage of the work each; the last two are in the middle of writing
+PLACES = [
+    "shoal.io._read_csv",
+    "shoal.stages.PartitionStage.run",
+    "shoal.mask.discrete_laplace",
+    "shoal.bundle.write",
+    "shoal.report.internal_report",
+]
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_interrupted_in_a_stage(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data.csv").write_text(GOOD)
+
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    if place.endswith("PartitionStage.run"):
+        monkeypatch.setattr("shoal.mechanisms.clusters.partition_group", interrupt)
+    else:
+        monkeypatch.setattr(place, interrupt)
+    assert run([*WORDS, *OUT]) == 130
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err) == ("", "shoal: interrupted, nothing was written.\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["data.csv"]
+
+
+def test_failure_after_the_internal_report_takes_it_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data.csv").write_text(GOOD)
+
+    def refuse(*_: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr("shoal.bundle.os.rename", refuse)
+    assert run([*WORDS, *OUT]) == 2
+    assert capsys.readouterr().err == "shoal: cannot write 'deep/out': Input/output error.\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["data.csv"]
+
+
+_WAITING = """
+import sys, time
+import shoal.bundle
+from shoal.cli import run
+
+write = shoal.bundle.write
+
+def slow_write(frame, path):
+    write(frame, path)
+    print("half way", flush=True)
+    time.sleep(600)
+
+shoal.bundle.write = slow_write
+sys.exit(run(sys.argv[1:]))
+"""
+
+
+def test_a_real_signal_while_the_bundle_is_half_written(tmp_path: Path) -> None:
+    (tmp_path / "data.csv").write_text(GOOD)
+    with subprocess.Popen(
+        [sys.executable, "-c", _WAITING, *WORDS, *OUT],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "half way\n"
+        assert list((tmp_path / "deep").glob(".out.partial-*/data.csv"))
+        process.send_signal(signal.SIGINT)
+        _, complaint = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert complaint == "shoal: interrupted, nothing was written.\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["data.csv"]
