@@ -212,6 +212,16 @@ def test_a_fork_while_another_thread_holds_the_lock_does_not_hang_the_child() ->
         assert os.waitpid(child, 0)[1] == 0
 
 
+def test_a_forked_child_holds_no_word_of_its_parent_even_before_it_asks() -> None:
+    entropy = SystemEntropy()
+    entropy.words(1)
+    child = os.fork()
+    if child == 0:
+        os._exit(int(entropy._buffer.size > 0))
+    assert os.waitpid(child, 0)[1] == 0
+    assert entropy._buffer.size > 0
+
+
 def test_a_process_cloned_behind_the_interpreters_back_drops_the_buffer() -> None:
     entropy = SystemEntropy()
     entropy.words(1)
