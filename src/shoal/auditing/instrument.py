@@ -1,0 +1,342 @@
+"""The audit: a table and a method come in, a lower bound on the method's real ε leaves.
+
+Search runs choose a pair of neighbouring data sets and a few events; test runs, made afterwards, count the events.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from shoal.auditing.bounds import epsilon_bounds
+from shoal.auditing.events import LEARNT, Computed, Event, Learnt, Numbers, best_events, learn
+from shoal.auditing.likelihood import likelihood_ratio
+from shoal.auditing.neighbours import Domain, Pair, find_pairs
+from shoal.auditing.result import Attack, Audit
+from shoal.auditing.statistics import Statistics
+from shoal.auditing.workers import Run, available_cores, pool
+from shoal.auditing.world import Columns, Stage, World, make_stage, release
+from shoal.describe import Declaration, Described, describe
+from shoal.errors import OptionError, did_you_mean
+from shoal.io import read
+from shoal.mechanisms import MECHANISMS, Progress
+from shoal.method import Method
+from shoal.noise import Source
+from shoal.noise import source as noise_source
+from shoal.presets import preset
+from shoal.schema import Schema
+from shoal.statement import state
+
+VIEWS: Mapping[str, str] = {
+    "original": "a record is replaced and everything is run again",
+    "given-partition": "a record is replaced, the clusters stay as they were",
+    "individual": "the actual data set against its neighbours, clusters and scales stay as they were",
+}
+# The views in which a model promises something.
+CLAIMED_VIEWS: Mapping[str, tuple[str, ...]] = {
+    "dp": ("original", "given-partition", "individual"),
+    "dp-given-partition": ("given-partition", "individual"),
+    "idp-given-partition": ("individual",),
+}
+
+DEFAULT_RUNS = 20_000
+FEWEST_RUNS = 100
+# Seconds per core that an audit without --runs may take.
+_PATIENCE = 120.0
+_MOST_PAIRS = 16
+_FINALISTS = 3
+_TESTED_EVENTS = 3
+_CHUNK_VALUES = 200_000
+_CHUNK_RUNS = 200
+
+
+def audit(
+    data: Any,
+    schema: Schema | None = None,
+    method: str = "ranking-dp",
+    epsilon: Any = None,
+    k: int | None = None,
+    view: str = "original",
+    *,
+    columns: Sequence[str] | None = None,
+    domains: Mapping[str, tuple[object, object]] | None = None,
+    domain_from_data: float | None = None,
+    outside: str = "error",
+    missing: str = "error",
+    runs: int | None = None,
+    confidence: float = 0.99,
+    seed: int | None = None,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Audit:
+    """Try to refute a privacy claim: a lower bound on the real ε of a method, from running it many times.
+
+    An attacker who knows all records but one sees a release and bets which of two values that record has. How
+    often the bet is won bounds ε from below.
+
+    Args:
+        data: a path or a pandas, polars or pyarrow table; small, badly spread tables refute best.
+        view: "original" (replace a record, run everything again), "given-partition" (the clusters of `data` held
+            fixed) or "individual" (the same, and one of the two data sets is `data` itself).
+        runs: test runs, half on each of two neighbouring data sets; about as many more search for the attack.
+            Without it: as many as fit into about two minutes, at most 20,000.
+        confidence: the probability that the bound is true, at least.
+        seed: repeats the same audit; None takes fresh randomness.
+        workers: processes; all cores when absent.
+        options: as in `shoal.protect`, and so are the other arguments.
+
+    Guarantee:
+        For any mechanism, with probability at least `confidence` the real ε of the view (for the pair of data sets
+        that was tested) is at least `bound`. Nothing is guaranteed in the other direction: passing does not prove
+        privacy.
+
+    Cost:
+        2 · runs releases of the table. The result names a record: it is a fact about the data, not for publication.
+
+    >>> import pyarrow as pa
+    >>> found = audit(pa.table({"x": [0, 40, 100]}), method="laplace", epsilon="1", domains={"x": (0, 100)},
+    ...               runs=400, seed=1, workers=1)
+    >>> found.refuted, found.claimed, found.verdict.startswith("not refuted with 400 runs: at least 0.")
+    (False, True, True)
+    """
+    if view not in VIEWS:
+        raise OptionError(f"view '{view}' is not one of {', '.join(VIEWS)}.{did_you_mean(view, VIEWS)}")
+    configured = preset(method).configure(epsilon=epsilon, k=k, **options)
+    if configured.partition == "given":
+        raise OptionError(
+            "an audit makes its own clusters: leave partition='given' out and name the method that made them."
+        )
+    declared = Declaration.of(schema, columns, domains, domain_from_data, outside, missing)
+    described = describe(read(data), declared)
+    for name in described.columns:
+        described.positions(name)  # complains about values outside their domain before any work is done
+    return audit_described(configured, described, view, runs, confidence, seed, workers, progress)
+
+
+def audit_described(
+    method: Method,
+    described: Described,
+    view: str,
+    runs: int | None = None,
+    confidence: float = 0.99,
+    seed: int | None = None,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    run: Callable[[World, Source], Columns] = release,
+) -> Audit:
+    """`audit` for a configured method; `run` replaces the mechanism by a broken one."""
+    if not 0.5 <= confidence < 1:
+        raise OptionError(f"confidence must be at least 0.5 and below 1, got {confidence:g}.")
+    if runs is not None and runs < FEWEST_RUNS:
+        raise OptionError(f"runs must be at least {FEWEST_RUNS}, got {runs}.")
+    plan = MECHANISMS[method.mechanism].plan(method, described)
+    statement = state(method, described.lattices, plan, described.circumstances)
+    stage = make_stage(method, described, view, run)
+    cores = available_cores() if workers is None else workers
+    test_runs = _affordable(stage, cores) if runs is None else runs
+    pairs = find_pairs(
+        stage.records,
+        _domain(described),
+        _clusters(stage),
+        individual=view == "individual",
+        removal=not statement.neighbours.startswith("replace"),
+        limit=max(3, min(_MOST_PAIRS, test_runs // 500)),
+    )
+    if not pairs:
+        raise OptionError("the domains leave no other value for any record: there is nothing to compare.")
+    report = progress or (lambda what, done, total: None)
+    with pool(cores) as run_tasks:
+        runner = _Runner(stage, run_tasks, np.random.SeedSequence(seed) if seed is not None else None)
+        chosen, search_runs = _search(runner, pairs, test_runs, report)
+        attacks = _test(runner, chosen, test_runs, confidence, report)
+    return Audit(
+        method=method.name,
+        settings=statement.settings,
+        model=statement.model,
+        view=view,
+        epsilon=float(method.budget),
+        claimed=view in CLAIMED_VIEWS[statement.model] and not statement.data_dependent,
+        bound=attacks[0].bound,
+        confidence=confidence,
+        runs=test_runs // 2 * 2,
+        search_runs=search_runs,
+        pairs=len(pairs),
+        neighbours=chosen.pair.words(individual=view == "individual"),
+        attacks=attacks,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Batch:
+    """A task for a worker: so many runs of one world, seen through the statistics."""
+
+    world: World
+    statistics: Statistics
+    runs: int
+    seed: int | None
+
+    def __call__(self) -> dict[str, Any]:
+        return self.statistics.compute(self.world.outputs(self.runs, noise_source(self.seed)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Duel:
+    """A pair of data sets with the runs of both sides so far."""
+
+    pair: Pair
+    left: World
+    right: World
+    statistics: Statistics
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Chosen:
+    """What the search hands to the test."""
+
+    pair: Pair
+    duel: _Duel
+    events: tuple[Event, ...]
+    learnt: Learnt | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Runner:
+    stage: Stage
+    run_tasks: Run
+    seeds: np.random.SeedSequence | None
+
+    def duel(self, pair: Pair) -> _Duel:
+        left, right = (self.stage.world(records) for records in pair.sides(self.stage.records))
+        domain = _domain(self.stage.described)
+        statistics = Statistics(
+            columns=self.stage.described.columns,
+            lo=domain.lo,
+            hi=domain.hi,
+            record=pair.record,
+            targets=tuple(point for point in (pair.left, pair.right) if point is not None),
+            likelihood=likelihood_ratio(left, right),
+        )
+        return _Duel(pair, left, right, statistics)
+
+    def run(
+        self, duels: Sequence[_Duel], runs: int, what: str, report: Progress
+    ) -> list[tuple[Computed, Computed]]:
+        """So many fresh runs on each side of every duel."""
+        sizes = _chunks(runs, self.stage.records.size)
+        worlds = [(world, duel.statistics) for duel in duels for world in (duel.left, duel.right)]
+        tasks = [
+            _Batch(world, statistics, size, self._seed()) for world, statistics in worlds for size in sizes
+        ]
+        done = self.run_tasks(tasks, lambda number: report(what, number, len(tasks)))
+        sides = [done[i : i + len(sizes)] for i in range(0, len(done), len(sizes))]
+        return [_joined(left, right) for left, right in zip(sides[::2], sides[1::2], strict=True)]
+
+    def _seed(self) -> int | None:
+        return None if self.seeds is None else int(self.seeds.spawn(1)[0].generate_state(1, np.uint64)[0])
+
+
+def _search(runner: _Runner, pairs: Sequence[Pair], budget: int, report: Progress) -> tuple[_Chosen, int]:
+    """A first look at every pair, a closer one at the best; the events are chosen on the closer look."""
+    duels = [runner.duel(pair) for pair in pairs]
+    glance = max(25, budget // (4 * len(duels)))
+    seen = runner.run(duels, glance, "searching neighbours", report)
+    scores = [best_events(left, right, 1) for left, right in seen]
+    ranked = sorted(range(len(duels)), key=lambda i: -(scores[i][0][0] if scores[i] else -np.inf))
+    finalists = ranked[:_FINALISTS]
+    look = max(50, budget // (4 * len(finalists)))
+    closer = runner.run([duels[i] for i in finalists], look, "searching attacks", report)
+    best: tuple[float, _Chosen] | None = None
+    for i, (left, right) in zip(finalists, closer, strict=True):
+        found = best_events(left, right, _TESTED_EVENTS)
+        fitting, checking = ([_half(side, part) for side in (left, right)] for part in (0, 1))
+        learnt = learn(*fitting)
+        if learnt is not None:
+            ours, theirs = ({LEARNT: learnt(side)} for side in checking)
+            found = sorted([*found, *best_events(ours, theirs, 1)], key=lambda scored: -scored[0])
+        if found and (best is None or found[0][0] > best[0]):
+            events = tuple(event for _, event in found[:_TESTED_EVENTS])
+            best = found[0][0], _Chosen(duels[i].pair, duels[i], events, learnt)
+    if best is None:
+        # every release was the same on both sides of every pair: any event will do, and its bound is 0
+        duel = duels[finalists[0]]
+        best = 0.0, _Chosen(duel.pair, duel, (Event("number of rows", ">=", 0.0, "left"),), None)
+    return best[1], 2 * (glance * len(duels) + look * len(finalists))
+
+
+def _test(
+    runner: _Runner, chosen: _Chosen, budget: int, confidence: float, report: Progress
+) -> tuple[Attack, ...]:
+    """Count the chosen events on fresh runs; alpha is shared by all of them."""
+    runs = budget // 2
+    ((left, right),) = runner.run([chosen.duel], runs, "testing", report)
+    sides: dict[str, Computed] = {"left": left, "right": right}
+    if chosen.learnt is not None:
+        learnt = chosen.learnt
+        sides = {name: {**side, LEARNT: learnt(side)} for name, side in sides.items()}
+    alpha = (1 - confidence) / len(chosen.events)
+    attacks = []
+    for event in chosen.events:
+        here, there = ("left", "right") if event.likelier == "left" else ("right", "left")
+        hits, false_hits = event.count(sides[here]), event.count(sides[there])
+        bound = float(epsilon_bounds(hits, runs, false_hits, runs, alpha))
+        attacks.append(Attack(event.words(), hits, runs, false_hits, runs, bound))
+    return tuple(sorted(attacks, key=lambda attack: -attack.bound))
+
+
+def _affordable(stage: Stage, cores: int) -> int:
+    """How many test runs fit into the time an audit may take, from the time of a few runs."""
+    world = stage.world(stage.records)
+    world.outputs(1, noise_source(0))
+    started = time.perf_counter()
+    world.outputs(3, noise_source(0))
+    seconds = (time.perf_counter() - started) / 3
+    fitting = int(_PATIENCE * cores / (2 * seconds))
+    return max(FEWEST_RUNS, min(DEFAULT_RUNS, fitting))
+
+
+def _clusters(stage: Stage) -> Sequence[Any]:
+    if stage.frozen is not None:
+        return tuple(stage.frozen)
+    freeze = MECHANISMS[stage.method.mechanism].freeze
+    if freeze is None:
+        return ()
+    world = stage.world(stage.records)
+    return tuple(freeze(stage.method, world.described, world.plan, lambda *_: None, None))
+
+
+def _domain(described: Described) -> Domain:
+    lattices = [described.lattices[name] for name in described.columns]
+    return Domain(
+        lo=tuple(float(lattice.lo) for lattice in lattices),
+        hi=tuple(float(lattice.hi) for lattice in lattices),
+        step=tuple(float(lattice.step) for lattice in lattices),
+        whole=tuple(described.table.is_integer(name) for name in described.columns),
+    )
+
+
+def _chunks(runs: int, values: int) -> list[int]:
+    size = max(1, min(_CHUNK_RUNS, _CHUNK_VALUES // max(values, 1)))
+    return [min(size, runs - start) for start in range(0, runs, size)]
+
+
+def _joined(left: Sequence[Computed], right: Sequence[Computed]) -> tuple[Computed, Computed]:
+    """Runs put together; what does not exist in tables of fewer rows is NaN."""
+    names = dict.fromkeys(name for part in (*left, *right) for name in part)
+
+    def whole(parts: Sequence[Computed]) -> Computed:
+        return {name: np.concatenate([_of(part, name) for part in parts]) for name in names}
+
+    return whole(left), whole(right)
+
+
+def _of(part: Computed, name: str) -> Numbers:
+    return part[name] if name in part else np.full_like(part["number of rows"], np.nan)
+
+
+def _half(side: Computed, part: int) -> Computed:
+    return {name: numbers[part::2] for name, numbers in side.items()}

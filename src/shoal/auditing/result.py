@@ -1,0 +1,116 @@
+"""The outcome of an audit: counts on test runs come in, a bound in words and in JSON leaves."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+CAVEAT = (
+    "Passing does not prove privacy: it means that the attacks tried here, on these data, did not refute the claim. "
+    "A stronger attack or other data still may."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Attack:
+    """One event that was tested on runs of its own.
+
+    Attributes:
+        event: what was looked for in a release.
+        hits, hit_runs: how often it was seen on the data set where it was expected more often.
+        false_hits, other_runs: how often on the neighbour.
+        bound: lower bound on ε from this event alone, at the corrected confidence.
+    """
+
+    event: str
+    hits: int
+    hit_runs: int
+    false_hits: int
+    other_runs: int
+    bound: float
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """A lower bound on the real ε of a mechanism, with its confidence.
+
+    Attributes:
+        epsilon: the budget the method was run with.
+        view: what was compared, and what was held fixed.
+        claimed: the statement of such a release claims this view.
+        bound: with the stated confidence, the real ε of this view is at least this.
+        runs: test runs, half of them on each data set; none of them was used to choose an attack.
+        search_runs: runs used to choose neighbours and attacks.
+        pairs: neighbouring data sets that were tried in the search.
+        neighbours: the pair that was tested (a fact about the records).
+        attacks: the events that were tested, best first.
+    """
+
+    method: str
+    settings: dict[str, Any]
+    model: str
+    view: str
+    epsilon: float
+    claimed: bool
+    bound: float
+    confidence: float
+    runs: int
+    search_runs: int
+    pairs: int
+    neighbours: str
+    attacks: tuple[Attack, ...]
+
+    @property
+    def refuted(self) -> bool:
+        """The real ε of this view is above the budget, whether or not that is claimed."""
+        return self.bound > self.epsilon
+
+    @property
+    def alarm(self) -> bool:
+        """A claim that the method makes is refuted."""
+        return self.refuted and self.claimed
+
+    @property
+    def verdict(self) -> str:
+        """The outcome in one line."""
+        # rounded down, so that the text never says more than was found
+        bound = math.floor(self.bound * 100) / 100
+        if not self.refuted:
+            return f"not refuted with {self.runs} runs: at least {bound:.2f}"
+        found = f"refuted: at least {bound:.2f} with {confidence_words(self.confidence)} confidence"
+        if self.claimed:
+            return f"{found} where {self.epsilon:g} is claimed"
+        return f"{found} where ε = {self.epsilon:g} was set, which is not claimed in this view"
+
+    @property
+    def sentence(self) -> str:
+        """The outcome, what it is about, and what it does not mean."""
+        lines = [f"{self.method}, {self.view} view: {self.verdict}."]
+        if self.refuted and not self.claimed:
+            lines.append(f"The statement ({self.model}) and the audit agree.")
+        elif not self.refuted and not self.claimed:
+            lines.append(f"The statement ({self.model}) does not claim this view.")
+        if not self.refuted:
+            lines.append(CAVEAT)
+        return " ".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            **asdict(self),
+            "attacks": [asdict(attack) for attack in self.attacks],
+            "refuted": self.refuted,
+            "verdict": self.verdict,
+            "caveat": CAVEAT,
+        }
+
+
+def confidence_words(confidence: float) -> str:
+    """99% for 0.99; confidences close to one by what is missing.
+
+    >>> confidence_words(0.99), confidence_words(1 - 1e-7)
+    ('99%', '(1 - 1e-07)')
+    """
+    missing = 1 - confidence
+    return f"{100 * confidence:.6g}%" if missing >= 1e-4 else f"(1 - {missing:.1g})"

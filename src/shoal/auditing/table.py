@@ -1,0 +1,164 @@
+"""The table of audits: one row says which method, on which data, in which view, and what is expected to come out.
+
+A new preset is audited by adding a row; every row is a slow test and a line of docs/promise.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from shoal.auditing.broken import FLAWS
+from shoal.auditing.instrument import audit_described
+from shoal.auditing.result import Audit
+from shoal.auditing.world import Columns, World, release
+from shoal.describe import Declaration, describe
+from shoal.io import read
+from shoal.mechanisms import Progress
+from shoal.noise import Source
+from shoal.presets import preset
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A small data set on which a method is put to the test, and why it looks like that.
+
+    Every column has the public domain 0 to 100.
+    """
+
+    about: str
+    columns: Mapping[str, tuple[int, ...]]
+
+
+EXAMPLES: Mapping[str, Example] = {
+    "alone": Example("one record: nothing else blurs the picture", {"x": (30,)}),
+    "alone in two": Example("one record with two attributes", {"x": (30,), "y": (60,)}),
+    "spread": Example("four records from one end of the domain to the other", {"x": (0, 10, 90, 100)}),
+    "square": Example(
+        "four records at the corners of a square, so that one move re-pairs all of them",
+        {"x": (0, 10, 90, 100), "y": (0, 100, 10, 90)},
+    ),
+    "seesaw": Example(
+        "five records at either end and four in the middle: which end MDAV starts from, and so which end gets the "
+        "larger cluster, hangs on one record",
+        {"x": (0,) * 5 + (50,) * 4 + (100,) * 5},
+    ),
+    "pairs": Example(
+        "two groups of three, far apart in both attributes",
+        {"x": (0, 5, 10, 90, 95, 100), "y": (0, 10, 5, 95, 100, 90)},
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One audit with its expected outcome.
+
+    Attributes:
+        flaw: a broken mechanism of `shoal.auditing.broken` instead of the method itself.
+        refuted: the outcome that is expected.
+        at_least: a bound that must be reached: the instrument is sharp, not blind.
+        runs: test runs, half on each data set.
+    """
+
+    name: str
+    method: str
+    data: str
+    view: str
+    refuted: bool
+    options: Mapping[str, Any] = field(default_factory=dict)
+    flaw: str | None = None
+    epsilon: str = "1"
+    at_least: float = 0.0
+    runs: int = 20_000
+
+    @property
+    def words(self) -> str:
+        """The method with its settings, as in a call."""
+        settings = "".join(f", {key}={value}" for key, value in self.options.items())
+        return f"{self.method}{settings}"
+
+
+ROWS: tuple[Row, ...] = (
+    Row("laplace", "laplace", "alone", "original", refuted=False, at_least=0.8, runs=40_000),
+    Row("laplace of two attributes", "laplace", "alone in two", "original", refuted=False),
+    Row("ranking-dp of one attribute", "ranking-dp", "spread", "original", False, {"k": 2}),
+    Row("ranking-dp, unlinked", "ranking-dp", "square", "original", False, {"k": 2, "link": False}),
+    Row("ranking-dp, linked", "ranking-dp", "square", "original", True, {"k": 2}),
+    Row("ranking-dp given the partition", "ranking-dp", "square", "given-partition", False, {"k": 2}),
+    Row("mdav-dp", "mdav-dp", "seesaw", "original", True, {"k": 5}),
+    Row("mdav-dp given the partition", "mdav-dp", "seesaw", "given-partition", False, {"k": 5}),
+    Row(
+        "mdav-dp of two attributes given the partition",
+        "mdav-dp",
+        "pairs",
+        "given-partition",
+        False,
+        {"k": 3},
+    ),
+    Row("mdav-dp, individual", "mdav-dp", "pairs", "individual", False, {"k": 3}),
+    Row(
+        "broken: noise redrawn per record",
+        "mdav-dp",
+        "seesaw",
+        "given-partition",
+        True,
+        {"k": 5},
+        flaw="noise redrawn per record",
+    ),
+    Row(
+        "broken: scale 20% too small",
+        "laplace",
+        "alone",
+        "original",
+        True,
+        flaw="scale 20% too small",
+        runs=40_000,
+    ),
+    Row("broken: reused seed", "laplace", "spread", "original", True, flaw="reused seed"),
+    Row(
+        "broken: rows not shuffled",
+        "ranking-dp",
+        "spread",
+        "original",
+        True,
+        {"k": 2},
+        flaw="rows not shuffled",
+    ),
+    Row("broken: no noise", "ranking-dp", "spread", "original", True, {"k": 2}, flaw="no noise"),
+)
+
+# All rows together raise a false alarm with at most this probability.
+FALSE_ALARM = 1e-6
+
+
+def run_row(
+    row: Row,
+    *,
+    confidence: float = 1 - FALSE_ALARM / len(ROWS),
+    runs: int | None = None,
+    seed: int | None = None,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> Audit:
+    """Carry out one row of the table."""
+    import pyarrow as pa
+
+    example = EXAMPLES[row.data]
+    table = read(pa.table({name: list(values) for name, values in example.columns.items()}))
+    domains: dict[str, tuple[object, object]] = dict.fromkeys(example.columns, (0, 100))
+    described = describe(table, Declaration.of(None, None, domains, None, "error", "error"))
+    method = preset(row.method).configure(epsilon=row.epsilon, **row.options)
+    run: Callable[[World, Source], Columns] = release if row.flaw is None else FLAWS[row.flaw]
+    return audit_described(
+        method,
+        described,
+        row.view,
+        runs=row.runs if runs is None else runs,
+        confidence=confidence,
+        seed=seed,
+        workers=workers,
+        progress=progress,
+        run=run,
+    )

@@ -1,0 +1,114 @@
+"""Runs in parallel: tasks come in, their results leave in the same order, computed by processes of our own.
+
+The workers are fresh interpreters that speak pickle over pipes. Unlike forked ones they are safe whatever threads
+the caller has started, and unlike spawned ones they do not run the caller's script again.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from queue import SimpleQueue
+from typing import Any
+
+Task = Callable[[], Any]
+Run = Callable[[Sequence[Task], Callable[[int], None]], list[Any]]
+
+
+def available_cores() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextmanager
+def pool(workers: int) -> Iterator[Run]:
+    """A function that runs tasks (picklable, called without arguments) and reports each one that is done.
+
+    One worker means this very process. An error in a task is raised here.
+    """
+    if workers <= 1:
+        yield _run_here
+        return
+    processes = [_start() for _ in range(workers)]
+    idle: SimpleQueue[subprocess.Popen[bytes]] = SimpleQueue()
+    for process in processes:
+        idle.put(process)
+
+    def ask(task: Task) -> Any:
+        process = idle.get()
+        try:
+            return _ask(process, task)
+        finally:
+            idle.put(process)
+
+    def run(tasks: Sequence[Task], done: Callable[[int], None]) -> list[Any]:
+        results = []
+        for number, result in enumerate(threads.map(ask, tasks), start=1):
+            results.append(result)
+            done(number)
+        return results
+
+    threads = ThreadPoolExecutor(workers)
+    try:
+        yield run
+    finally:
+        # an interrupted caller must not wait for work that nobody will read
+        for process in processes:
+            process.kill()
+        threads.shutdown(wait=True, cancel_futures=True)
+        for process in processes:
+            process.communicate()
+
+
+def _run_here(tasks: Sequence[Task], done: Callable[[int], None]) -> list[Any]:
+    results = []
+    for number, task in enumerate(tasks, start=1):
+        results.append(task())
+        done(number)
+    return results
+
+
+def _start() -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-c", "from shoal.auditing.workers import serve; serve()"]
+    # one thread each: the workers are the parallelism
+    quiet = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
+    environment = {**os.environ, **quiet, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
+
+
+def _ask(process: subprocess.Popen[bytes], task: Task) -> Any:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        pickle.dump(task, process.stdin)
+        process.stdin.flush()
+        succeeded, value = pickle.load(process.stdout)
+    except (BrokenPipeError, EOFError):
+        raise RuntimeError("a worker process of the audit ended early, perhaps for lack of memory.") from None
+    if not succeeded:
+        raise value
+    return value
+
+
+def serve() -> None:
+    """What a worker does: tasks from standard input, results to standard output, until the input ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupted caller ends its workers itself
+    results = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # whatever a task prints must not get between the results
+    while True:
+        try:
+            task = pickle.load(sys.stdin.buffer)
+        except EOFError:
+            return
+        try:
+            answer = (True, task())
+        except Exception as error:
+            answer = (False, error)
+        pickle.dump(answer, results)
+        results.flush()
