@@ -19,6 +19,20 @@ def centroids(
     return np.clip(means, float(lattice.lo), float(lattice.hi)) if clip else means
 
 
+def on_step(values: NDArray[np.float64], lattice: Lattice, *, clip: bool) -> NDArray[np.float64]:
+    """Values rounded to the lattice, with no more decimals than its step has.
+
+    >>> from fractions import Fraction
+    >>> on_step(np.array([1.2345]), Lattice(Fraction(0), Fraction(9), Fraction(1, 100)), clip=True).tolist()
+    [1.23]
+    """
+    positions = np.rint((values - float(lattice.lo)) / float(lattice.step))
+    if clip:
+        positions = np.clip(positions, 0, math.floor(lattice.width / lattice.step))
+    exact = (len(str(part).partition(".")[2]) for part in (float(lattice.lo), float(lattice.step)))
+    return np.asarray(np.round(lattice.values(positions), max(exact)))
+
+
 def narrow_floats(
     values: NDArray[np.float64], lattice: Lattice, kind: type[np.floating[Any]], *, clip: bool
 ) -> NDArray[np.floating[Any]]:
@@ -30,8 +44,9 @@ def narrow_floats(
     # compared as float64: a plain number would be rounded to the array's type first
     above = rounded.astype(np.float64) > float(lattice.hi)
     below = rounded.astype(np.float64) < float(lattice.lo)
-    inside = np.where(above, np.nextafter(rounded, kind(-np.inf)), rounded)
-    return np.where(below, np.nextafter(rounded, kind(np.inf)), inside)
+    rounded[above] = np.nextafter(rounded[above], kind(-np.inf))
+    rounded[below] = np.nextafter(rounded[below], kind(np.inf))
+    return rounded
 
 
 def whole_numbers(
