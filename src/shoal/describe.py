@@ -86,6 +86,9 @@ class Described:
     def columns(self) -> tuple[str, ...]:
         return tuple(attribute.name for attribute in self.attributes)
 
+    def attribute(self, name: str) -> Attribute:
+        return next(attribute for attribute in self.attributes if attribute.name == name)
+
     @property
     def n(self) -> int:
         return self.table.n if self.kept is None else int(self.kept.size)

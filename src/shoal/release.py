@@ -19,7 +19,7 @@ from shoal.noise import Source
 from shoal.noise import source as noise_source
 from shoal.partition import Partition
 from shoal.presets import preset
-from shoal.rebuild import narrow_floats, whole_numbers
+from shoal.rebuild import narrow_floats, on_step, whole_numbers
 from shoal.schema import Schema
 from shoal.statement import Circumstances, PrivacyStatement, state
 
@@ -218,7 +218,21 @@ def prepare(
     plan = mechanism.plan(configured, described)
     source = noise_source(seed)
     statement = state(configured, described.lattices, plan, _with_seed(described.circumstances, source))
+    described = replace(described, notes=(*described.notes, *_starved(configured, plan)))
     return Preparation(configured, declared, described, mechanism, plan, source, statement)
+
+
+def _starved(method: Method, plan: Plan) -> list[str]:
+    """A warning for attributes that an uneven split leaves almost nothing of the budget."""
+    fair = method.budget / len(plan.shares)
+    poor = [name for name, share in plan.shares.items() if share * 20 < fair]
+    if not poor:
+        return []
+    words = method.split if isinstance(method.split, str) else "by weights"
+    return [
+        f"split {words} gives {', '.join(poor)} less than a twentieth of an equal share of ε, because widths are "
+        "compared in the columns' own units: use split=equal where units differ."
+    ]
 
 
 def published_columns(
@@ -258,6 +272,8 @@ def stored(
     table, lattice = described.table, described.lattices[column]
     if table.is_integer(column):
         return whole_numbers(values, lattice, table.integer_limits(column), clip=clip)
+    if described.attribute(column).step is not None:
+        values = on_step(values, lattice, clip=clip)
     return narrow_floats(values, lattice, table.float_type(column), clip=clip)
 
 

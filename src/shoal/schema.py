@@ -21,8 +21,22 @@ Role = Literal["identifier", "quasi-identifier", "confidential", "unit", "weight
 # Roles whose columns never leave the house.
 DROPPED_ROLES: frozenset[Role] = frozenset({"identifier", "unit", "weight"})
 
-_IDENTIFIER_WORDS = {"id", "uid", "uuid", "guid", "ssn", "passport", "email", "phone", "name", "surname"}
-_IDENTIFIER_ENDING = re.compile(r"(person|user|client|patient|record|utility|respondent|case|customer)id$")
+_IDENTIFIER_WORDS = {
+    "id",
+    "uid",
+    "uuid",
+    "guid",
+    "ssn",
+    "passport",
+    "email",
+    "phone",
+    "name",
+    "surname",
+    "nr",
+}
+_IDENTIFIER_ENDING = re.compile(
+    r"(person|user|client|patient|record|utility|respondent|case|customer)id$|(nr|nummer)\.?$"
+)
 _WEIGHT_WORDS = {"weight", "wgt", "fnlwgt", "afnlwgt"}
 _QUASI_WORDS = {
     *("age", "sex", "gender", "race", "ethnicity", "zip", "zipcode", "postcode", "region", "county"),

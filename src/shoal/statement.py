@@ -19,6 +19,7 @@ from shoal.budget import Plan
 from shoal.errors import ClaimError
 from shoal.lattice import Lattice, decimal_text
 from shoal.method import Method
+from shoal.stages import PARTITIONS
 
 Model = Literal["dp", "dp-given-partition"]
 
@@ -224,7 +225,7 @@ def state(
         unit=unit,
         conditions=_conditions(method, model, circumstances, per_person, len(lattices)),
         data_dependent=circumstances.data_dependent + _data_dependent_settings(method),
-        not_promised=_NOT_PROMISED[model],
+        not_promised=_NOT_PROMISED[model] + _no_joint_k(method, len(lattices)),
         not_publishable_because=_obstacles(method, circumstances),
         method=method.name,
         settings={name: _plain(value) for name, value in method.settings().items()},
@@ -259,6 +260,14 @@ def _conditions(
         found.append("The claim is about one row; a person with several rows is covered for each row only.")
     found.append("Released rows are in random order; identifiers, units, weights and the index were dropped.")
     return tuple(found)
+
+
+def _no_joint_k(method: Method, attributes: int) -> tuple[str, ...]:
+    if PARTITIONS[method.partition].stability == "rank" and method.size > 1 and attributes > 1:
+        return (
+            "At least k rows share a value in each column by itself; the combination of values in a row can be unique.",
+        )
+    return ()
 
 
 def _data_dependent_settings(method: Method) -> tuple[str, ...]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -55,8 +57,10 @@ def protect(
     columns: Annotated[
         list[str] | None, typer.Option(help="Columns to release, a,b,c; repeat it for names with commas.")
     ] = None,
-    split: Annotated[str | None, typer.Option(help="equal, proportional, optimal, or a=2,b=1.")] = None,
-    groups: Annotated[str | None, typer.Option(help="Attribute groups, as 'a,b;c'.")] = None,
+    split: Annotated[
+        str | None, typer.Option(help="equal, proportional, optimal, or a=2,b=1 (or JSON).")
+    ] = None,
+    groups: Annotated[str | None, typer.Option(help="Attribute groups, as 'a,b;c' (or JSON).")] = None,
     partition: Annotated[str | None, typer.Option(help="Another partition for mdav-dp.")] = None,
     remainder: Annotated[str | None, typer.Option(help="middle, last or first.")] = None,
     normalise: Annotated[str | None, typer.Option(help="domain, none or zscore.")] = None,
@@ -84,7 +88,9 @@ def protect(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be done and how long it takes; write nothing.")
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the statement (and measures) as JSON.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the statement (and measures) as JSON.")
+    ] = False,
 ) -> None:
     from shoal.bundle import check_output
     from shoal.release import prepare
@@ -103,7 +109,7 @@ def protect(
             "epsilon": epsilon,
             "k": k,
             "split": _weights(split),
-            "groups": None if groups is None else [_names(part) for part in groups.split(";")],
+            "groups": _grouped(groups),
             "partition": partition,
             "remainder": remainder,
             "normalise": normalise,
@@ -125,7 +131,7 @@ def protect(
         if dry_run or prepared.described.n * len(prepared.described.columns) >= _WORTH_AN_ESTIMATE:
             expected = estimate(prepared, columnwise=on_disk)
             if dry_run:
-                _say_plan(prepared, expected, on_disk, json)
+                _say_plan(prepared, expected, on_disk, as_json)
                 return None
             if expected.seconds > _LONG_SECONDS:
                 messages().print(f"This will take {expected}.", markup=False)
@@ -148,7 +154,7 @@ def protect(
 
     done = interruptibly(work)
     if done is not None and out is not None:
-        _say(done[0], out, internal, done[1], json)
+        _say(done[0], out, internal, done[1], as_json)
 
 
 def _open(path: Path) -> Table:
@@ -192,7 +198,23 @@ def _column_names(texts: Sequence[str], known: Sequence[str]) -> list[str]:
     return [name for text in texts for name in ([text] if text in known else _names(text))]
 
 
-def _weights(text: str | None) -> str | dict[str, str] | None:
+def _grouped(text: str | None) -> Any:
+    if text is None or text.lstrip().startswith("["):
+        return None if text is None else _json("--groups", text)
+    return [_names(part) for part in text.split(";")]
+
+
+def _json(option: str, text: str) -> Any:
+    """Column names that hold separators can be given as JSON."""
+    try:
+        return json.loads(text, parse_float=Decimal)
+    except json.JSONDecodeError as error:
+        raise OptionError(f"{option} starts like JSON but is not: {error}.") from None
+
+
+def _weights(text: str | None) -> Any:
+    if text is not None and text.lstrip().startswith("{"):
+        return _json("--split", text)
     if text is None or "=" not in text:
         return text
     pairs = [part.rpartition("=") for part in text.split(",")]
