@@ -2,6 +2,7 @@
 
 from shoal import noise, partition
 from shoal._version import __version__
+from shoal.auditing import Audit, audit
 from shoal.errors import ClaimError, InputError, OptionError, OutputError, ShoalError
 from shoal.evaluation import Evaluation, evaluate
 from shoal.partition import Partition
@@ -12,6 +13,7 @@ from shoal.statement import PrivacyStatement
 
 __all__ = [
     "Attribute",
+    "Audit",
     "ClaimError",
     "Evaluation",
     "InputError",
@@ -23,6 +25,7 @@ __all__ = [
     "Schema",
     "ShoalError",
     "__version__",
+    "audit",
     "evaluate",
     "methods",
     "noise",

@@ -20,16 +20,14 @@ from shoal.auditing.result import Attack, Audit
 from shoal.auditing.statistics import Statistics
 from shoal.auditing.workers import Run, available_cores, pool
 from shoal.auditing.world import Columns, Stage, World, make_stage, release
-from shoal.describe import Declaration, Described, describe
+from shoal.describe import Described
 from shoal.errors import OptionError, did_you_mean
 from shoal.io import read
 from shoal.mechanisms import MECHANISMS, Progress
-from shoal.method import Method
 from shoal.noise import Source
 from shoal.noise import source as noise_source
-from shoal.presets import preset
+from shoal.release import Preparation, prepare
 from shoal.schema import Schema
-from shoal.statement import state
 
 VIEWS: Mapping[str, str] = {
     "original": "a record is replaced and everything is run again",
@@ -106,21 +104,32 @@ def audit(
     """
     if view not in VIEWS:
         raise OptionError(f"view '{view}' is not one of {', '.join(VIEWS)}.{did_you_mean(view, VIEWS)}")
-    configured = preset(method).configure(epsilon=epsilon, k=k, **options)
-    if configured.partition == "given":
+    if options.get("partition") == "given":
         raise OptionError(
             "an audit makes its own clusters: leave partition='given' out and name the method that made them."
         )
-    declared = Declaration.of(schema, columns, domains, domain_from_data, outside, missing)
-    described = describe(read(data), declared)
-    for name in described.columns:
-        described.positions(name)  # complains about values outside their domain before any work is done
-    return audit_described(configured, described, view, runs, confidence, seed, workers, progress)
+    prepared = prepare(
+        read(data),
+        schema,
+        method,
+        epsilon,
+        k,
+        columns=columns,
+        domains=domains,
+        domain_from_data=domain_from_data,
+        outside=outside,
+        missing=missing,
+        **options,
+    )
+    for name in prepared.described.columns:
+        prepared.described.positions(
+            name
+        )  # complains about values outside their domain before any work is done
+    return audit_prepared(prepared, view, runs, confidence, seed, workers, progress)
 
 
-def audit_described(
-    method: Method,
-    described: Described,
+def audit_prepared(
+    prepared: Preparation,
     view: str,
     runs: int | None = None,
     confidence: float = 0.99,
@@ -129,13 +138,12 @@ def audit_described(
     progress: Progress | None = None,
     run: Callable[[World, Source], Columns] = release,
 ) -> Audit:
-    """`audit` for a configured method; `run` replaces the mechanism by a broken one."""
+    """`audit` for what `shoal.release.prepare` returns; `run` replaces the mechanism by a broken one."""
+    method, described, statement = prepared.method, prepared.described, prepared.statement
     if not 0.5 <= confidence < 1:
         raise OptionError(f"confidence must be at least 0.5 and below 1, got {confidence:g}.")
     if runs is not None and runs < FEWEST_RUNS:
         raise OptionError(f"runs must be at least {FEWEST_RUNS}, got {runs}.")
-    plan = MECHANISMS[method.mechanism].plan(method, described)
-    statement = state(method, described.lattices, plan, described.circumstances)
     stage = make_stage(method, described, view, run)
     cores = available_cores() if workers is None else workers
     test_runs = _affordable(stage, cores) if runs is None else runs

@@ -6,10 +6,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-CAVEAT = (
-    "Passing does not prove privacy: it means that the attacks tried here, on these data, did not refute the claim. "
-    "A stronger attack or other data still may."
-)
+CAVEAT = "Passing does not prove privacy. A stronger attack, more runs or other data may still refute a claim."
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +88,7 @@ class Audit:
             lines.append(f"The statement ({self.model}) and the audit agree.")
         elif not self.refuted and not self.claimed:
             lines.append(f"The statement ({self.model}) does not claim this view.")
-        if not self.refuted:
-            lines.append(CAVEAT)
-        return " ".join(lines)
+        return " ".join([*lines, CAVEAT])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""

@@ -10,14 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from shoal.auditing.broken import FLAWS
-from shoal.auditing.instrument import audit_described
+from shoal.auditing.instrument import audit_prepared
 from shoal.auditing.result import Audit
 from shoal.auditing.world import Columns, World, release
-from shoal.describe import Declaration, describe
 from shoal.io import read
 from shoal.mechanisms import Progress
 from shoal.noise import Source
-from shoal.presets import preset
+from shoal.release import prepare
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,14 +145,16 @@ def run_row(
     import pyarrow as pa
 
     example = EXAMPLES[row.data]
-    table = read(pa.table({name: list(values) for name, values in example.columns.items()}))
-    domains: dict[str, tuple[object, object]] = dict.fromkeys(example.columns, (0, 100))
-    described = describe(table, Declaration.of(None, None, domains, None, "error", "error"))
-    method = preset(row.method).configure(epsilon=row.epsilon, **row.options)
+    prepared = prepare(
+        read(pa.table({name: list(values) for name, values in example.columns.items()})),
+        method=row.method,
+        epsilon=row.epsilon,
+        domains=dict.fromkeys(example.columns, (0, 100)),
+        **row.options,
+    )
     run: Callable[[World, Source], Columns] = release if row.flaw is None else FLAWS[row.flaw]
-    return audit_described(
-        method,
-        described,
+    return audit_prepared(
+        prepared,
         row.view,
         runs=row.runs if runs is None else runs,
         confidence=confidence,

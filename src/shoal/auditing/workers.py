@@ -110,5 +110,8 @@ def serve() -> None:
             answer = (True, task())
         except Exception as error:
             answer = (False, error)
-        pickle.dump(answer, results)
-        results.flush()
+        try:
+            pickle.dump(answer, results)
+            results.flush()
+        except BrokenPipeError:  # the caller has gone
+            os._exit(1)

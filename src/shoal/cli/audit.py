@@ -1,0 +1,162 @@
+"""`shoal audit`: a table and a method come in, a lower bound on the method's real ε is printed."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from shoal.cli.output import print_json, progress_bar, results
+from shoal.cli.protect import _arguments, _column_names, _grouped, _weights
+
+if TYPE_CHECKING:
+    from shoal.auditing import Audit
+
+# budgets of the picture, as multiples of the one asked for
+_MULTIPLES = ("0.25", "0.5", "1", "2", "4")
+
+_HELP = """Try to refute a privacy claim: a lower bound on the real ε, from running the method many times.
+
+    Two neighbouring data sets that differ in one record are released again and again; what tells them apart bounds ε
+    from below. Passing does not prove privacy. Small tables with extreme records refute best.
+
+    Exit status: 0 when no claim of the method is refuted, 1 when one is, 2 for bad input.
+
+    Examples:
+
+      shoal audit people.csv --schema people.toml --method ranking-dp --epsilon 1 --k 5
+
+      shoal audit people.csv --domain age=0:120 --domain income=0:200000 --method mdav-dp --epsilon 1 --k 3
+      --view given-partition --runs 20000 --plot bounds.svg
+    """
+
+
+def audit(
+    data: Annotated[
+        Path, typer.Argument(help="The table: CSV or Parquet.", metavar="DATA", show_default=False)
+    ],
+    method: Annotated[str | None, typer.Option(help="A preset; 'shoal methods' lists them.")] = None,
+    epsilon: Annotated[str | None, typer.Option(help="Privacy budget, as a decimal number.")] = None,
+    k: Annotated[int | None, typer.Option("--k", "-k", help="Minimum cluster size.")] = None,
+    view: Annotated[str, typer.Option(help="original, given-partition or individual.")] = "original",
+    schema: Annotated[Path | None, typer.Option(help="Schema file; 'shoal schema DATA' drafts one.")] = None,
+    config: Annotated[Path | None, typer.Option(help="Audit the recipe of a method.toml.")] = None,
+    domain: Annotated[list[str] | None, typer.Option(help="Public range, column=lo:hi; repeat it.")] = None,
+    columns: Annotated[
+        list[str] | None, typer.Option(help="Columns to release, a,b,c; repeat it for names with commas.")
+    ] = None,
+    split: Annotated[
+        str | None, typer.Option(help="equal, proportional, optimal, or a=2,b=1 (or JSON).")
+    ] = None,
+    groups: Annotated[str | None, typer.Option(help="Attribute groups, as 'a,b;c' (or JSON).")] = None,
+    remainder: Annotated[str | None, typer.Option(help="middle, last or first.")] = None,
+    normalise: Annotated[str | None, typer.Option(help="domain, none or zscore.")] = None,
+    link: Annotated[
+        bool | None, typer.Option("--link/--no-link", help="--no-link shuffles every column by itself.")
+    ] = None,
+    outside: Annotated[str | None, typer.Option(help="Values outside the domain: error or clip.")] = None,
+    missing: Annotated[str | None, typer.Option(help="Missing values: error or drop.")] = None,
+    domain_from_data: Annotated[
+        float | None, typer.Option(help="Experiments: domains 0 to this multiple of the maximum.")
+    ] = None,
+    runs: Annotated[
+        int | None, typer.Option(help="Test runs; default: what fits into a few minutes.", show_default=False)
+    ] = None,
+    confidence: Annotated[float, typer.Option(help="Probability that the bound is true.")] = 0.99,
+    seed: Annotated[int | None, typer.Option(help="Repeats the same audit.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes; default: all cores.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Audit ε/4, ε/2, ε, 2ε and 4ε and draw the bounds as SVG.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    from shoal.auditing import audit as run
+    from shoal.io import read
+    from shoal.noise import parse_epsilon
+
+    _check_plot(plot)
+    arguments = _arguments(
+        schema=schema,
+        config=config,
+        settings={
+            "method": method,
+            "epsilon": epsilon,
+            "k": k,
+            "split": _weights(split),
+            "groups": _grouped(groups),
+            "remainder": remainder,
+            "normalise": normalise,
+            "link": link,
+            "outside": outside,
+            "missing": missing,
+            "domain_from_data": domain_from_data,
+        },
+        domain=domain or [],
+    )
+    table = read(data)
+    if columns:
+        arguments["columns"] = _column_names(columns, table.names)
+    arguments |= {"view": view, "runs": runs, "confidence": confidence, "seed": seed, "workers": workers}
+    with progress_bar() as progress:
+        found = run(table, **arguments, progress=progress)
+    others: list[Audit] = []
+    if plot is not None:
+        budget = parse_epsilon(arguments["epsilon"])
+        for multiple in (m for m in _MULTIPLES if m != "1"):
+            with progress_bar() as progress:
+                smaller_or_larger = arguments | {"epsilon": budget * parse_epsilon(multiple)}
+                others.append(run(table, **smaller_or_larger, progress=progress))
+        _draw([found, *others], plot)
+    _say(found, others, plot, as_json)
+    if found.alarm:
+        raise typer.Exit(1)
+
+
+# the docstring is the help text; typer reads it from here
+audit.__doc__ = inspect.cleandoc(_HELP)
+
+
+def _check_plot(plot: Path | None) -> None:
+    from shoal.errors import OptionError, OutputError
+
+    if plot is None:
+        return
+    if plot.suffix.lower() != ".svg":
+        raise OptionError(f"--plot '{plot}' must end in .svg.")
+    if plot.exists():
+        raise OutputError(f"'{plot}' exists already: name a new file, nothing is overwritten.")
+    if not plot.parent.is_dir():
+        raise OutputError(f"there is no folder '{plot.parent}' for the picture: make it first.")
+
+
+def _draw(audits: list[Audit], plot: Path) -> None:
+    from shoal.auditing.plot import plot_svg
+    from shoal.errors import OutputError
+
+    try:
+        plot.write_text(plot_svg(audits), encoding="utf-8")
+    except OSError as error:
+        raise OutputError(f"cannot write '{plot}': {error.strerror}.") from None
+
+
+def _say(found: Audit, others: list[Audit], plot: Path | None, as_json: bool) -> None:
+    if as_json:
+        curve: dict[str, Any] = {"curve": [audit.to_dict() for audit in others]} if others else {}
+        print_json({**found.to_dict(), **curve})
+        return
+    console = results()
+    console.print(found.sentence, markup=False)
+    best = found.attacks[0]
+    console.print(f"Neighbours: {found.neighbours}; the worst of {found.pairs} pairs tried.", markup=False)
+    console.print(
+        f"Attack: {best.event}; seen in {best.hits} of {best.hit_runs} runs on one data set and in "
+        f"{best.false_hits} of {best.other_runs} on the other.",
+        markup=False,
+    )
+    for audit in others:
+        console.print(f"ε = {audit.epsilon:g}: {audit.verdict}.", markup=False)
+    if plot is not None:
+        console.print(f"Picture: {plot}.", markup=False)
+    console.print("This is a fact about the original data: keep it inside.", markup=False)
