@@ -3,6 +3,7 @@
 from shoal.noise.entropy import Seeded, Source, SystemEntropy, source
 from shoal.noise.epsilon import parse_epsilon
 from shoal.noise.exact import bernoulli_exp, geometric_exp
+from shoal.noise.exponential import exponential_choice
 from shoal.noise.laplace import discrete_laplace
 from shoal.noise.scale import round_up_scale
 
@@ -12,6 +13,7 @@ __all__ = [
     "SystemEntropy",
     "bernoulli_exp",
     "discrete_laplace",
+    "exponential_choice",
     "geometric_exp",
     "parse_epsilon",
     "round_up_scale",
