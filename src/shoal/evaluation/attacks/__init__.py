@@ -1,0 +1,6 @@
+"""Attacks: an original, a released and perhaps a control table come in, measured risks leave."""
+
+from shoal.evaluation.attacks.report import AttackReport
+from shoal.evaluation.attacks.run import attack
+
+__all__ = ["AttackReport", "attack"]

@@ -1,0 +1,203 @@
+"""Attack: an original, a released and perhaps a control table come in, an `AttackReport` leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.errors import OptionError, did_you_mean
+from shoal.evaluation.attacks import singling
+from shoal.evaluation.attacks.encode import Encoded, encode
+from shoal.evaluation.attacks.inferring import inference, inference_by_guessing
+from shoal.evaluation.attacks.linking import linkability, linkability_by_guessing
+from shoal.evaluation.attacks.predicates import Predicates, count_matches
+from shoal.evaluation.attacks.report import AttackReport
+from shoal.evaluation.attacks.risk import Rate, Risk, computed, risk, sampled
+from shoal.evaluation.linkage import record_linkage
+from shoal.evaluation.measure import _Pair, _pair, _width
+from shoal.io import read
+
+RECORD_LINKAGE = "record linkage"
+LINKABILITY = "linkability"
+ONE_COLUMN = "singling out, one column"
+SEVERAL_COLUMNS = "singling out, several columns"
+
+
+def attack(
+    original: Any,
+    released: Any,
+    control: Any = None,
+    *,
+    columns: Sequence[str] | None = None,
+    secret: str | None = None,
+    attempts: int = 500,
+    tolerance: float = 0.05,
+    seed: int | None = None,
+) -> AttackReport:
+    """Attack a released table as an outsider would, and measure how often that succeeds.
+
+    Linkability (join two files through the released table), singling out (find a condition only one person
+    fulfils) and attribute inference (guess an unknown column). Each has the rate of success with a 95%
+    interval and that of guessing at random. Much of it may be knowledge about people in general; with a
+    control group the part that is due to being in the data is measured too.
+
+    Args:
+        original: the table that was protected: path, or pandas, polars or pyarrow table.
+        released: a `Release`, or a path or table from any tool. Of a `Release` with rows of known origin, record
+            linkage is measured as well.
+        control: records like the original ones that were NOT used for the release.
+        columns: attack only these; by default all that both tables have. The first half of them is what one
+            source knows in the linkability attack, the second half what the other source knows.
+        secret: the column to infer from all others; by default each in turn.
+        attempts: number of targets, or of predicates, of each attack.
+        tolerance: how far off a right guess of a number may be, as a share of its range in the original.
+        seed: makes the choice of targets and predicates reproducible.
+
+    Returns:
+        Facts about the original data: they belong in the internal report, not in a publication.
+
+    Raises:
+        InputError: no common column, a missing value, or different types under one name.
+        OptionError: attempts or tolerance out of range, or an unknown secret.
+
+    Cost:
+        O(attempts · n) time per column at most, O(n) memory.
+
+    >>> import pyarrow as pa
+    >>> people = pa.table({"age": [20, 31, 45, 58], "town": ["A", "B", "A", "C"], "pay": [10, 22, 31, 47]})
+    >>> leaked = attack(people, people, seed=1)
+    >>> leaked["singling out, one column"].success.value, leaked["inference of pay"].success.value
+    (1.0, 1.0)
+    """
+    if attempts < 1:
+        raise OptionError(
+            f"attempts is {attempts}: at least 1 is needed, a few hundred for a narrow interval."
+        )
+    if not 0.0 <= tolerance <= 1.0:
+        raise OptionError(f"tolerance is {tolerance}: give a share of the column's range between 0 and 1.")
+    if seed is not None and seed < 0:
+        raise OptionError(f"seed is {seed}: give a whole number from 0 on.")
+    pair = _pair(original, released)
+    data = encode(pair.before, pair.published, None if control is None else read(control), columns)
+    names = data.space.names
+    if secret is not None and secret not in names:
+        raise OptionError(
+            f"secret '{secret}' is not among the attacked columns.{did_you_mean(secret, names)}"
+        )
+    if secret is not None and len(names) == 1:
+        raise OptionError(
+            f"secret '{secret}' is the only attacked column: the attacker must know another one."
+        )
+    by_link, by_value, by_corner, *by_secret = np.random.default_rng(seed).spawn(3 + len(names))
+    risks = [*_record_linkage(pair, names)]
+    skipped: dict[str, str] = {}
+    if len(names) > 1:
+        risks.append(_linkability(data, attempts, by_link))
+    else:
+        skipped[LINKABILITY] = "needs two columns"
+    for name, width, build, rng in (
+        (ONE_COLUMN, 1, singling.rare_values, by_value),
+        (SEVERAL_COLUMNS, min(singling.COLUMNS, len(names)), singling.corners, by_corner),
+    ):
+        if name == SEVERAL_COLUMNS and len(names) == 1:
+            skipped[name] = "needs two columns"
+            continue
+        predicates = build(data.released, data.space, attempts, rng)
+        if len(predicates) == 0:
+            skipped[name] = "no predicate isolates a single distinct released row"
+            continue
+        risks.append(_singling_out(data, name, predicates, width, attempts, rng))
+    if len(names) == 1:
+        skipped["inference"] = "needs two columns"
+    else:
+        for j, (name, rng) in enumerate(zip(names, by_secret, strict=True)):
+            if secret is None or secret == name:
+                risks.append(_inference(data, j, attempts, tolerance, rng))
+    rows = {
+        "original": len(data.original),
+        "released": len(data.released),
+        "control": None if data.control is None else len(data.control),
+    }
+    return AttackReport(tuple(risks), names, rows, skipped, tolerance)
+
+
+def _record_linkage(pair: _Pair, names: Sequence[str]) -> list[Risk]:
+    """Nearest record linkage, of a release that knows where its rows came from."""
+    if not pair.matched:
+        return []
+    chosen = [name for name in names if pair.before.is_numeric(name) and pair.after.is_numeric(name)]
+    if not chosen:
+        return []
+    before, after = (
+        np.column_stack([table.numeric(name) for name in chosen]) for table in (pair.before, pair.after)
+    )
+    linked = record_linkage(
+        before, after, np.array([_width(pair, name, before[:, j]) for j, name in enumerate(chosen)])
+    )
+    low, high = linked.interval
+    rate = Rate(linked.percent / 100.0, (low / 100.0, high / 100.0), linked.records)
+    known = f"all original records: {_listed(chosen)}"
+    return [risk(RECORD_LINKAGE, known, rate, computed(linked.chance / 100.0), None)]
+
+
+def _linkability(data: Encoded, attempts: int, rng: np.random.Generator) -> Risk:
+    m = len(data.space.names)
+    first, second = list(range((m + 1) // 2)), list(range((m + 1) // 2, m))
+
+    def succeed(targets: NDArray[np.float64]) -> NDArray[np.float64]:
+        return linkability(targets, data.released, data.space, first, second)
+
+    success, control = _on_targets(succeed, data, attempts, rng)
+    one, other = (_listed([data.space.names[j] for j in part]) for part in (first, second))
+    baseline = computed(linkability_by_guessing(len(data.released)))
+    return risk(LINKABILITY, f"one source: {one}; the other: {other}", success, baseline, control)
+
+
+def _inference(data: Encoded, secret: int, attempts: int, tolerance: float, rng: np.random.Generator) -> Risk:
+    truth = data.original[:, secret]
+    margin = 0.0 if data.space.nominal[secret] else tolerance * float(truth.max() - truth.min())
+
+    def succeed(targets: NDArray[np.float64]) -> NDArray[np.float64]:
+        return inference(targets, data.released, data.space, secret, margin)
+
+    success, control = _on_targets(succeed, data, attempts, rng)
+    baseline = computed(inference_by_guessing(truth, data.released[:, secret], margin))
+    names = data.space.names
+    known = f"all but the secret: {_listed([name for name in names if name != names[secret]])}"
+    return risk(f"inference of {names[secret]}", known, success, baseline, control)
+
+
+def _on_targets(
+    succeed: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    data: Encoded,
+    attempts: int,
+    rng: np.random.Generator,
+) -> tuple[Rate, Rate | None]:
+    """Rates of an attack on people in the data and on people who are not."""
+
+    def some(table: NDArray[np.float64]) -> NDArray[np.float64]:
+        return table[rng.choice(len(table), min(attempts, len(table)), replace=False)]
+
+    success = sampled(succeed(some(data.original)))
+    return success, None if data.control is None else sampled(succeed(some(data.control)))
+
+
+def _singling_out(
+    data: Encoded, name: str, predicates: Predicates, width: int, attempts: int, rng: np.random.Generator
+) -> Risk:
+    success = singling.isolation_rate(count_matches(data.original, predicates))
+    guessed = singling.random_predicates(data.released, data.space, width, attempts, rng)
+    baseline = singling.isolation_rate(count_matches(data.original, guessed))
+    control = None
+    if data.control is not None:
+        counts = count_matches(data.control, predicates)
+        control = singling.control_rate(counts, len(data.control), len(data.original))
+    columns = "one column" if width == 1 else f"{width} columns"
+    return risk(name, f"the released table, {columns} at a time", success, baseline, control)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names)
