@@ -5,6 +5,7 @@ from shoal._version import __version__
 from shoal.auditing import Audit, audit
 from shoal.errors import ClaimError, InputError, OptionError, OutputError, ShoalError
 from shoal.evaluation import Evaluation, evaluate
+from shoal.evaluation.attacks import AttackReport, attack
 from shoal.partition import Partition
 from shoal.presets import methods
 from shoal.release import Release, protect
@@ -12,6 +13,7 @@ from shoal.schema import Attribute, Schema
 from shoal.statement import PrivacyStatement
 
 __all__ = [
+    "AttackReport",
     "Attribute",
     "Audit",
     "ClaimError",
@@ -25,6 +27,7 @@ __all__ = [
     "Schema",
     "ShoalError",
     "__version__",
+    "attack",
     "audit",
     "evaluate",
     "methods",

@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from shoal.cli import audit, demo, evaluate, listing, protect
+from shoal.cli import attack, audit, demo, evaluate, listing, protect
 from shoal.cli.output import complain
 from shoal.errors import ShoalError
 
@@ -42,7 +42,15 @@ def _interruptible(command: Callable[..., None]) -> Callable[..., None]:
     return call
 
 
-for _command in (demo.demo, protect.protect, evaluate.evaluate, audit.audit, listing.methods, listing.schema):
+for _command in (
+    demo.demo,
+    protect.protect,
+    evaluate.evaluate,
+    attack.attack,
+    audit.audit,
+    listing.methods,
+    listing.schema,
+):
     app.command()(_interruptible(_command))
 
 

@@ -51,9 +51,9 @@ def count_matches(values: NDArray[np.float64], predicates: Predicates) -> NDArra
     Cost:
         O(n) for a predicate: every condition is asked only of the rows that fulfilled those before it.
 
-    >>> inf = np.inf
-    >>> both = Predicates(np.array([[0, 1], [0, 1]]), np.array([[2.0, -inf], [1.0, 5.0]]), np.array([[inf, 6.0], [1.0, 5.0]]))
-    >>> count_matches(np.array([[1.0, 5.0], [2.0, 6.0], [3.0, 6.0], [4.0, 7.0]]), both).tolist()
+    >>> low, high = np.array([[2.0, -np.inf], [1.0, 5.0]]), np.array([[np.inf, 6.0], [1.0, 5.0]])
+    >>> rows = np.array([[1.0, 5.0], [2.0, 6.0], [3.0, 6.0], [4.0, 7.0]])
+    >>> count_matches(rows, Predicates(np.array([[0, 1], [0, 1]]), low, high)).tolist()
     [2, 1]
     """
     counts = np.zeros(len(predicates), dtype=np.int64)

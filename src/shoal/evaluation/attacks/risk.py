@@ -84,14 +84,18 @@ def excess(success: Rate, control: Rate) -> tuple[float, Interval]:
     >>> success, control = sampled(np.repeat([1.0, 0.0], 50)), sampled(np.repeat([1.0, 0.0], [20, 80]))
     >>> value, (low, high) = excess(success, control)
     >>> round(value, 3), round(low, 2), round(high, 2)
-    (0.375, 0.22, 0.51)
+    (0.375, 0.23, 0.5)
     """
-    gain: Callable[[float, float], float] = lambda r, c: (r - c) / (1.0 - c)  # noqa: E731
     r, c = success.value, control.value
-    value = gain(r, c)
+    value = _gain(r, c)
     # the excess grows with the success and falls with the control
-    low = value - math.hypot(
-        value - gain(success.interval[0], c), value - gain(r, min(control.interval[1], 1 - 1e-12))
-    )
-    high = value + math.hypot(gain(success.interval[1], c) - value, gain(r, control.interval[0]) - value)
+    low = value - math.hypot(value - _gain(success.interval[0], c), value - _gain(r, control.interval[1]))
+    high = value + math.hypot(_gain(success.interval[1], c) - value, _gain(r, control.interval[0]) - value)
     return value, (low, min(high, 1.0))
+
+
+def _gain(success: float, control: float) -> float:
+    # where the control may succeed always, nothing is left to gain
+    if control >= 1.0:
+        return 0.0 if success >= 1.0 else -math.inf
+    return (success - control) / (1.0 - control)
