@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from shoal.errors import OptionError, did_you_mean
 from shoal.partition.base import Partition, as_matrix, check_k
 from shoal.partition.reference import Progress, mdav_numpy
 
-_ALGORITHMS = ("auto", "numpy")
+_ALGORITHMS = ("auto", "numpy", "brute", "tree")
+
+# Compiling the kernels takes longer than numpy needs for this many seconds of work.
+_NUMPY_SECONDS = 1.0
+_NUMPY_SECONDS_ONCE_COMPILED = 0.02
+# Beyond this many attributes boxes hardly ever exclude anything; below it the tree itself finds out.
+_TREE_ATTRIBUTES = 40
 
 
-def mdav(X: ArrayLike, k: int, *, algorithm: str = "auto", progress: Progress | None = None) -> Partition:
+def mdav(
+    X: ArrayLike,
+    k: int,
+    *,
+    algorithm: str = "auto",
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Partition:
     """Fixed-size multivariate microaggregation.
 
     While at least 3k records remain: the record farthest from their mean and its k-1 nearest are a cluster;
@@ -24,11 +40,16 @@ def mdav(X: ArrayLike, k: int, *, algorithm: str = "auto", progress: Progress | 
     Args:
         X: records, shape (n, d), finite.
         k: minimum cluster size.
-        algorithm: `auto`, or one way to compute the same clusters.
-        progress: called with (records done, records in all) from time to time.
+        algorithm: how the clusters are found; they are the same to the last record. `numpy` needs no
+            compilation, `brute` scans all records with compiled code, `tree` searches a tree of boxes, `auto`
+            takes numpy for small tables, brute in high dimension, and the tree otherwise, which goes over to
+            scanning when its boxes turn out not to exclude enough.
+        threads: at most this many for scanning large tables; all processors by default.
+        progress: called with (records done, records in all) from time to time; may raise to stop.
 
     Guarantee: none by itself; noise added to the cluster means protects given the partition.
-    Cost: O(n^2 d / k) time, O(n d) memory.
+    Cost: O(n d) memory; O(n^2 d / k) time by scanning, near O(n log n) by the tree in few dimensions. The
+        first large table of an installation waits some seconds for compilation, later ones do not.
     Reference: MDAI-2017, Algorithm 1.
 
     >>> mdav([[0.0], [1.0], [5.0], [6.0], [20.0], [21.0]], k=2).labels.tolist()
@@ -39,6 +60,43 @@ def mdav(X: ArrayLike, k: int, *, algorithm: str = "auto", progress: Progress | 
             f"algorithm = {algorithm!r} is not known: use one of {', '.join(_ALGORITHMS)}."
             f"{did_you_mean(algorithm, _ALGORITHMS)}"
         )
+    if threads is not None and threads < 1:
+        raise OptionError(f"threads must be at least 1, got {threads}.")
     values = as_matrix(X)
-    labels = mdav_numpy(values, check_k(k, values.shape[0]), progress)
+    least = check_k(k, values.shape[0])
+    labels = _labels(values, least, algorithm, threads or os.cpu_count() or 1, progress)
     return Partition(labels, np.bincount(labels))
+
+
+def _labels(
+    values: NDArray[np.float64], k: int, algorithm: str, threads: int, progress: Progress | None
+) -> NDArray[np.int64]:
+    n, d = values.shape
+    if algorithm == "auto":
+        algorithm = _choice(n, d, k)
+        may_scan = True
+    else:
+        may_scan = False
+    if algorithm == "numpy":
+        return mdav_numpy(values, k, progress)
+    if algorithm == "brute":
+        from shoal.partition.brute import mdav_brute
+
+        return mdav_brute(values, k, threads, progress)
+    from shoal.partition.tree import mdav_tree
+
+    return mdav_tree(values, k, progress, scan_threads=threads if may_scan else None)
+
+
+def _choice(n: int, d: int, k: int) -> str:
+    """The algorithm to start with; depends on the shape of the table and on what is compiled already."""
+    compiled = "shoal.partition.tree" in sys.modules
+    limit = _NUMPY_SECONDS_ONCE_COMPILED if compiled else _NUMPY_SECONDS
+    if numpy_seconds(n, d, k) <= limit:
+        return "numpy"
+    return "brute" if d > _TREE_ATTRIBUTES else "tree"
+
+
+def numpy_seconds(n: int, d: int, k: int) -> float:
+    """Rough time of the numpy algorithm: n/2k rounds, each with some fixed cost and four scans."""
+    return n / (2 * k) * (2e-4 + 2.5e-9 * n * (d + 4))

@@ -1,0 +1,147 @@
+"""A tree of the remaining records in, MDAV rounds carried out on it: the labels grow in place."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from shoal.partition._kernels_brute import NO_INDEX
+from shoal.partition._kernels_build import Shell, build_shell
+from shoal.partition._kernels_tree import Scratch, Tree, close_boxes, delete, farthest, nearest
+from shoal.partition._kernels_vector import SLACK
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@njit(cache=True, nogil=True)
+def mean(sums: Floats, count: int, out: Floats) -> None:
+    """Mean of the remaining records: the operations of `exact_sum.rounded`, then one division."""
+    last = sums.shape[1] - 1
+    for j in range(sums.shape[0]):
+        total, rest = sums[j, last], 0.0
+        for piece in range(last - 1, -1, -1):
+            lead = sums[j, piece]
+            new = lead + total
+            part = new - lead
+            rest = ((lead - (new - part)) + (total - part)) + rest
+            total = new
+        out[j] = (total + rest) / count
+
+
+@njit(cache=True, nogil=True)
+def outermost(shell: Shell, labels: Integers, centre: Floats) -> int:
+    """The record farthest from the centre if the shell can tell, else -1.
+
+    A record whose distance from the shell's own centre is r lies within r + drift of the present one.
+    """
+    drift = 0.0
+    for j in range(centre.size):
+        drift += (centre[j] - shell.centre[j]) * (centre[j] - shell.centre[j])
+    drift = np.sqrt(drift)
+    best, best_index = -1.0, NO_INDEX
+    state = shell.state
+    while state[0] < state[1] and labels[shell.record[state[0]]] >= 0:
+        state[0] += 1
+    for t in range(state[0], state[1]):
+        limit = shell.radius[t] + drift
+        if limit * limit * (1.0 + SLACK) < best:
+            return best_index
+        record = shell.record[t]
+        if labels[record] >= 0:
+            continue
+        total = 0.0
+        for j in range(centre.size):
+            total += (shell.values[t, j] - centre[j]) * (shell.values[t, j] - centre[j])
+        if total > best or (total == best and record < best_index):
+            best, best_index = total, record
+    return best_index if state[3] == 1 else -1
+
+
+@njit(cache=True, nogil=True)
+def farthest_from_mean(
+    tree: Tree,
+    scratch: Scratch,
+    shell: Shell,
+    labels: Integers,
+    centre: Floats,
+    alive: int,
+    key: Floats,
+    index: Integers,
+) -> int:
+    """The live record farthest from a centre, from the shell if possible and from the tree otherwise."""
+    found = outermost(shell, labels, centre)
+    if found >= 0:
+        return found
+    # A shell that fails soon after it was made (all records tie) is not worth another one.
+    if shell.state[2] - alive > alive // 64:
+        build_shell(tree, shell, centre, alive, key, index)
+        found = outermost(shell, labels, centre)
+        if found >= 0:
+            return found
+    return farthest(tree, scratch, centre)
+
+
+@njit(cache=True, nogil=True)
+def take_cluster(
+    tree: Tree,
+    scratch: Scratch,
+    X: Floats,
+    pole: int,
+    heap: Floats,
+    heap_index: Integers,
+    touched: Integers,
+    queue: Integers,
+    cut: Floats,
+    sums: Floats,
+    labels: Integers,
+    cluster: int,
+) -> None:
+    """Remove a pole and its nearest records from the tree and give them a cluster number."""
+    labels[pole] = cluster
+    touched[0] = delete(tree, pole, cut, sums)
+    nearest(tree, scratch, X[pole], heap, heap_index)
+    for t in range(heap.size):
+        labels[heap_index[t]] = cluster
+        touched[t + 1] = delete(tree, heap_index[t], cut, sums)
+    close_boxes(tree, touched, queue, cluster + 1)
+
+
+@njit(cache=True, nogil=True)
+def rounds(
+    tree: Tree,
+    scratch: Scratch,
+    shell: Shell,
+    X: Floats,
+    k: int,
+    cut: Floats,
+    sums: Floats,
+    labels: Integers,
+    cluster: int,
+    alive: int,
+    least: int,
+    limit: int,
+    key: Floats,
+    index: Integers,
+) -> tuple[int, int]:
+    """Carry out up to `limit` rounds while at least `least` records remain; returns (cluster, alive)."""
+    heap = np.empty(k - 1)
+    heap_index = np.empty(k - 1, dtype=np.int64)
+    touched = np.empty(k, dtype=np.int64)
+    queue = np.empty(k * 16, dtype=np.int64)
+    centre = np.empty(X.shape[1])
+    for _ in range(limit):
+        if alive < max(least, 2 * k):
+            break
+        mean(sums, alive, centre)
+        pole = farthest_from_mean(tree, scratch, shell, labels, centre, alive, key, index)
+        take_cluster(tree, scratch, X, pole, heap, heap_index, touched, queue, cut, sums, labels, cluster)
+        cluster += 1
+        alive -= k
+        if alive >= 2 * k:
+            pole = farthest(tree, scratch, X[pole])
+            take_cluster(tree, scratch, X, pole, heap, heap_index, touched, queue, cut, sums, labels, cluster)
+            cluster += 1
+            alive -= k
+    return cluster, alive
