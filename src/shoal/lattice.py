@@ -99,8 +99,11 @@ class Lattice:
 
     def positions(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
         """Nearest lattice positions; values outside the domain land on its ends."""
-        scaled = np.rint((values - float(self.lo)) / float(self.step))
-        return np.clip(scaled, 0, self.steps).astype(np.int64)
+        # in place: a column may be as large as the memory allows
+        scaled = values - float(self.lo)
+        scaled /= float(self.step)
+        np.rint(scaled, out=scaled)
+        return np.clip(scaled, 0, self.steps, out=scaled).astype(np.int64)
 
     def values(self, positions: NDArray[np.float64] | NDArray[np.int64]) -> NDArray[np.float64]:
         """Values at (possibly fractional) positions, not clipped."""

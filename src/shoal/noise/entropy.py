@@ -24,6 +24,8 @@ Integers = int | np.integer[Any] | NDArray[np.integer[Any]] | Sequence[int]
 # A rational coin is decided digit by digit; numerator << digit bits must stay below 2^64.
 LARGEST_DENOMINATOR = 1 << 56
 _WIDE_DIGIT, _NARROW_DIGIT = 16, 8
+# words handled at a time where there may be very many, so that intermediate arrays stay small
+_PIECE = 1 << 18
 
 
 class Source(ABC):
@@ -191,9 +193,15 @@ def flip_by_digits(
 def permute_by_keys(source: Source, n: int, key_bits: int) -> NDArray[np.int64]:
     """The order of n records under uniform keys of key_bits bits, equal keys ordered by fresh keys."""
     index_bits = np.uint64(64 - key_bits)
-    packed = (source.digits(64, n) >> index_bits << index_bits) | np.arange(n, dtype=np.uint64)
+    packed = np.empty(n, dtype=np.uint64)
+    for start in range(0, n, _PIECE):
+        piece = packed[start : start + _PIECE]
+        piece[:] = source.digits(64, piece.size)
+        piece >>= index_bits
+        piece <<= index_bits
+        piece |= np.arange(start, start + piece.size, dtype=np.uint64)
     packed.sort()
-    order = (packed & np.uint64((1 << int(index_bits)) - 1)).astype(np.int64)
+    order = (packed & np.uint64((1 << int(index_bits)) - 1)).view(np.int64)
     packed >>= index_bits
     same_as_next = packed[1:] == packed[:-1]
     if same_as_next.any():
@@ -268,7 +276,11 @@ class SystemEntropy(Source):
 
 
 def _system_words(n: int) -> NDArray[np.uint64]:
-    return np.frombuffer(bytearray(os.urandom(8 * n)), dtype="<u8").astype(np.uint64, copy=False)
+    drawn = np.empty(n, dtype="<u8")
+    for start in range(0, n, _PIECE):
+        piece = drawn[start : start + _PIECE]
+        piece[:] = np.frombuffer(os.urandom(8 * piece.size), dtype="<u8")
+    return drawn.astype(np.uint64, copy=False)
 
 
 _forkable: weakref.WeakSet[SystemEntropy] = weakref.WeakSet()
