@@ -92,8 +92,16 @@ class Table:
         if not self.is_numeric(name):
             raise InputError(_not_numeric(name, series))
         if self.is_integer(name) and "128" not in str(series.dtype) and series.null_count() == 0:
-            return np.asarray(series.to_numpy()).astype(np.float64)
-        return np.asarray(series.cast(nw.Float64()).to_numpy(), dtype=np.float64)
+            values = np.asarray(series.to_numpy()).astype(np.float64)
+        else:
+            values = np.asarray(series.cast(nw.Float64()).to_numpy(), dtype=np.float64)
+        if self.path is not None:
+            # Arrow keeps freed memory for itself; the next column of a large file needs it
+            import pyarrow as pa
+
+            del series
+            pa.default_memory_pool().release_unused()
+        return values
 
     def rows(self, keep: NDArray[np.int64]) -> Table:
         """The same table with only the rows of the given numbers."""

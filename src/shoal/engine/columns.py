@@ -87,6 +87,8 @@ def _mask(prepared: Preparation, work: Path, report: Progress) -> dict[str, Any]
         rebuilt.values[attribute.name].tofile(work / f"{number}.masked")
         facts["values_clipped"] |= rebuilt.internal["values_clipped"]
         facts["clusters"] += rebuilt.internal["clusters"]
+        # before the next column comes in, not when its result takes this one's name
+        del rebuilt
     report("protecting columns", len(described.attributes), len(described.attributes))
     return facts
 

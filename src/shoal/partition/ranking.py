@@ -10,6 +10,8 @@ from shoal.partition.base import Partition, check_k
 from shoal.partition.order import stable_order
 
 _REMAINDERS = ("middle", "last", "first")
+# records handled at a time where a whole column of intermediate values is too much
+_PIECE = 1 << 20
 
 
 def ranking(x: ArrayLike, k: int, remainder: str = "middle") -> Partition:
@@ -43,7 +45,13 @@ def ranking(x: ArrayLike, k: int, remainder: str = "middle") -> Partition:
     sizes = group_sizes(values.size, check_k(k, values.size), remainder)
     order = stable_order(values)
     labels = np.empty(values.size, dtype=np.int64)
-    labels[order] = np.repeat(np.arange(sizes.size), sizes)
+    # written cluster by cluster, many at a time: all labels in rank order at once would be one more column
+    ends = np.cumsum(sizes)
+    at_a_time = max(_PIECE // k, 1)
+    for first in range(0, sizes.size, at_a_time):
+        these = slice(first, first + at_a_time)
+        ranks = slice(ends[first] - sizes[first], ends[these][-1])
+        labels[order[ranks]] = np.repeat(np.arange(first, first + sizes[these].size), sizes[these])
     return Partition(labels, sizes)
 
 
