@@ -24,10 +24,12 @@ class Plan:
     Attributes:
         spending: ε by purpose, in words; adds up to at most the method's budget.
         shares: ε of each attribute's values.
+        conditions: what the statement should say about how the plan was made.
     """
 
     spending: Mapping[str, Fraction]
     shares: Mapping[str, Fraction]
+    conditions: tuple[str, ...] = ()
 
 
 def split_budget(

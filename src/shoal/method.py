@@ -17,6 +17,8 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "remainder": ("middle", "last", "first"),
     "normalise": ("none", "domain", "zscore"),
     "split": SPLITS,
+    "rebuild": ("uniform", "centroid", "normal"),
+    "neighbours": ("replace-one", "add-remove"),
 }
 _SWITCHES = ("link", "clip")
 
@@ -30,6 +32,12 @@ OPTIONS: Mapping[str, str] = {
     "normalise": "scaling before distances: domain (public), none, zscore (looks at the data)",
     "link": "False shuffles every released column by itself: marginals only, a stronger claim",
     "clip": "False leaves noisy values outside the public domain (experiments only)",
+    "cuts": "levels of cut points of each attribute, 2^cuts intervals; by default as many as pay off",
+    "depth": "levels of the tree over all attributes; by default as many as pay off",
+    "shares": "weights of cuts, intervals, leaves and means in the budget; by default from the depth",
+    "rebuild": "how rows are drawn in a box: uniform, centroid, normal",
+    "neighbours": "replace-one (the number of records is public) or add-remove (it is private)",
+    "rows": "with neighbours=add-remove: the declared number of rows to release; a noisy one by default",
 }
 
 
@@ -62,6 +70,11 @@ class Method:
     groups: tuple[tuple[str, ...], ...] | None = None
     k: int | None = None
     epsilon: Fraction | None = None
+    cuts: int | None = None
+    depth: int | None = None
+    shares: tuple[tuple[str, Fraction], ...] | None = None
+    neighbours: str = "replace-one"
+    rows: int | None = None
 
     @property
     def stability(self) -> Stability:
@@ -110,6 +123,10 @@ class Method:
             changes[name] = _READERS.get(name, _choice)(name, value)
         configured = replace(self, **changes)
         _ = configured.budget
+        if configured.rows is not None and configured.neighbours == "replace-one":
+            raise OptionError(
+                "rows is for neighbours=add-remove: with replace-one as many rows are released as there are records."
+            )
         return configured
 
     def resolve_groups(self, columns: Sequence[str]) -> tuple[tuple[str, ...], ...]:
@@ -136,6 +153,8 @@ class Method:
         values = {name: getattr(self, name) for name in self.adjustable}
         if not isinstance(self.split, str) and "split" in values:
             values["split"] = dict(self.split)
+        if self.shares is not None and "shares" in values:
+            values["shares"] = dict(self.shares)
         return {name: value for name, value in values.items() if value is not None}
 
 
@@ -172,6 +191,20 @@ def _split(name: str, value: Any) -> str | tuple[tuple[str, Fraction], ...]:
     )
 
 
+def _levels(name: str, value: Any) -> int:
+    return 0 if type(value) is int and value == 0 else _whole(name, value)
+
+
+def _shares(name: str, value: Any) -> tuple[tuple[str, Fraction], ...]:
+    stages = ("cuts", "intervals", "leaves", "means")
+    if not isinstance(value, Mapping) or set(value) != set(stages):
+        raise OptionError(f"shares must give a weight to each of {', '.join(stages)}, got {value!r}.")
+    weights = tuple((stage, exact(value[stage], f"the share of {stage}")) for stage in stages)
+    if min(weight for _, weight in weights) <= 0:
+        raise OptionError(f"every weight in shares must be above 0, got {value!r}.")
+    return weights
+
+
 def _groups(name: str, value: Any) -> tuple[tuple[str, ...], ...]:
     if not isinstance(value, list | tuple) or not all(
         isinstance(group, list | tuple) and group for group in value
@@ -201,6 +234,10 @@ _READERS = {
     "split": _split,
     "groups": _groups,
     "partition": _partition,
+    "cuts": _levels,
+    "depth": _levels,
+    "shares": _shares,
+    "rows": _whole,
     **dict.fromkeys(_SWITCHES, _switch),
 }
 assert set(OPTIONS) <= {field.name for field in fields(Method)}

@@ -43,6 +43,16 @@ PRESETS: dict[str, Method] = {
             k=50,
             adjustable=(*_ALWAYS, "k", "split", "remainder", "link"),
         ),
+        Method(
+            name="tree-dp",
+            paper="ours, the differential privacy the papers were after",
+            about="boxes of a tree of private medians, rows drawn from noisy counts and means",
+            partition="boxes",
+            grouping="joint",
+            mechanism="tree",
+            rebuild="uniform",
+            adjustable=("epsilon", "cuts", "depth", "shares", "rebuild", "neighbours", "rows"),
+        ),
     )
 }
 
@@ -80,7 +90,7 @@ def methods() -> list[MethodInfo]:
     """Every preset with its paper, claim and parameters.
 
     >>> [info.name for info in methods()]
-    ['laplace', 'mdav-dp', 'ranking-dp']
+    ['laplace', 'mdav-dp', 'ranking-dp', 'tree-dp']
     """
     return [
         MethodInfo(

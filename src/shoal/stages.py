@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from shoal.method import Method
 
 # record: the record's own cluster of one and no other; rank: intervals of ranks fixed in advance;
-# data: any cluster may change; caller: labels came from outside, nothing is known about them.
-Stability = Literal["record", "rank", "data", "caller"]
+# data: any cluster may change; caller: labels came from outside, nothing is known about them;
+# private: any box may change, and the budget pays for that.
+Stability = Literal["record", "rank", "data", "caller", "private"]
 Progress = Callable[[int, int], None]
 
 
@@ -87,6 +88,10 @@ def _given(group: Group, method: Method) -> Partition:
     return algorithms.given(group.labels, method.size)
 
 
+def _boxes(group: Group, method: Method) -> Partition:
+    raise OptionError("the boxes of a private tree hold no clusters of records: use method='tree-dp'.")
+
+
 PARTITIONS: Mapping[str, PartitionStage] = {
     "alone": PartitionStage("record", "every record by itself", _alone, columnwise=True),
     "mdav": PartitionStage("data", "fixed-size clusters of records that are close in all attributes", _mdav),
@@ -94,6 +99,7 @@ PARTITIONS: Mapping[str, PartitionStage] = {
         "rank", "one attribute at a time, k consecutive ranks", _ranking, columnwise=True
     ),
     "given": PartitionStage("caller", "labels supplied by the caller", _given),
+    "boxes": PartitionStage("private", "boxes of a tree that is drawn under the budget", _boxes),
 }
 
 

@@ -33,16 +33,22 @@ _TARGETS: dict[Model, str] = {
 }
 _NOT_PROMISED: dict[Model, tuple[str, ...]] = {
     "dp": (
-        "It does not hide what is true of the whole population, nor that a person took part: the number of "
-        "records is public.",
+        "It does not hide what is true of the whole population.",
         "It does not cover other releases about the same people: their budgets add up.",
     ),
     "dp-given-partition": (
         "It is not differential privacy of the original records: replacing one record usually changes the "
         "clusters, and what the clusters reveal is not covered.",
-        "It does not hide that a person took part: the number of records is public.",
         "It does not cover other releases about the same people: their budgets add up.",
     ),
+}
+# by neighbours: the relation in words, and what it leaves open
+_NEIGHBOURS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "replace-one": (
+        "replace-one, the number of records is public",
+        ("It does not hide that a person took part: the number of records is public.",),
+    ),
+    "add-remove": ("one record added or removed, the number of records is private", ()),
 }
 
 
@@ -167,12 +173,13 @@ def privacy_model(method: Method, attributes: int) -> Model:
     Guarantee:
         A replaced record that touches only its own cluster of one, or the rank-fixed clusters of a single
         attribute (or of several whose columns are not linked), leaves the noise calibrated to all that
-        changes: claim `dp`. In every other case clusters may move with the record: `dp-given-partition`.
+        changes: claim `dp`. Boxes that are themselves drawn under the budget are paid for: claim `dp`. In every
+        other case clusters may move with the record: `dp-given-partition`.
 
     Reference:
-        docs/proofs/sums.md; PSD-2014, Lemma 1; MDAI-2017, section 3.
+        docs/proofs/sums.md, docs/proofs/tree.md; PSD-2014, Lemma 1; MDAI-2017, section 3.
     """
-    if method.stability == "record":
+    if method.stability in ("record", "private"):
         return "dp"
     if method.stability == "rank" and (attributes == 1 or not method.link):
         return "dp"
@@ -221,11 +228,13 @@ def state(
         epsilon=method.budget * rows,
         epsilon_per_attribute=_stated(plan.shares, rows, private),
         spending=_stated(plan.spending, rows, private),
-        neighbours="replace-one, the number of records is public",
+        neighbours=_NEIGHBOURS[method.neighbours][0],
         unit=unit,
-        conditions=_conditions(method, model, circumstances, per_person, len(lattices)),
+        conditions=_conditions(method, model, circumstances, per_person, len(lattices)) + plan.conditions,
         data_dependent=circumstances.data_dependent + _data_dependent_settings(method),
-        not_promised=_NOT_PROMISED[model] + _no_joint_k(method, len(lattices)),
+        not_promised=_NOT_PROMISED[model]
+        + _NEIGHBOURS[method.neighbours][1]
+        + _no_joint_k(method, len(lattices)),
         not_publishable_because=_obstacles(method, circumstances),
         method=method.name,
         settings={name: _plain(value) for name, value in method.settings().items()},

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
 from shoal.mechanisms.clusters import CLUSTERS
+from shoal.mechanisms.tree import TREE
 
-MECHANISMS: Mapping[str, Mechanism] = {"clusters": CLUSTERS}
+MECHANISMS: Mapping[str, Mechanism] = {"clusters": CLUSTERS, "tree": TREE}
 
 __all__ = ["MECHANISMS", "Mechanism", "Progress", "Rebuilt"]

@@ -1,0 +1,78 @@
+"""Private cut points. In: sorted positions of one attribute, a rate per level. Out: the edges of 2^levels intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.noise import Source, exponential_choice
+
+
+def rank_intervals(
+    ordered: NDArray[np.int64], lo: int, hi: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """All cuts of the box lo..hi by rank: how many cuts there are of each rank, and how far from the median it is.
+
+    A cut s in lo+1 .. hi leaves lo .. s-1 to its left; its rank is the number of records there. The penalty
+    |2·rank - size| is twice the distance from the median rank, so that it is a whole number.
+
+    Guarantee:
+        A record replaced inside the box changes every penalty by at most 2, a record gained or lost by at most 1.
+
+    >>> [part.tolist() for part in rank_intervals(np.array([2, 2, 7]), 0, 9)]
+    [[2, 0, 5, 2], [3, 1, 1, 3]]
+    """
+    # the cuts of rank r lie above the r-th record and not above the next one
+    edges = np.concatenate(([lo], ordered, [hi]))
+    ranks = np.arange(ordered.size + 1, dtype=np.int64)
+    return np.diff(edges), np.abs(2 * ranks - ordered.size)
+
+
+def draw_cut(ordered: NDArray[np.int64], lo: int, hi: int, rate: Fraction, source: Source) -> int:
+    """One cut of the box lo..hi near the median of its records, by the exponential mechanism.
+
+    Guarantee:
+        Weights exp(-rate · penalty): costs 4·rate for a record replaced inside the box and 2·rate for one gained or
+        lost. A box of one point, or of none, is public and is left whole at no cost.
+
+    Cost:
+        Linear in the number of records of the box.
+
+    Reference:
+        methods.md section 10; docs/proofs/tree.md, section 2.
+    """
+    if hi <= lo:
+        return hi + 1
+    lengths, penalties = rank_intervals(ordered, lo, hi)
+    rank = exponential_choice(lengths, penalties, rate, source)
+    below = lo if rank == 0 else int(ordered[rank - 1])
+    return below + 1 + int(source.below(int(lengths[rank]), 1)[0])
+
+
+def draw_edges(
+    ordered: NDArray[np.int64], steps: int, rates: Sequence[Fraction], source: Source
+) -> NDArray[np.int64]:
+    """Edges e of 2^levels intervals e[i] .. e[i+1]-1 of the positions 0..steps; every level halves every interval.
+
+    Guarantee:
+        Level l costs what one cut of its rate costs under replace-one (4·rate) and add/remove (2·rate): a record
+        is in one interval of a level, and a replaced record is either replaced inside one or moves between two.
+
+    >>> from shoal.noise import Seeded
+    >>> draw_edges(np.array([1, 1, 8, 8]), 9, [Fraction(50), Fraction(50)], Seeded(1)).size
+    5
+    """
+    edges = np.array([0, steps + 1], dtype=np.int64)
+    for rate in rates:
+        places = np.searchsorted(ordered, edges)
+        cuts = [
+            draw_cut(ordered[places[i] : places[i + 1]], int(edges[i]), int(edges[i + 1]) - 1, rate, source)
+            for i in range(edges.size - 1)
+        ]
+        refined = np.empty(2 * edges.size - 1, dtype=np.int64)
+        refined[::2], refined[1::2] = edges, cuts
+        edges = refined
+    return edges

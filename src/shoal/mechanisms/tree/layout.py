@@ -1,0 +1,136 @@
+"""How deep the tree is and what every level may spend. In: public facts and ε. Out: a `Layout` of exact shares.
+
+The rule knows the number of records, ε, the number of attributes and nothing else. Its constants were fitted to
+made-up tables of several shapes (benchmarks/tree.py); no release depends on anything but their printed values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from shoal.errors import OptionError
+from shoal.method import Method
+from shoal.noise import round_up_scale
+
+STAGES = ("cuts", "intervals", "leaves", "means")
+MOST_CUTS = 10
+MOST_DEPTH = 16
+
+# Weights of cut points, interval counts and leaf counts in what the means leave.
+_WEIGHTS = {"cuts": Fraction(45, 100), "intervals": Fraction(20, 100), "leaves": Fraction(35, 100)}
+# The means need most where intervals are widest: all of ε without cuts, less with every level, never nothing.
+_MEANS_FIRST, _MEANS_RATIO, _MEANS_LEAST = Fraction(3, 10), Fraction(1, 2), Fraction(1, 20)
+# Shares grow from level to level, because nodes get smaller.
+_CUT_GROWTH, _LEAF_GROWTH = Fraction(2), Fraction(3)
+# A cut is worth drawing in a node of this many records times its ε; a leaf is worth counting likewise.
+_CUT_WORTH, _LEAF_WORTH = Fraction(60), Fraction(4)
+_SQUARES_SHARE = Fraction(1, 4)
+_ROWS_SHARE = Fraction(1, 20)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The shape of the trees and the exact ε of each part.
+
+    Attributes:
+        cuts: ε of each level of cut points, of each attribute.
+        intervals: ε of each level of interval counts, of each attribute.
+        leaves: ε of each level of counts of the tree over all attributes.
+        means: ε of the interval sums of each attribute.
+        squares: ε of the interval sums of squares of each attribute; 0 unless rows are drawn from normals.
+        adding: neighbours differ by one record added or removed, and not replaced.
+    """
+
+    cuts: tuple[Fraction, ...]
+    intervals: tuple[Fraction, ...]
+    leaves: tuple[Fraction, ...]
+    means: Fraction
+    squares: Fraction
+    adding: bool
+
+    @property
+    def cut_rates(self) -> tuple[Fraction, ...]:
+        """Rate of the exponential mechanism of each level: a penalty changes by 2 at most, or by 1 when adding."""
+        return tuple(share / (2 if self.adding else 4) for share in self.cuts)
+
+    def count_scale(self, share: Fraction) -> Fraction:
+        """Scale of noise on the counts of a level: a replaced record changes two of them by one, an added one one."""
+        return round_up_scale((1 if self.adding else 2) / share)
+
+    def sum_scale(self, bound: int, share: Fraction) -> Fraction:
+        """Scale of noise on a sum whose terms are at most `bound` in size: two terms change, or one when adding."""
+        return round_up_scale((1 if self.adding else 2) * bound / share)
+
+
+def lay_out(method: Method, attributes: int, rows: int, budget: Fraction) -> Layout:
+    """Settle depth and shares for `rows` records; what the method's settings fix is taken as it is."""
+    cuts = method.cuts if method.cuts is not None else _choose_cuts(method, attributes, rows, budget)
+    if cuts > MOST_CUTS:
+        raise OptionError(f"cuts must be at most {MOST_CUTS}, got {cuts}.")
+    stages = _stage_shares(method, cuts)
+    most = min(cuts * attributes, MOST_DEPTH) if attributes > 1 else 0
+    depth = method.depth
+    if depth is None:
+        depth = max(
+            (d for d in range(1, most + 1) if _worth_counting(rows, d, stages["leaves"] * budget)), default=0
+        )
+    elif depth > most:
+        raise OptionError(
+            f"depth {depth} is too large: {attributes} attribute{'s' if attributes > 1 else ''} with {cuts} levels of "
+            f"cut points allow at most {most}; give a smaller depth, or more cuts."
+        )
+    if depth == 0:
+        stages = _rescaled({**stages, "leaves": Fraction(0)})
+    each = {stage: share * budget / attributes for stage, share in stages.items()}
+    squares = each["means"] * _SQUARES_SHARE if method.rebuild == "normal" else Fraction(0)
+    return Layout(
+        cuts=_levels(each["cuts"], cuts, _CUT_GROWTH),
+        intervals=_levels(each["intervals"], cuts, Fraction(1)),
+        leaves=_levels(stages["leaves"] * budget, depth, _LEAF_GROWTH),
+        means=each["means"] - squares,
+        squares=squares,
+        adding=method.neighbours == "add-remove",
+    )
+
+
+def rows_share(method: Method) -> Fraction:
+    """What the number of rows costs: nothing where it is public or declared."""
+    noisy = method.neighbours == "add-remove" and method.rows is None
+    return method.budget * _ROWS_SHARE if noisy else Fraction(0)
+
+
+def _choose_cuts(method: Method, attributes: int, rows: int, budget: Fraction) -> int:
+    """The most levels that leave every level worth its share."""
+    found = 0
+    for levels in range(1, MOST_CUTS + 1):
+        share = _stage_shares(method, levels)["cuts"] * budget / attributes
+        worth = [rows * each / 2**level for level, each in enumerate(_levels(share, levels, _CUT_GROWTH))]
+        if min(worth) >= _CUT_WORTH:
+            found = levels
+    return found
+
+
+def _worth_counting(rows: int, depth: int, share: Fraction) -> bool:
+    worth: Fraction = rows * _levels(share, depth, _LEAF_GROWTH)[-1] / 2**depth
+    return worth >= _LEAF_WORTH
+
+
+def _stage_shares(method: Method, cuts: int) -> dict[str, Fraction]:
+    if cuts == 0:
+        return dict.fromkeys(STAGES, Fraction(0)) | {"means": Fraction(1)}
+    if method.shares is not None:
+        return _rescaled(dict(method.shares))
+    means = max(_MEANS_LEAST, _MEANS_FIRST * _MEANS_RATIO ** (cuts - 1))
+    return {stage: weight * (1 - means) for stage, weight in _WEIGHTS.items()} | {"means": means}
+
+
+def _rescaled(weights: Mapping[str, Fraction]) -> dict[str, Fraction]:
+    total = sum(weights.values())
+    return {stage: weight / total for stage, weight in weights.items()}
+
+
+def _levels(share: Fraction, levels: int, growth: Fraction) -> tuple[Fraction, ...]:
+    weights: Sequence[Fraction] = [growth**level for level in range(levels)]
+    return tuple(share * weight / sum(weights) for weight in weights)

@@ -1,0 +1,163 @@
+"""The private partition tree: a described table comes in, rows drawn from noisy counts of public boxes leave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shoal.budget import Plan
+from shoal.describe import Described
+from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
+from shoal.mechanisms.tree.boxes import Tree, grow, sort_into
+from shoal.mechanisms.tree.counts import Level, consistent_counts, rake, whole_counts
+from shoal.mechanisms.tree.intervals import Intervals, measure_intervals
+from shoal.mechanisms.tree.layout import Layout, lay_out, rows_share
+from shoal.mechanisms.tree.rows import draw_positions
+from shoal.method import Method
+from shoal.noise import Source, discrete_laplace, round_up_scale
+
+# Standard deviation of a child's share around that of independent attributes, if nothing is known.
+_DEPENDENCE = 0.22
+
+
+def plan(method: Method, described: Described) -> Plan:
+    """Share ε over cut points, counts and sums, level by level, from the public number of rows.
+
+    Under add/remove with a noisy number of rows the levels are settled by that number, so only stages are listed.
+    """
+    number = len(described.columns)
+    rows = _public_rows(method, described)
+    counting = rows_share(method)
+    budget = method.budget - counting
+    if rows is None:
+        # the stages' totals differ with the depth, which follows from the noisy number of rows
+        spending = {
+            "number of rows": counting,
+            "cut points, counts and sums, level by level as the number of rows allows": budget,
+        }
+        condition = "Depth and shares follow from the noisy number of rows, ε and the number of attributes."
+        return Plan(spending, dict.fromkeys(described.columns, budget / number), (condition,))
+    layout = lay_out(method, number, rows, budget)
+    condition = (
+        f"The tree has {len(layout.leaves)} levels over {len(layout.cuts)} levels of cut points per attribute, settled "
+        f"by {rows} rows, ε and the number of attributes ({number})."
+    )
+    shares = dict.fromkeys(described.columns, budget / number)
+    return Plan(_spending(layout, number), shares, (condition,))
+
+
+def run(
+    method: Method,
+    described: Described,
+    plan: Plan,
+    source: Source,
+    progress: Progress,
+    labels: ArrayLike | None = None,
+) -> Rebuilt:
+    """Draw cut points, count and sum between them, count the leaves of the tree over all attributes, draw rows.
+
+    Guarantee:
+        ε-DP of the original records, by adaptive composition of the stages: docs/proofs/tree.md.
+
+    Cost:
+        A sort per attribute, one pass over the records per level of the tree, a sort of the rows per attribute.
+    """
+    columns = described.columns
+    rows, budget = _public_rows(method, described), method.budget
+    if rows is None:
+        share = rows_share(method)
+        rows = max(described.n + int(discrete_laplace(round_up_scale(1 / share), 1, source)[0]), 1)
+        budget -= share
+    layout = lay_out(method, len(columns), rows, budget)
+    steps = 2 * len(columns) + 1
+    measured: list[Intervals] = []
+    codes = np.empty((len(columns), described.n), dtype=np.uint16)
+    clipped: dict[str, int] = {}
+    for number, column in enumerate(columns):
+        positions, clipped[column] = described.positions(column)
+        found, codes[number] = measure_intervals(
+            positions, described.lattices[column].steps, float(rows), layout, source
+        )
+        measured.append(found)
+        progress("cutting attributes", number + 1, steps)
+    tree = grow(
+        [one.edges for one in measured],
+        [one.counts for one in measured],
+        len(layout.cuts),
+        len(layout.leaves),
+    )
+    cells = _leaf_counts(tree, codes, measured, layout, float(rows), source)
+    progress("counting leaves", len(columns) + 1, steps)
+    per_leaf = whole_counts(cells, rows)
+    values: dict[str, NDArray[np.float64]] = {}
+    for number, column in enumerate(columns):
+        positions_drawn = draw_positions(number, measured[number], tree, per_leaf, method.rebuild, source)
+        lattice = described.lattices[column]
+        values[column] = np.clip(lattice.values(positions_drawn), float(lattice.lo), float(lattice.hi))
+        progress("drawing rows", len(columns) + 2 + number, steps)
+    return Rebuilt(values, [], aligned=False, internal={"values_clipped": clipped, "rows_released": rows})
+
+
+def _public_rows(method: Method, described: Described) -> int | None:
+    """The number of rows to release, where it is known without looking: public, or declared."""
+    if method.neighbours == "replace-one":
+        return described.n
+    return method.rows
+
+
+def _spending(layout: Layout, attributes: int) -> Mapping[str, Fraction]:
+    parts: dict[str, Fraction] = {}
+    for what, shares, times in (
+        ("cut points of all attributes", layout.cuts, attributes),
+        ("interval counts of all attributes", layout.intervals, attributes),
+        ("counts of the tree", layout.leaves, 1),
+    ):
+        for level, share in enumerate(shares, start=1):
+            parts[f"{what}, level {level} of {len(shares)}"] = share * times
+    parts["interval sums of all attributes"] = layout.means * attributes
+    if layout.squares:
+        parts["interval sums of squares of all attributes"] = layout.squares * attributes
+    return parts
+
+
+def _leaf_counts(
+    tree: Tree,
+    codes: NDArray[np.uint16],
+    measured: list[Intervals],
+    layout: Layout,
+    rows: float,
+    source: Source,
+) -> NDArray[np.float64]:
+    """Noisy counts of all levels of the tree, made consistent with each other and with the attributes' intervals.
+
+    Guarantee:
+        Given the cut points the boxes are public and a record is in one box of a level: noise of scale 2/share
+        (1/share when adding) costs each level its share.
+    """
+    if not layout.leaves:
+        return np.array([rows])
+    leaf = sort_into(tree, codes, len(layout.cuts))
+    exact = np.bincount(leaf, minlength=tree.leaves).astype(np.int64)
+    levels = []
+    for level, share in enumerate(layout.leaves):
+        scale = layout.count_scale(share)
+        counts = exact.reshape(2 << level, -1).sum(axis=1)
+        noisy = counts + discrete_laplace(scale, counts.size, source)
+        levels.append(
+            Level(noisy.astype(np.float64), 2 * float(scale) ** 2, tree.fractions[level], _DEPENDENCE)
+        )
+    cells = consistent_counts(rows, levels)[-1]
+    groupings, targets = [], []
+    for number, found in enumerate(measured):
+        # the finest halving that every leaf resolves
+        level = int(tree.halved[:, number].min())
+        if level:
+            groupings.append(tree.place[:, number] >> (tree.halved[:, number] - level))
+            targets.append(found.counts[level])
+    return rake(cells, groupings, targets)
+
+
+TREE = Mechanism(plan, run)

@@ -1,0 +1,84 @@
+"""Rows from leaves. In: numbers of rows per leaf, and the intervals of every attribute. Out: positions, row by row.
+
+All of it is post-processing: no record is looked at, and the randomness costs nothing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.mechanisms.tree.boxes import Tree
+from shoal.mechanisms.tree.intervals import Intervals
+from shoal.noise import Source
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+REBUILDS = ("uniform", "centroid", "normal")
+
+
+def draw_positions(
+    number: int, intervals: Intervals, tree: Tree, rows: Integers, rebuild: str, source: Source
+) -> Floats:
+    """Positions of attribute `number` for all rows, leaf after leaf.
+
+    The rows of a leaf are spread evenly over the intervals inside its box, in proportion to their counts, and in
+    random order; inside an interval they are placed as `rebuild` says.
+    """
+    cuts = len(intervals.counts) - 1
+    span = 1 << (cuts - tree.halved[:, number])
+    first = tree.place[:, number] * span
+    leaf = np.repeat(np.arange(rows.size), rows)
+    level = _even(leaf, rows, source)
+    interval, level = _interval_of(level, first[leaf], span[leaf], intervals.counts[-1])
+    return _place(level, interval, intervals, rebuild)
+
+
+def _even(leaf: Integers, rows: Integers, source: Source) -> Floats:
+    """For each leaf with r rows, one number in each r-th part of [0, 1), in random order."""
+    total = leaf.size
+    order = source.permutation(total)
+    # a stable sort keeps the random order inside a leaf
+    kind = np.uint16 if rows.size <= 1 << 16 else np.int64
+    order = order[np.argsort(leaf[order].astype(kind), kind="stable")]
+    rank = np.empty(total, dtype=np.int64)
+    rank[order] = np.arange(total) - np.repeat(np.cumsum(rows) - rows, rows)
+    jitter = (source.words(total) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    return (rank + jitter) / np.repeat(rows, rows)
+
+
+def _interval_of(level: Floats, first: Integers, span: Integers, counts: Floats) -> tuple[Integers, Floats]:
+    """The interval at each level of the box's own distribution, and the level inside that interval."""
+    running = np.concatenate(([0.0], np.cumsum(counts)))
+    start, mass = running[first], running[first + span] - running[first]
+    target = start + level * mass
+    interval = np.searchsorted(running, target, side="right") - 1
+    interval = np.clip(interval, first, first + span - 1)
+    inside = np.divide(
+        target - running[interval], counts[interval], out=level.copy(), where=counts[interval] > 1e-12
+    )
+    # a box that has rows although its intervals have no counts: all of them alike
+    bare = mass <= 1e-9
+    if bare.any():
+        spread = level[bare] * span[bare]
+        steps = np.minimum(spread.astype(np.int64), span[bare] - 1)
+        interval[bare], inside[bare] = first[bare] + steps, spread - steps
+    return interval, np.clip(inside, 0.0, 1.0)
+
+
+def _place(level: Floats, interval: Integers, intervals: Intervals, rebuild: str) -> Floats:
+    low, high = intervals.lows[interval], intervals.highs[interval]
+    mean = intervals.means[interval]
+    if rebuild == "centroid":
+        return mean
+    # a lattice point owns half a step on either side, so that rounding treats all points of an interval alike
+    if rebuild == "uniform":
+        reach = np.minimum(mean - low, high - mean) + 0.5
+        drawn = mean + (2 * level - 1) * reach
+    else:
+        from scipy.special import ndtri
+
+        assert intervals.deviations is not None
+        drawn = mean + intervals.deviations[interval] * ndtri(np.clip(level, 1e-12, 1 - 1e-12))
+    return np.clip(np.rint(drawn), low, high)
