@@ -52,7 +52,7 @@ def add_squares(columns: Floats, start: int, count: int, point: Floats, out: Flo
         j += 1
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def offer(heap: Floats, heap_index: Integers, size: int, distance: float, index: int) -> None:
     """Put a record into the heap of the nearest so far, largest (distance, index) first.
 

@@ -32,7 +32,7 @@ class Shell(NamedTuple):
     )
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def swap_rows(rows: Floats, index: Integers, a: int, b: int) -> None:
     for j in range(rows.shape[1]):
         t = rows[a, j]
@@ -43,7 +43,7 @@ def swap_rows(rows: Floats, index: Integers, a: int, b: int) -> None:
     index[b] = t_index
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def median_of_three(a: float, b: float, c: float) -> float:
     return max(min(a, b), min(max(a, b), c))
 
@@ -165,9 +165,9 @@ def fill(tree: Tree, rows: Floats, index: Integers) -> None:
                 tree.values[leaf, j, i] = rows[start + i, j]
             tree.record[leaf, i] = index[start + i]
             tree.place[index[start + i]] = start + i
-        distances_within(tree.values[leaf], tree.reference, 0.0, distances)
+        distances_within(tree.values, leaf, tree.reference, 0.0, distances)
         for i in range(LEAF):
-            tree.radius[leaf, i] = np.sqrt(distances[i])
+            tree.values[leaf, d, i] = np.sqrt(distances[i])
         close_leaf(tree, leaf)
     for node in range(tree.child.size):
         group = tree.parent[node]
@@ -192,7 +192,7 @@ def build_shell(tree: Tree, shell: Shell, centre: Floats, alive: int, key: Float
     for leaf in range(tree.live.size):
         m = tree.live[leaf]
         if m > 0:
-            distances_within(tree.values[leaf], centre, 0.0, distances)
+            distances_within(tree.values, leaf, centre, 0.0, distances)
             for i in range(m):
                 key[at, 0] = distances[i]
                 index[at] = tree.record[leaf, i]

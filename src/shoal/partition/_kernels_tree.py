@@ -1,8 +1,8 @@
 """A tree of boxes over the remaining records in, nearest and farthest records out, by branch and bound.
 
-Leaves hold LEAF records attribute by attribute; a group holds the boxes of FAN children the same way, so that
-one pass of vector instructions bounds all children at once. Bounds use the operations of the exact distance in
-the same order; rounding is monotone, so they hold to the last bit and equality can be decided by record index.
+Leaves hold LEAF records attribute by attribute; a group holds the boxes of FAN children the same way. Bounds use
+the operations of the exact distance in the same order; rounding is monotone, so they hold to the last bit and
+equality can be decided by record index.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from shoal.partition._kernels_vector import (
     distances_beyond,
     distances_within,
     far_bounds,
+    fit_group,
+    fit_leaf,
     lowest_bit,
     near_bounds,
 )
@@ -31,13 +33,11 @@ Integers = NDArray[np.int64]
 class Tree(NamedTuple):
     """Everything the searches read; all arrays are changed in place when records leave."""
 
-    values: Floats  # (leaves, d, LEAF)
-    radius: Floats  # (leaves, LEAF): distance to the reference point
+    values: Floats  # (leaves, d + 1, LEAF): the attributes, and the distance to the reference
     record: Integers  # (leaves, LEAF): record numbers
     live: Integers  # (leaves,): number of live records, which are the first ones
-    low: Floats  # (groups, d, FAN): boxes of the children; low > high where a child is empty
+    low: Floats  # (groups, d + 1, FAN): boxes of the children; low > high where a child is empty
     high: Floats
-    reach: Floats  # (groups, FAN): largest radius of each child
     least: Integers  # (groups, FAN): smallest record number of each child
     child: Integers  # (groups,): number of the first child
     parent: Integers  # (groups,): -1 for the root
@@ -57,7 +57,7 @@ class Scratch(NamedTuple):
     work: Integers  # (2,): leaves scanned, groups bounded
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def smallest_record(tree: Tree, node: int) -> int:
     """The smallest record number below a node of the stack."""
     if node < 0:
@@ -89,21 +89,20 @@ def nearest(tree: Tree, scratch: Scratch, point: Floats, heap: Floats, heap_inde
         if node < 0:
             leaf = -1 - node
             scratch.work[0] += 1
-            hits = distances_within(tree.values[leaf], point, worst, distances)
+            hits = distances_within(tree.values, leaf, point, worst, distances)
             hits &= (1 << tree.live[leaf]) - 1
-            index = tree.record[leaf]
             while hits != 0:
                 i = lowest_bit(hits)
                 hits &= hits - 1
                 t = distances[i]
-                if t < worst or (t == worst and index[i] < worst_index):
-                    offer(heap, heap_index, filled, t, index[i])
+                if t < worst or (t == worst and tree.record[leaf, i] < worst_index):
+                    offer(heap, heap_index, filled, t, tree.record[leaf, i])
                     filled = min(filled + 1, want)
                     if filled == want:
                         worst, worst_index = heap[0], heap_index[0]
             continue
         scratch.work[1] += 1
-        hits = near_bounds(tree.low[node], tree.high[node], point, worst, bounds)
+        hits = near_bounds(tree.low, tree.high, node, point, worst, bounds)
         base = top
         first = -1 - tree.child[node] if node < leaf_groups else tree.child[node]
         step = -1 if node < leaf_groups else 1
@@ -139,20 +138,17 @@ def farthest(tree: Tree, scratch: Scratch, point: Floats) -> int:
         if node < 0:
             leaf = -1 - node
             scratch.work[0] += 1
-            hits = distances_beyond(tree.values[leaf], point, best, distances)
+            hits = distances_beyond(tree.values, leaf, point, best, distances)
             hits &= (1 << tree.live[leaf]) - 1
-            index = tree.record[leaf]
             while hits != 0:
                 i = lowest_bit(hits)
                 hits &= hits - 1
                 t = distances[i]
-                if t > best or (t == best and index[i] < best_index):
-                    best, best_index = t, index[i]
+                if t > best or (t == best and tree.record[leaf, i] < best_index):
+                    best, best_index = t, tree.record[leaf, i]
             continue
         scratch.work[1] += 1
-        hits = far_bounds(
-            tree.low[node], tree.high[node], tree.reach[node], point, tree.reference, best, bounds
-        )
+        hits = far_bounds(tree.low, tree.high, node, point, tree.reference, best, bounds)
         base = top
         first = -1 - tree.child[node] if node < leaf_groups else tree.child[node]
         step = -1 if node < leaf_groups else 1
@@ -173,84 +169,55 @@ def farthest(tree: Tree, scratch: Scratch, point: Floats) -> int:
     return best_index
 
 
-@njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
+@njit(cache=True, nogil=True, forceinline=True)
 def close_leaf(tree: Tree, leaf: int) -> bool:
     """Fit the box of a leaf to its live records; says whether anything changed."""
     group, slot = leaf // FAN, leaf % FAN
     m = tree.live[leaf]
-    changed = False
-    for j in range(tree.values.shape[1]):
-        row = tree.values[leaf, j, :m]
-        low, high = np.inf, -np.inf
-        for i in range(m):
-            low = min(low, row[i])
-            high = max(high, row[i])
-        if low != tree.low[group, j, slot] or high != tree.high[group, j, slot]:
-            tree.low[group, j, slot] = low
-            tree.high[group, j, slot] = high
-            changed = True
-    reach = 0.0
+    changed = fit_leaf(tree.values, tree.values, leaf, m, tree.low, tree.high, group, slot)
     least = NO_INDEX
-    radius, index = tree.radius[leaf, :m], tree.record[leaf, :m]
     for i in range(m):
-        reach = max(reach, radius[i])
-        least = min(least, index[i])
-    if reach != tree.reach[group, slot] or least != tree.least[group, slot]:
-        tree.reach[group, slot] = reach
+        least = min(least, tree.record[leaf, i])
+    if least != tree.least[group, slot]:
         tree.least[group, slot] = least
         changed = True
-    return changed
+    return bool(changed)
 
 
-@njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
+@njit(cache=True, nogil=True, forceinline=True)
 def close_group(tree: Tree, node: int, group: int, slot: int) -> bool:
     """Fit the box that a parent keeps of a group to the boxes inside it; says whether anything changed."""
-    changed = False
-    for j in range(tree.values.shape[1]):
-        row_low, row_high = tree.low[node, j], tree.high[node, j]
-        low, high = np.inf, -np.inf
-        for c in range(row_low.size):
-            low = min(low, row_low[c])
-            high = max(high, row_high[c])
-        if low != tree.low[group, j, slot] or high != tree.high[group, j, slot]:
-            tree.low[group, j, slot] = low
-            tree.high[group, j, slot] = high
-            changed = True
-    reach = 0.0
+    changed = fit_group(tree.low, tree.high, node, FAN, tree.low, tree.high, group, slot)
     least = NO_INDEX
-    row_reach, row_least = tree.reach[node], tree.least[node]
-    for c in range(row_reach.size):
-        reach = max(reach, row_reach[c])
-        least = min(least, row_least[c])
-    if reach != tree.reach[group, slot] or least != tree.least[group, slot]:
-        tree.reach[group, slot] = reach
+    for c in range(FAN):
+        least = min(least, tree.least[node, c])
+    if least != tree.least[group, slot]:
         tree.least[group, slot] = least
         changed = True
-    return changed
+    return bool(changed)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def delete(tree: Tree, record: int, cut: Floats, sums: Floats) -> int:
     """Take one record out of its leaf and of the sums, boxes left as they are; returns the leaf."""
     leaf, slot = tree.place[record] // LEAF, tree.place[record] % LEAF
     last = tree.live[leaf] - 1
-    block = tree.values[leaf]
-    for j in range(block.shape[0]):
-        rest = block[j, slot]
+    for j in range(cut.shape[0]):
+        rest = tree.values[leaf, j, slot]
         for piece in range(cut.shape[1]):
             lead = (rest + cut[j, piece]) - cut[j, piece]
             sums[j, piece] -= lead
             rest -= lead
-        block[j, slot] = block[j, last]
+    for j in range(tree.values.shape[1]):
+        tree.values[leaf, j, slot] = tree.values[leaf, j, last]
     moved = tree.record[leaf, last]
     tree.record[leaf, slot] = moved
-    tree.radius[leaf, slot] = tree.radius[leaf, last]
     tree.place[moved] = leaf * LEAF + slot
     tree.live[leaf] = last
     return int(leaf)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def close_boxes(tree: Tree, leaves: Integers, queue: Integers, stamp: int) -> None:
     """Fit boxes upward from changed leaves, stopping where a box did not change.
 
@@ -261,7 +228,8 @@ def close_boxes(tree: Tree, leaves: Integers, queue: Integers, stamp: int) -> No
         stamp: a number not used before, to fit each box once.
     """
     size = 0
-    for leaf in leaves:
+    for at in range(leaves.size):
+        leaf = leaves[at]
         if tree.leaf_stamp[leaf] != stamp:
             tree.leaf_stamp[leaf] = stamp
             group = leaf // FAN

@@ -1,8 +1,9 @@
-"""Rows of LEAF values or FAN boxes in, distances or bounds of all lanes at once out, as vector instructions.
+"""Rows of LEAF records or FAN boxes in, distances, bounds or extremes of all lanes at once out.
 
 Compilers vectorise such short loops badly (measured: a fourth of the speed), so the vectors are spelled out; LLVM
 maps them to whatever width the processor has. No operation is reordered or fused: every lane has the bits of the
-plain loop. Each function returns a mask with one bit per lane that is worth a look.
+plain loop. Functions take whole arrays and a block number, because array views cost reference counting.
+Rows of a block: one per attribute, then one more for the distance to a reference point.
 """
 
 from __future__ import annotations
@@ -21,27 +22,24 @@ SLACK = 1e-10
 
 cgutils: Any = _cgutils
 _DOUBLE = ir.DoubleType()
+_WORD = ir.IntType(64)
+_INDEX = ir.IntType(32)
+
+
+def _vector(lanes: int) -> Any:
+    return ir.VectorType(_DOUBLE, lanes)
 
 
 def _splat(builder: Any, scalar: Any, lanes: int) -> Any:
-    vector = ir.VectorType(_DOUBLE, lanes)
-    index = ir.IntType(32)
-    single = builder.insert_element(ir.Constant(vector, ir.Undefined), scalar, ir.Constant(index, 0))
-    zeros = ir.Constant(ir.VectorType(index, lanes), [0] * lanes)
-    return builder.shuffle_vector(single, ir.Constant(vector, ir.Undefined), zeros)
+    kind = ir.VectorType(scalar.type, lanes)
+    undefined = ir.Constant(kind, ir.Undefined)
+    single = builder.insert_element(undefined, scalar, ir.Constant(_INDEX, 0))
+    zeros = ir.Constant(ir.VectorType(_INDEX, lanes), [0] * lanes)
+    return builder.shuffle_vector(single, undefined, zeros)
 
 
 def _constant(value: float, lanes: int) -> Any:
-    return ir.Constant(ir.VectorType(_DOUBLE, lanes), [value] * lanes)
-
-
-def _row(builder: Any, data: Any, offset: Any, lanes: int) -> Any:
-    pointer = builder.gep(data, [offset])
-    return builder.load(builder.bitcast(pointer, ir.VectorType(_DOUBLE, lanes).as_pointer()), align=8)
-
-
-def _store(builder: Any, vector: Any, data: Any, lanes: int) -> None:
-    builder.store(vector, builder.bitcast(data, ir.VectorType(_DOUBLE, lanes).as_pointer()), align=8)
+    return ir.Constant(_vector(lanes), [value] * lanes)
 
 
 def _larger(builder: Any, a: Any, b: Any) -> Any:
@@ -52,87 +50,115 @@ def _smaller(builder: Any, a: Any, b: Any) -> Any:
     return builder.select(builder.fcmp_ordered("<", a, b), a, b)
 
 
+def _fold(builder: Any, vector: Any, lanes: int, pick: Any) -> Any:
+    """The largest or smallest lane, by halving."""
+    while lanes > 1:
+        lanes //= 2
+        mask = ir.VectorType(_INDEX, lanes)
+        low = builder.shuffle_vector(vector, vector, ir.Constant(mask, list(range(lanes))))
+        high = builder.shuffle_vector(vector, vector, ir.Constant(mask, list(range(lanes, 2 * lanes))))
+        vector = pick(builder, low, high)
+    return builder.extract_element(vector, ir.Constant(_INDEX, 0))
+
+
 def _mask(builder: Any, relation: str, a: Any, b: Any, lanes: int) -> Any:
     bits = builder.bitcast(builder.fcmp_ordered(relation, a, b), ir.IntType(lanes))
-    return builder.zext(bits, ir.IntType(64))
+    return builder.zext(bits, _WORD)
 
 
-def _arrays(context: Any, builder: Any, signature: Any, arguments: Any) -> list[Any]:
-    return [
-        context.make_array(kind)(context, builder, value) if isinstance(kind, types.Array) else value
-        for kind, value in zip(signature.args, arguments, strict=True)
-    ]
+class _Arguments:
+    """The arguments of an intrinsic: arrays by their data pointer, scalars as they are."""
+
+    def __init__(self, context: Any, builder: Any, signature: Any, values: Any) -> None:
+        self.builder = builder
+        self.values = []
+        self.shapes = []
+        for kind, value in zip(signature.args, values, strict=True):
+            if isinstance(kind, types.Array):
+                array = context.make_array(kind)(context, builder, value)
+                self.values.append(array.data)
+                self.shapes.append(cgutils.unpack_tuple(builder, array.shape))
+            else:
+                self.values.append(value)
+                self.shapes.append([])
+
+    def rows(self, array: int) -> Any:
+        """Rows per block of a three-dimensional array."""
+        return self.shapes[array][1]
+
+    def row(self, array: int, number: Any, lanes: int) -> Any:
+        """The row with this number, counted over all blocks."""
+        offset = self.builder.mul(number, ir.Constant(_WORD, lanes))
+        pointer = self.builder.gep(self.values[array], [offset])
+        return self.builder.load(self.builder.bitcast(pointer, _vector(lanes).as_pointer()), align=8)
+
+    def scalar(self, array: int, number: Any) -> Any:
+        return self.builder.load(self.builder.gep(self.values[array], [number]))
+
+    def store(self, array: int, vector: Any, lanes: int) -> None:
+        pointer = self.builder.bitcast(self.values[array], _vector(lanes).as_pointer())
+        self.builder.store(vector, pointer, align=8)
 
 
 def _distances(relation: str) -> Any:
     @intrinsic
-    def distances(typing_context, block, point, limit, out):  # type: ignore[no-untyped-def]
+    def distances(typing_context, values, leaf, point, limit, out):  # type: ignore[no-untyped-def]
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            block, point, limit, out = _arrays(context, builder, signature, arguments)
-            d = cgutils.unpack_tuple(builder, point.shape)[0]
+            given = _Arguments(context, builder, signature, arguments)
+            base = builder.mul(given.values[1], given.rows(0))
             total = cgutils.alloca_once_value(builder, _constant(0.0, LEAF))
-            with cgutils.for_range(builder, d) as loop:
-                offset = builder.mul(loop.index, ir.Constant(loop.index.type, LEAF))
-                centre = _splat(builder, builder.load(builder.gep(point.data, [loop.index])), LEAF)
-                difference = builder.fsub(_row(builder, block.data, offset, LEAF), centre)
+            with cgutils.for_range(builder, given.shapes[2][0]) as loop:
+                centre = _splat(builder, given.scalar(2, loop.index), LEAF)
+                difference = builder.fsub(given.row(0, builder.add(base, loop.index), LEAF), centre)
                 square = builder.fmul(difference, difference)
                 builder.store(builder.fadd(builder.load(total), square), total)
             result = builder.load(total)
-            _store(builder, result, out.data, LEAF)
-            return _mask(builder, relation, result, _splat(builder, limit, LEAF), LEAF)
+            given.store(4, result, LEAF)
+            return _mask(builder, relation, result, _splat(builder, given.values[3], LEAF), LEAF)
 
-        return types.int64(block, point, types.float64, out), generate
+        return types.int64(values, types.int64, point, types.float64, out), generate
 
     return distances
 
 
-# (block (d, LEAF), point (d,), limit, out (LEAF,)) -> lanes whose squared distance is <= or >= the limit
-distances_within = _distances("<=")
-distances_beyond = _distances(">=")
+# (values (leaves, d + 1, LEAF), leaf, point (d,), limit, out (LEAF,)) -> lanes with a squared distance <=, >= limit
+distances_within: Any = _distances("<=")
+distances_beyond: Any = _distances(">=")
 
 
 @intrinsic
-def _near_bounds(typing_context, low, high, point, limit, out):  # type: ignore[no-untyped-def]
-    """(low (d, FAN), high, point (d,), limit, out (FAN,)) -> boxes whose least squared distance is <= limit."""
-
+def _near_bounds(typing_context, low, high, group, point, limit, out):  # type: ignore[no-untyped-def]
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        low, high, point, limit, out = _arrays(context, builder, signature, arguments)
-        d = cgutils.unpack_tuple(builder, point.shape)[0]
+        given = _Arguments(context, builder, signature, arguments)
+        base = builder.mul(given.values[2], given.rows(0))
         total = cgutils.alloca_once_value(builder, _constant(0.0, FAN))
-        with cgutils.for_range(builder, d) as loop:
-            offset = builder.mul(loop.index, ir.Constant(loop.index.type, FAN))
-            centre = _splat(builder, builder.load(builder.gep(point.data, [loop.index])), FAN)
-            below = builder.fsub(_row(builder, low.data, offset, FAN), centre)
-            above = builder.fsub(centre, _row(builder, high.data, offset, FAN))
+        with cgutils.for_range(builder, given.shapes[3][0]) as loop:
+            row = builder.add(base, loop.index)
+            centre = _splat(builder, given.scalar(3, loop.index), FAN)
+            below = builder.fsub(given.row(0, row, FAN), centre)
+            above = builder.fsub(centre, given.row(1, row, FAN))
             gap = _larger(builder, _larger(builder, below, above), _constant(0.0, FAN))
             builder.store(builder.fadd(builder.load(total), builder.fmul(gap, gap)), total)
         result = builder.load(total)
-        _store(builder, result, out.data, FAN)
-        return _mask(builder, "<=", result, _splat(builder, limit, FAN), FAN)
+        given.store(5, result, FAN)
+        return _mask(builder, "<=", result, _splat(builder, given.values[4], FAN), FAN)
 
-    return types.int64(low, high, point, types.float64, out), generate
+    return types.int64(low, high, types.int64, point, types.float64, out), generate
 
 
 @intrinsic
-def _far_bounds(typing_context, low, high, reach, point, reference, limit, out):  # type: ignore[no-untyped-def]
-    """Boxes, their largest radii, a point, a limit -> boxes whose largest squared distance may be >= limit.
-
-    The bound is the smaller of the far corner (bitwise valid) and, with x and p taken from the reference point,
-    |x|^2 + |p|^2 - 2 x.p, where |x| is at most the reach and x.p at least its minimum over the box and -|x||p|.
-    Empty boxes have the bound 0.
-    """
-
+def _far_bounds(typing_context, low, high, group, point, reference, limit, out):  # type: ignore[no-untyped-def]
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        low, high, reach, point, reference, limit, out = _arrays(context, builder, signature, arguments)
-        d = cgutils.unpack_tuple(builder, point.shape)[0]
+        given = _Arguments(context, builder, signature, arguments)
+        base = builder.mul(given.values[2], given.rows(0))
         corner = cgutils.alloca_once_value(builder, _constant(0.0, FAN))
         along = cgutils.alloca_once_value(builder, _constant(0.0, FAN))
         square = cgutils.alloca_once_value(builder, ir.Constant(_DOUBLE, 0.0))
+        d = given.shapes[3][0]
         with cgutils.for_range(builder, d) as loop:
-            offset = builder.mul(loop.index, ir.Constant(loop.index.type, FAN))
-            p = builder.load(builder.gep(point.data, [loop.index]))
-            origin = builder.load(builder.gep(reference.data, [loop.index]))
-            a, b = _row(builder, low.data, offset, FAN), _row(builder, high.data, offset, FAN)
+            row = builder.add(base, loop.index)
+            p, origin = given.scalar(3, loop.index), given.scalar(4, loop.index)
+            a, b = given.row(0, row, FAN), given.row(1, row, FAN)
             centre = _splat(builder, p, FAN)
             side = _larger(builder, builder.fsub(centre, a), builder.fsub(b, centre))
             side = _larger(builder, side, _constant(0.0, FAN))
@@ -145,31 +171,68 @@ def _far_bounds(typing_context, low, high, reach, point, reference, limit, out):
         norm = builder.load(square)
         root = builder.module.declare_intrinsic("llvm.sqrt", [_DOUBLE])
         length = _splat(builder, builder.call(root, [norm]), FAN)
-        norm = _splat(builder, norm, FAN)
-        r = _row(builder, reach.data, ir.Constant(ir.IntType(64), 0), FAN)
-        opposite = _smaller(builder, builder.load(along), builder.fmul(r, length))
-        sum_ = builder.fadd(r, length)
-        ball = builder.fadd(builder.fmul(r, r), norm)
+        reach = _larger(builder, given.row(1, builder.add(base, d), FAN), _constant(0.0, FAN))
+        opposite = _smaller(builder, builder.load(along), builder.fmul(reach, length))
+        both = builder.fadd(reach, length)
+        ball = builder.fadd(builder.fmul(reach, reach), _splat(builder, norm, FAN))
         ball = builder.fadd(ball, builder.fmul(_constant(2.0, FAN), opposite))
-        ball = builder.fadd(ball, builder.fmul(_constant(SLACK, FAN), builder.fmul(sum_, sum_)))
+        ball = builder.fadd(ball, builder.fmul(_constant(SLACK, FAN), builder.fmul(both, both)))
         result = _smaller(builder, ball, builder.load(corner))
-        _store(builder, result, out.data, FAN)
-        return _mask(builder, ">=", result, _splat(builder, limit, FAN), FAN)
+        given.store(6, result, FAN)
+        return _mask(builder, ">=", result, _splat(builder, given.values[5], FAN), FAN)
 
-    return types.int64(low, high, reach, point, reference, types.float64, out), generate
+    return types.int64(low, high, types.int64, point, reference, types.float64, out), generate
+
+
+def _fit(lanes: int) -> Any:
+    @intrinsic
+    def fit(typing_context, inner_low, inner_high, block, live, low, high, group, slot):  # type: ignore[no-untyped-def]
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            given = _Arguments(context, builder, signature, arguments)
+            rows = given.rows(0)
+            source, target = (builder.mul(given.values[block], rows) for block in (2, 6))
+            numbers = ir.Constant(ir.VectorType(_WORD, lanes), list(range(lanes)))
+            alive = builder.icmp_signed("<", numbers, _splat(builder, given.values[3], lanes))
+            changed = cgutils.alloca_once_value(builder, ir.Constant(ir.IntType(1), 0))
+            with cgutils.for_range(builder, rows) as loop:
+                row = builder.add(source, loop.index)
+                place = builder.mul(builder.add(target, loop.index), ir.Constant(_WORD, FAN))
+                place = builder.add(place, given.values[7])
+                for side, empty, pick in ((0, float("inf"), _smaller), (1, float("-inf"), _larger)):
+                    lane = builder.select(alive, given.row(side, row, lanes), _constant(empty, lanes))
+                    new = _fold(builder, lane, lanes, pick)
+                    pointer = builder.gep(given.values[4 + side], [place])
+                    differs = builder.fcmp_unordered("!=", new, builder.load(pointer))
+                    builder.store(builder.or_(builder.load(changed), differs), changed)
+                    builder.store(new, pointer)
+            return builder.load(changed)
+
+        integer = types.int64
+        arguments = (inner_low, inner_high, integer, integer, low, high, integer, integer)
+        return types.boolean(*arguments), generate
+
+    return fit
 
 
 @intrinsic
 def _lowest_bit(typing_context, mask):  # type: ignore[no-untyped-def]
-    """Number of the lowest bit that is set."""
-
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
 
     return types.int64(types.int64), generate
 
 
-# To a type checker an intrinsic has the arguments of its generator; these names hide that.
+# (low (groups, d + 1, FAN), high, group, point (d,), limit, out (FAN,)) -> boxes whose least squared distance, in
+# out, is <= limit; infinite for empty boxes.
 near_bounds: Any = _near_bounds
+# (low, high, group, point, reference, limit, out) -> boxes whose largest squared distance may be >= limit.
+# The bound is the smaller of the far corner (bitwise valid) and, with x and p taken from the reference,
+# |x|^2 + |p|^2 - 2 x.p, where |x| is at most the reach of the box and x.p at least its minimum over the box and
+# -|x||p|. It is 0 for empty boxes.
 far_bounds: Any = _far_bounds
+# (values, values, leaf, live lanes, low, high, group, slot) -> whether the box of a leaf, written, is a new one.
+fit_leaf: Any = _fit(LEAF)
+# (low, high, node, FAN, low, high, group, slot) -> the same for the box that holds the boxes of a group.
+fit_group: Any = _fit(FAN)
+# Number of the lowest bit that is set.
 lowest_bit: Any = _lowest_bit

@@ -40,13 +40,11 @@ def _empty_tree(records: int, place: NDArray[np.int64], reference: NDArray[np.fl
             parent[below:offset] = offset + np.arange(offset - below) // FAN
         below, offset = offset, offset + width
     return Tree(
-        values=np.zeros((leaves, d, LEAF)),
-        radius=np.zeros((leaves, LEAF)),
+        values=np.zeros((leaves, d + 1, LEAF)),
         record=np.zeros((leaves, LEAF), dtype=np.int64),
         live=np.zeros(leaves, dtype=np.int64),
-        low=np.full((groups, d, FAN), np.inf),
-        high=np.full((groups, d, FAN), -np.inf),
-        reach=np.zeros((groups, FAN)),
+        low=np.full((groups, d + 1, FAN), np.inf),
+        high=np.full((groups, d + 1, FAN), -np.inf),
         least=np.full((groups, FAN), NO_INDEX, dtype=np.int64),
         child=child,
         parent=parent,
