@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from shoal.partition._kernels_tree import Tree, close_group, close_leaf
+from shoal.partition._kernels_tree import Tree, close_boxes
 from shoal.partition._kernels_vector import LEAF, distances_within
 
 Floats = NDArray[np.float64]
@@ -141,12 +141,13 @@ def order_rows(rows: Floats, index: Integers, run: int) -> None:
 @njit(cache=True, nogil=True)
 def live_rows(tree: Tree, rows: Floats, index: Integers) -> int:
     """Copy the live records out in the order of the leaves; returns their number."""
+    values, record, live, _, _, _, _, _, _, _, _, _ = tree
     at = 0
-    for leaf in range(tree.live.size):
-        for i in range(tree.live[leaf]):
+    for leaf in range(live.size):
+        for i in range(live[leaf]):
             for j in range(rows.shape[1]):
-                rows[at, j] = tree.values[leaf, j, i]
-            index[at] = tree.record[leaf, i]
+                rows[at, j] = values[leaf, j, i]
+            index[at] = record[leaf, i]
             at += 1
     return at
 
@@ -154,25 +155,22 @@ def live_rows(tree: Tree, rows: Floats, index: Integers) -> int:
 @njit(cache=True, nogil=True)
 def fill(tree: Tree, rows: Floats, index: Integers) -> None:
     """Put ordered rows into the leaves and fit all boxes."""
+    values, record, live, _, _, _, _, _, place, reference, _, _ = tree
     n, d = rows.shape
     distances = np.empty(LEAF)
-    for leaf in range(tree.live.size):
+    for leaf in range(live.size):
         start = leaf * LEAF
         m = max(0, min(LEAF, n - start))
-        tree.live[leaf] = m
+        live[leaf] = m
         for i in range(m):
             for j in range(d):
-                tree.values[leaf, j, i] = rows[start + i, j]
-            tree.record[leaf, i] = index[start + i]
-            tree.place[index[start + i]] = start + i
-        distances_within(tree.values, leaf, tree.reference, 0.0, distances)
+                values[leaf, j, i] = rows[start + i, j]
+            record[leaf, i] = index[start + i]
+            place[index[start + i]] = start + i
+        distances_within(values, leaf, reference, 0.0, distances)
         for i in range(LEAF):
-            tree.values[leaf, d, i] = np.sqrt(distances[i])
-        close_leaf(tree, leaf)
-    for node in range(tree.child.size):
-        group = tree.parent[node]
-        if group >= 0:
-            close_group(tree, node, group, node - tree.child[group])
+            values[leaf, d, i] = np.sqrt(distances[i])
+    close_boxes(tree, np.arange(live.size), np.empty(live.size, dtype=np.int64), -1)
 
 
 @njit(cache=True, nogil=True)
@@ -187,19 +185,21 @@ def build_shell(tree: Tree, shell: Shell, centre: Floats, alive: int, key: Float
         key: working memory, shape (n, 1).
         index: working memory, shape (n,).
     """
+    values, record, live, _, _, _, _, _, place, _, _, _ = tree
     distances = np.empty(LEAF)
     at = 0
-    for leaf in range(tree.live.size):
-        m = tree.live[leaf]
+    for leaf in range(live.size):
+        m = live[leaf]
         if m > 0:
-            distances_within(tree.values, leaf, centre, 0.0, distances)
+            distances_within(values, leaf, centre, 0.0, distances)
             for i in range(m):
                 key[at, 0] = distances[i]
-                index[at] = tree.record[leaf, i]
+                index[at] = record[leaf, i]
                 at += 1
     size = min(alive, max(alive // 16, 64))
     if size < alive:
         select(key, index, 0, alive, alive - size, 0)
+    shell_values, shell_radius, shell_record, shell_centre, state = shell
     outer = key[alive - size : alive]
     outer_index = index[alive - size : alive]
     order_rows(outer, outer_index, SHELL_RUN)
@@ -207,12 +207,11 @@ def build_shell(tree: Tree, shell: Shell, centre: Floats, alive: int, key: Float
     for source in range(size):
         t = size - 1 - source
         largest = max(largest, outer[source, 0])
-        record = outer_index[source]
-        leaf, slot = tree.place[record] // LEAF, tree.place[record] % LEAF
+        leaf, slot = place[outer_index[source]] // LEAF, place[outer_index[source]] % LEAF
         for j in range(centre.size):
-            shell.values[t, j] = tree.values[leaf, j, slot]
-        shell.radius[t] = np.sqrt(largest)
-        shell.record[t] = record
+            shell_values[t, j] = values[leaf, j, slot]
+        shell_radius[t] = np.sqrt(largest)
+        shell_record[t] = outer_index[source]
     for j in range(centre.size):
-        shell.centre[j] = centre[j]
-    shell.state[0], shell.state[1], shell.state[2], shell.state[3] = 0, size, alive, size == alive
+        shell_centre[j] = centre[j]
+    state[0], state[1], state[2], state[3] = 0, size, alive, size == alive

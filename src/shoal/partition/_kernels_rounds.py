@@ -36,26 +36,25 @@ def outermost(shell: Shell, labels: Integers, centre: Floats) -> int:
 
     A record whose distance from the shell's own centre is r lies within r + drift of the present one.
     """
+    values, radius, record, origin, state = shell
     drift = 0.0
     for j in range(centre.size):
-        drift += (centre[j] - shell.centre[j]) * (centre[j] - shell.centre[j])
+        drift += (centre[j] - origin[j]) * (centre[j] - origin[j])
     drift = np.sqrt(drift)
     best, best_index = -1.0, NO_INDEX
-    state = shell.state
-    while state[0] < state[1] and labels[shell.record[state[0]]] >= 0:
+    while state[0] < state[1] and labels[record[state[0]]] >= 0:
         state[0] += 1
     for t in range(state[0], state[1]):
-        limit = shell.radius[t] + drift
+        limit = radius[t] + drift
         if limit * limit * (1.0 + SLACK) < best:
             return best_index
-        record = shell.record[t]
-        if labels[record] >= 0:
+        if labels[record[t]] >= 0:
             continue
         total = 0.0
         for j in range(centre.size):
-            total += (shell.values[t, j] - centre[j]) * (shell.values[t, j] - centre[j])
-        if total > best or (total == best and record < best_index):
-            best, best_index = total, record
+            total += (values[t, j] - centre[j]) * (values[t, j] - centre[j])
+        if total > best or (total == best and record[t] < best_index):
+            best, best_index = total, record[t]
     return best_index if state[3] == 1 else -1
 
 
@@ -90,7 +89,7 @@ def take_cluster(
     X: Floats,
     pole: int,
     heap: Floats,
-    heap_index: Integers,
+    members: Integers,
     touched: Integers,
     queue: Integers,
     cut: Floats,
@@ -99,12 +98,12 @@ def take_cluster(
     cluster: int,
 ) -> None:
     """Remove a pole and its nearest records from the tree and give them a cluster number."""
-    labels[pole] = cluster
-    touched[0] = delete(tree, pole, cut, sums)
-    nearest(tree, scratch, X[pole], heap, heap_index)
-    for t in range(heap.size):
-        labels[heap_index[t]] = cluster
-        touched[t + 1] = delete(tree, heap_index[t], cut, sums)
+    members[0] = pole
+    delete(tree, members[:1], cut, sums, touched[:1])
+    nearest(tree, scratch, X[pole], heap, members[1:])
+    delete(tree, members[1:], cut, sums, touched[1:])
+    for t in range(members.size):
+        labels[members[t]] = cluster
     close_boxes(tree, touched, queue, cluster + 1)
 
 
@@ -127,7 +126,7 @@ def rounds(
 ) -> tuple[int, int]:
     """Carry out up to `limit` rounds while at least `least` records remain; returns (cluster, alive)."""
     heap = np.empty(k - 1)
-    heap_index = np.empty(k - 1, dtype=np.int64)
+    members = np.empty(k, dtype=np.int64)
     touched = np.empty(k, dtype=np.int64)
     queue = np.empty(k * 16, dtype=np.int64)
     centre = np.empty(X.shape[1])
@@ -136,12 +135,12 @@ def rounds(
             break
         mean(sums, alive, centre)
         pole = farthest_from_mean(tree, scratch, shell, labels, centre, alive, key, index)
-        take_cluster(tree, scratch, X, pole, heap, heap_index, touched, queue, cut, sums, labels, cluster)
+        take_cluster(tree, scratch, X, pole, heap, members, touched, queue, cut, sums, labels, cluster)
         cluster += 1
         alive -= k
         if alive >= 2 * k:
             pole = farthest(tree, scratch, X[pole])
-            take_cluster(tree, scratch, X, pole, heap, heap_index, touched, queue, cut, sums, labels, cluster)
+            take_cluster(tree, scratch, X, pole, heap, members, touched, queue, cut, sums, labels, cluster)
             cluster += 1
             alive -= k
     return cluster, alive

@@ -58,12 +58,12 @@ class Scratch(NamedTuple):
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def smallest_record(tree: Tree, node: int) -> int:
+def smallest_record(least: Integers, child: Integers, parent: Integers, node: int) -> int:
     """The smallest record number below a node of the stack."""
     if node < 0:
-        return int(tree.least[(-1 - node) // FAN, (-1 - node) % FAN])
-    group = tree.parent[node]
-    return int(tree.least[group, node - tree.child[group]]) if group >= 0 else 0
+        return int(least[(-1 - node) // FAN, (-1 - node) % FAN])
+    group = parent[node]
+    return int(least[group, node - child[group]]) if group >= 0 else 0
 
 
 @njit(cache=True, nogil=True)
@@ -74,43 +74,43 @@ def nearest(tree: Tree, scratch: Scratch, point: Floats, heap: Floats, heap_inde
         return
     filled = 0
     worst, worst_index = np.inf, NO_INDEX
-    distances, bounds = scratch.distances, scratch.bounds
-    stack_bound, stack_node = scratch.stack_bound, scratch.stack_node
-    leaf_groups = tree.values.shape[0] // FAN
-    stack_bound[0], stack_node[0] = 0.0, tree.child.size - 1
+    values, record, live, low, high, least, child, parent, _, _, _, _ = tree
+    distances, bounds, stack_bound, stack_node, work = scratch
+    leaf_groups = values.shape[0] // FAN
+    stack_bound[0], stack_node[0] = 0.0, child.size - 1
     top = 1
     while top > 0:
         top -= 1
         node = stack_node[top]
         if stack_bound[top] >= worst and (
-            stack_bound[top] > worst or smallest_record(tree, node) > worst_index
+            stack_bound[top] > worst or smallest_record(least, child, parent, node) > worst_index
         ):
             continue
         if node < 0:
             leaf = -1 - node
-            scratch.work[0] += 1
-            hits = distances_within(tree.values, leaf, point, worst, distances)
-            hits &= (1 << tree.live[leaf]) - 1
+            work[0] += 1
+            hits = distances_within(values, leaf, point, worst, distances)
+            hits &= (1 << live[leaf]) - 1
             while hits != 0:
                 i = lowest_bit(hits)
                 hits &= hits - 1
                 t = distances[i]
-                if t < worst or (t == worst and tree.record[leaf, i] < worst_index):
-                    offer(heap, heap_index, filled, t, tree.record[leaf, i])
+                if t < worst or (t == worst and record[leaf, i] < worst_index):
+                    offer(heap, heap_index, filled, t, record[leaf, i])
                     filled = min(filled + 1, want)
                     if filled == want:
                         worst, worst_index = heap[0], heap_index[0]
             continue
-        scratch.work[1] += 1
-        hits = near_bounds(tree.low, tree.high, node, point, worst, bounds)
+        work[1] += 1
+        hits = near_bounds(low, high, node, point, worst, bounds)
         base = top
-        first = -1 - tree.child[node] if node < leaf_groups else tree.child[node]
+        first = -1 - child[node] if node < leaf_groups else child[node]
         step = -1 if node < leaf_groups else 1
         while hits != 0:
             c = lowest_bit(hits)
             hits &= hits - 1
             t = bounds[c]
-            if t < worst or tree.least[node, c] < worst_index:
+            if t < worst or least[node, c] < worst_index:
                 at = top
                 while at > base and stack_bound[at - 1] < t:
                     stack_bound[at] = stack_bound[at - 1]
@@ -125,39 +125,40 @@ def nearest(tree: Tree, scratch: Scratch, point: Floats, heap: Floats, heap_inde
 def farthest(tree: Tree, scratch: Scratch, point: Floats) -> int:
     """The record farthest from a point, equal distances by lowest index."""
     best, best_index = -1.0, NO_INDEX
-    distances, bounds = scratch.distances, scratch.bounds
-    stack_bound, stack_node = scratch.stack_bound, scratch.stack_node
-    leaf_groups = tree.values.shape[0] // FAN
-    stack_bound[0], stack_node[0] = np.inf, tree.child.size - 1
+    values, record, live, low, high, least, child, parent, _, reference, _, _ = tree
+    distances, bounds, stack_bound, stack_node, work = scratch
+    leaf_groups = values.shape[0] // FAN
+    stack_bound[0], stack_node[0] = np.inf, child.size - 1
     top = 1
     while top > 0:
         top -= 1
         node = stack_node[top]
-        if stack_bound[top] <= best and (stack_bound[top] < best or smallest_record(tree, node) > best_index):
+        if stack_bound[top] <= best and (
+            stack_bound[top] < best or smallest_record(least, child, parent, node) > best_index
+        ):
             continue
         if node < 0:
             leaf = -1 - node
-            scratch.work[0] += 1
-            hits = distances_beyond(tree.values, leaf, point, best, distances)
-            hits &= (1 << tree.live[leaf]) - 1
+            work[0] += 1
+            hits = distances_beyond(values, leaf, point, best, distances)
+            hits &= (1 << live[leaf]) - 1
             while hits != 0:
                 i = lowest_bit(hits)
                 hits &= hits - 1
                 t = distances[i]
-                if t > best or (t == best and tree.record[leaf, i] < best_index):
-                    best, best_index = t, tree.record[leaf, i]
+                if t > best or (t == best and record[leaf, i] < best_index):
+                    best, best_index = t, record[leaf, i]
             continue
-        scratch.work[1] += 1
-        hits = far_bounds(tree.low, tree.high, node, point, tree.reference, best, bounds)
+        work[1] += 1
+        hits = far_bounds(low, high, node, point, reference, best, bounds)
         base = top
-        first = -1 - tree.child[node] if node < leaf_groups else tree.child[node]
+        first = -1 - child[node] if node < leaf_groups else child[node]
         step = -1 if node < leaf_groups else 1
         while hits != 0:
             c = lowest_bit(hits)
             hits &= hits - 1
             t = bounds[c]
-            least = tree.least[node, c]
-            if least < NO_INDEX and (t > best or least < best_index):
+            if least[node, c] < NO_INDEX and (t > best or least[node, c] < best_index):
                 at = top
                 while at > base and stack_bound[at - 1] > t:
                     stack_bound[at] = stack_bound[at - 1]
@@ -169,82 +170,69 @@ def farthest(tree: Tree, scratch: Scratch, point: Floats) -> int:
     return best_index
 
 
-@njit(cache=True, nogil=True, forceinline=True)
-def close_leaf(tree: Tree, leaf: int) -> bool:
-    """Fit the box of a leaf to its live records; says whether anything changed."""
-    group, slot = leaf // FAN, leaf % FAN
-    m = tree.live[leaf]
-    changed = fit_leaf(tree.values, tree.values, leaf, m, tree.low, tree.high, group, slot)
-    least = NO_INDEX
-    for i in range(m):
-        least = min(least, tree.record[leaf, i])
-    if least != tree.least[group, slot]:
-        tree.least[group, slot] = least
-        changed = True
-    return bool(changed)
+@njit(cache=True, nogil=True)
+def delete(tree: Tree, gone: Integers, cut: Floats, sums: Floats, leaves: Integers) -> None:
+    """Take records out of the sums and of their leaves, written to `leaves`; boxes stay as they are."""
+    values, record, live, _, _, _, _, _, place, _, _, _ = tree
+    for t in range(gone.size):
+        leaf, slot = place[gone[t]] // LEAF, place[gone[t]] % LEAF
+        last = live[leaf] - 1
+        for j in range(cut.shape[0]):
+            rest = values[leaf, j, slot]
+            for piece in range(cut.shape[1]):
+                lead = (rest + cut[j, piece]) - cut[j, piece]
+                sums[j, piece] -= lead
+                rest -= lead
+        for j in range(values.shape[1]):
+            values[leaf, j, slot] = values[leaf, j, last]
+        moved = record[leaf, last]
+        record[leaf, slot] = moved
+        place[moved] = leaf * LEAF + slot
+        live[leaf] = last
+        leaves[t] = leaf
 
 
-@njit(cache=True, nogil=True, forceinline=True)
-def close_group(tree: Tree, node: int, group: int, slot: int) -> bool:
-    """Fit the box that a parent keeps of a group to the boxes inside it; says whether anything changed."""
-    changed = fit_group(tree.low, tree.high, node, FAN, tree.low, tree.high, group, slot)
-    least = NO_INDEX
-    for c in range(FAN):
-        least = min(least, tree.least[node, c])
-    if least != tree.least[group, slot]:
-        tree.least[group, slot] = least
-        changed = True
-    return bool(changed)
-
-
-@njit(cache=True, nogil=True, forceinline=True)
-def delete(tree: Tree, record: int, cut: Floats, sums: Floats) -> int:
-    """Take one record out of its leaf and of the sums, boxes left as they are; returns the leaf."""
-    leaf, slot = tree.place[record] // LEAF, tree.place[record] % LEAF
-    last = tree.live[leaf] - 1
-    for j in range(cut.shape[0]):
-        rest = tree.values[leaf, j, slot]
-        for piece in range(cut.shape[1]):
-            lead = (rest + cut[j, piece]) - cut[j, piece]
-            sums[j, piece] -= lead
-            rest -= lead
-    for j in range(tree.values.shape[1]):
-        tree.values[leaf, j, slot] = tree.values[leaf, j, last]
-    moved = tree.record[leaf, last]
-    tree.record[leaf, slot] = moved
-    tree.place[moved] = leaf * LEAF + slot
-    tree.live[leaf] = last
-    return int(leaf)
-
-
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(cache=True, nogil=True)
 def close_boxes(tree: Tree, leaves: Integers, queue: Integers, stamp: int) -> None:
     """Fit boxes upward from changed leaves, stopping where a box did not change.
 
     Args:
         tree: the tree.
         leaves: where records left; may repeat.
-        queue: working memory.
+        queue: working memory for groups.
         stamp: a number not used before, to fit each box once.
     """
+    values, record, live, low, high, least, child, parent, _, _, leaf_stamp, group_stamp = tree
     size = 0
-    for at in range(leaves.size):
-        leaf = leaves[at]
-        if tree.leaf_stamp[leaf] != stamp:
-            tree.leaf_stamp[leaf] = stamp
-            group = leaf // FAN
-            if close_leaf(tree, leaf) and tree.group_stamp[group] != stamp:
-                tree.group_stamp[group] = stamp
-                queue[size] = group
-                size += 1
+    for t in range(leaves.size):
+        leaf = leaves[t]
+        if leaf_stamp[leaf] == stamp:
+            continue
+        leaf_stamp[leaf] = stamp
+        group, slot, m = leaf // FAN, leaf % FAN, live[leaf]
+        changed = fit_leaf(values, values, leaf, m, low, high, group, slot)
+        smallest = NO_INDEX
+        for i in range(m):
+            smallest = min(smallest, record[leaf, i])
+        if (changed or smallest != least[group, slot]) and group_stamp[group] != stamp:
+            group_stamp[group] = stamp
+            queue[size] = group
+            size += 1
+        least[group, slot] = smallest
     at = 0
     while at < size:
         node = queue[at]
         at += 1
-        group = tree.parent[node]
-        if group >= 0:
-            changed = close_group(tree, node, group, node - tree.child[group])
-            if changed and tree.group_stamp[group] != stamp:
-                tree.group_stamp[group] = stamp
-                queue[size] = group
-                size += 1
+        group = parent[node]
+        if group < 0:
+            continue
+        slot = node - child[group]
+        changed = fit_group(low, high, node, FAN, low, high, group, slot)
+        smallest = NO_INDEX
+        for c in range(FAN):
+            smallest = min(smallest, least[node, c])
+        if (changed or smallest != least[group, slot]) and group_stamp[group] != stamp:
+            group_stamp[group] = stamp
+            queue[size] = group
+            size += 1
+        least[group, slot] = smallest
