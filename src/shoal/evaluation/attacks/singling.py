@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,9 +75,8 @@ def corners(
     medians = np.median(rows, axis=0)
     width = min(COLUMNS, rows.shape[1])
     found = Predicates(np.empty((0, width), dtype=np.int64), np.empty((0, width)), np.empty((0, width)))
-    for _ in range(max(1, TRIES * attempts // BATCH)):
-        columns = _some_columns(rows.shape[1], width, BATCH, rng)
-        values = rows[rng.integers(len(rows), size=BATCH)[:, None], columns]
+    for row, columns in _candidates(rows, width, TRIES * attempts, rng):
+        values = rows[row[:, None], columns]
         above, nominal = values > medians[columns], space.nominal[columns]
         low = np.where(above | nominal, values, -math.inf)
         high = np.where(above & ~nominal, math.inf, values)
@@ -171,6 +172,23 @@ def _isolated(n: int, limit: float) -> float:
     if n * limit < 1e-3:
         return n * limit * limit / 2.0
     return (1.0 - (n * limit + 1.0) * math.exp(n * math.log1p(-min(limit, 1.0 - 1e-15)))) / (n + 1)
+
+
+def _candidates(
+    rows: NDArray[np.float64], width: int, limit: int, rng: np.random.Generator
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Batches of row numbers and columns: all there are in random order, or up to the limit at random."""
+    n, m = rows.shape
+    every = n * math.comb(m, width)
+    if every <= limit:
+        choices = np.array(list(itertools.combinations(range(m), width)), dtype=np.int64)
+        order = rng.permutation(every)
+        for start in range(0, every, BATCH):
+            batch = order[start : start + BATCH]
+            yield batch % n, choices[batch // n]
+        return
+    for _ in range(max(1, limit // BATCH)):
+        yield rng.integers(n, size=BATCH), _some_columns(m, width, BATCH, rng)
 
 
 def _distinct(released: NDArray[np.float64]) -> NDArray[np.float64]:
