@@ -8,6 +8,7 @@ draw; the others are settled by integers, with as many digits as it takes.
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,12 +94,18 @@ def _by_floats(
 
 
 def _weights(lengths: NDArray[np.int64], excess: NDArray[np.int64], rate: Fraction) -> NDArray[np.float64]:
-    low, high = _tables(rate, int(excess.max()), _TABLE_BITS)
-    one = 1 << _TABLE_BITS
-    fine = np.array([entry / one for entry in low])
-    coarse = np.array([entry / one for entry in high])
+    # a power of two, so that the nodes of a level share few tables
+    fine, coarse = _float_tables(rate, 1 << int(excess.max()).bit_length())
     weights: NDArray[np.float64] = lengths * (fine[excess % _LOW] * coarse[excess // _LOW])
     return weights
+
+
+@lru_cache(maxsize=64)
+def _float_tables(rate: Fraction, largest: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    low, high = _tables(rate, largest, _TABLE_BITS)
+    one = 1 << _TABLE_BITS
+    # whole numbers divide with correct rounding
+    return np.array([entry / one for entry in low]), np.array([entry / one for entry in high])
 
 
 def _by_integers(

@@ -19,13 +19,13 @@ MOST_CUTS = 10
 MOST_DEPTH = 16
 
 # Weights of cut points, interval counts and leaf counts in what the means leave.
-_WEIGHTS = {"cuts": Fraction(45, 100), "intervals": Fraction(20, 100), "leaves": Fraction(35, 100)}
+_WEIGHTS = {"cuts": Fraction(46, 100), "intervals": Fraction(22, 100), "leaves": Fraction(32, 100)}
 # The means need most where intervals are widest: all of ε without cuts, less with every level, never nothing.
-_MEANS_FIRST, _MEANS_RATIO, _MEANS_LEAST = Fraction(3, 10), Fraction(1, 2), Fraction(1, 20)
+_MEANS_FIRST, _MEANS_RATIO, _MEANS_LEAST = Fraction(3, 10), Fraction(2, 5), Fraction(1, 25)
 # Shares grow from level to level, because nodes get smaller.
-_CUT_GROWTH, _LEAF_GROWTH = Fraction(2), Fraction(3)
+_CUT_GROWTH, _LEAF_GROWTH = Fraction(8, 5), Fraction(5)
 # A cut is worth drawing in a node of this many records times its ε; a leaf is worth counting likewise.
-_CUT_WORTH, _LEAF_WORTH = Fraction(60), Fraction(4)
+_CUT_WORTH, _LEAF_WORTH = Fraction(50), Fraction(4)
 _SQUARES_SHARE = Fraction(1, 4)
 _ROWS_SHARE = Fraction(1, 20)
 

@@ -20,7 +20,7 @@ from shoal.method import Method
 from shoal.noise import Source, discrete_laplace, round_up_scale
 
 # Standard deviation of a child's share around that of independent attributes, if nothing is known.
-_DEPENDENCE = 0.22
+_DEPENDENCE = 0.6
 
 
 def plan(method: Method, described: Described) -> Plan:

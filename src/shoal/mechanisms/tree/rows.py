@@ -30,22 +30,27 @@ def draw_positions(
     span = 1 << (cuts - tree.halved[:, number])
     first = tree.place[:, number] * span
     leaf = np.repeat(np.arange(rows.size), rows)
-    level = _even(leaf, rows, source)
+    level = _even(rows, source)
     interval, level = _interval_of(level, first[leaf], span[leaf], intervals.counts[-1])
-    return _place(level, interval, intervals, rebuild)
+    positions = np.empty(leaf.size)
+    positions[_order(leaf, rows.size, source)] = _place(level, interval, intervals, rebuild)
+    return positions
 
 
-def _even(leaf: Integers, rows: Integers, source: Source) -> Floats:
-    """For each leaf with r rows, one number in each r-th part of [0, 1), in random order."""
-    total = leaf.size
-    order = source.permutation(total)
-    # a stable sort keeps the random order inside a leaf
-    kind = np.uint16 if rows.size <= 1 << 16 else np.int64
-    order = order[np.argsort(leaf[order].astype(kind), kind="stable")]
-    rank = np.empty(total, dtype=np.int64)
-    rank[order] = np.arange(total) - np.repeat(np.cumsum(rows) - rows, rows)
+def _even(rows: Integers, source: Source) -> Floats:
+    """For each leaf with r rows, one number in each r-th part of [0, 1), in increasing order."""
+    total = int(rows.sum())
+    rank = np.arange(total) - np.repeat(np.cumsum(rows) - rows, rows)
     jitter = (source.words(total) >> np.uint64(11)).astype(np.float64) * 2.0**-53
     return (rank + jitter) / np.repeat(rows, rows)
+
+
+def _order(leaf: Integers, leaves: int, source: Source) -> Integers:
+    """All rows, leaf after leaf, in random order inside each leaf."""
+    order = source.permutation(leaf.size)
+    # a stable sort keeps the random order inside a leaf
+    kind = np.uint16 if leaves <= 1 << 16 else np.int64
+    return order[np.argsort(leaf[order].astype(kind), kind="stable")]
 
 
 def _interval_of(level: Floats, first: Integers, span: Integers, counts: Floats) -> tuple[Integers, Floats]:
