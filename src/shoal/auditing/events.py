@@ -53,7 +53,8 @@ class Learnt:
 
     def __call__(self, computed: Computed) -> Numbers:
         stacked = np.column_stack([_finite(computed[name]) for name in self.names])
-        combined: Numbers = (stacked - self.centre) @ self.weights
+        # the last digits of a product depend on how many rows are multiplied at once; an atom must stay one
+        combined: Numbers = np.round((stacked - self.centre) @ self.weights, 9)
         return combined
 
 
@@ -67,7 +68,7 @@ def learn(left: Computed, right: Computed) -> Learnt | None:
     centre, spread = pooled.mean(axis=0), pooled.std(axis=0)
     scaled = [(side - centre) / spread for side in sides]
     within = sum(np.cov(side, rowvar=False).reshape(len(names), len(names)) for side in scaled) / 2
-    ridge = 0.1 * np.eye(len(names))
+    ridge = 1e-3 * np.eye(len(names))
     direction = np.linalg.solve(within + ridge, scaled[0].mean(axis=0) - scaled[1].mean(axis=0))
     return Learnt(names, centre, direction / spread)
 
@@ -79,8 +80,9 @@ def best_events(left: Computed, right: Computed, limit: int) -> list[tuple[float
         found = _best_event(name, np.sort(_defined(left[name])), np.sort(_defined(right[name])))
         if found is not None:
             best.append(found)
-    best.sort(key=lambda scored: -scored[0])
-    return best[:limit]
+    # statistics that say the same in other words have the same score: one of them is enough
+    distinct = {score: (score, event) for score, event in reversed(best)}
+    return sorted(distinct.values(), key=lambda scored: -scored[0])[:limit]
 
 
 def _best_event(name: str, left: Numbers, right: Numbers) -> tuple[float, Event] | None:

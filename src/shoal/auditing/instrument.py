@@ -45,7 +45,7 @@ DEFAULT_RUNS = 20_000
 FEWEST_RUNS = 100
 # Seconds per core that an audit without --runs may take.
 _PATIENCE = 120.0
-_MOST_PAIRS = 16
+_FEWEST_PAIRS, _MOST_PAIRS = 6, 16
 _FINALISTS = 3
 _TESTED_EVENTS = 3
 _CHUNK_VALUES = 200_000
@@ -152,8 +152,8 @@ def audit_prepared(
         _domain(described),
         _clusters(stage),
         individual=view == "individual",
-        removal=not statement.neighbours.startswith("replace"),
-        limit=max(3, min(_MOST_PAIRS, test_runs // 500)),
+        removal=method.neighbours == "add-remove",
+        limit=max(_FEWEST_PAIRS, min(_MOST_PAIRS, test_runs // 500)),
     )
     if not pairs:
         raise OptionError("the domains leave no other value for any record: there is nothing to compare.")

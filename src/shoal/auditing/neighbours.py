@@ -85,20 +85,24 @@ def _suspects(records: Matrix, partitions: Sequence[Partition], domain: Domain) 
     width = np.asarray(domain.hi) - np.asarray(domain.lo)
     scaled = (records - np.asarray(domain.lo)) / width
     distance = np.abs(scaled - scaled.mean(axis=0)).sum(axis=1)
-    found: dict[int, str] = {}
-    found.setdefault(int(np.argmin(distance)), "in the middle")
-    found.setdefault(int(np.argmax(distance)), "an outlier")
+    reasons: dict[int, list[str]] = {}
+
+    def suspect(record: int, why: str) -> None:
+        reasons.setdefault(record, []).append(why)
+
+    suspect(int(np.argmin(distance)), "in the middle")
+    suspect(int(np.argmax(distance)), "an outlier")
     for partition in partitions:
         border = _border_record(scaled, partition)
         if border is not None:
-            found.setdefault(border, "at a cluster border")
+            suspect(border, "at a cluster border")
     for column in scaled.T:
-        found.setdefault(int(np.argmin(column)), "the smallest value")
-        found.setdefault(int(np.argmax(column)), "the largest value")
+        suspect(int(np.argmin(column)), "the smallest value")
+        suspect(int(np.argmax(column)), "the largest value")
     _, first, counts = np.unique(records, axis=0, return_index=True, return_counts=True)
     if counts.max() > 1:
-        found.setdefault(int(first[np.argmax(counts)]), "one of several equal records")
-    return found
+        suspect(int(first[np.argmax(counts)]), "one of several equal records")
+    return {record: " and ".join(dict.fromkeys(why)) for record, why in reasons.items()}
 
 
 def _border_record(scaled: Matrix, partition: Partition) -> int | None:

@@ -6,7 +6,9 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-CAVEAT = "Passing does not prove privacy. A stronger attack, more runs or other data may still refute a claim."
+CAVEAT = (
+    "Passing does not prove privacy. A stronger attack, more runs or other data may still refute a claim."
+)
 
 
 @dataclass(frozen=True, slots=True)

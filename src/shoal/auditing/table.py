@@ -98,6 +98,18 @@ ROWS: tuple[Row, ...] = (
     ),
     Row("mdav-dp, individual", "mdav-dp", "pairs", "individual", False, {"k": 3}),
     Row(
+        "tree-dp of one attribute", "tree-dp", "spread", "original", False, {"cuts": 2, "rebuild": "centroid"}
+    ),
+    Row("tree-dp of two attributes", "tree-dp", "square", "original", False, {"cuts": 1, "depth": 2}),
+    Row(
+        "tree-dp, records added or removed",
+        "tree-dp",
+        "spread",
+        "original",
+        False,
+        {"cuts": 1, "neighbours": "add-remove"},
+    ),
+    Row(
         "broken: noise redrawn per record",
         "mdav-dp",
         "seesaw",

@@ -1,0 +1,219 @@
+"""The instrument as a whole: what it refutes, what it does not, what it says, and that it tests on fresh runs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import shoal
+from shoal.auditing import instrument
+from shoal.auditing.plot import plot_svg
+from shoal.auditing.result import CAVEAT, Attack, Audit
+from shoal.auditing.table import EXAMPLES, FALSE_ALARM, ROWS, Row, run_row
+from shoal.auditing.workers import pool
+from shoal.errors import OptionError
+
+BY_NAME = {row.name: row for row in ROWS}
+X = {"x": (0, 100)}
+
+
+def ids(row: Row) -> str:
+    return row.name
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.refuted and "20%" not in row.name], ids=ids)
+def test_what_is_not_private_is_refuted_within_few_runs(row: Row) -> None:
+    found = run_row(row, runs=600, confidence=0.99, seed=7, workers=1)
+    assert found.refuted
+    assert found.bound > 1.2
+    assert found.alarm == found.claimed
+    assert found.claimed == (row.flaw is not None)
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if not row.refuted], ids=ids)
+def test_what_is_claimed_survives_few_runs(row: Row) -> None:
+    found = run_row(row, runs=200, confidence=1 - 1e-9, seed=7, workers=1)
+    assert not found.refuted
+    assert found.claimed
+
+
+def test_a_scale_that_is_too_small_needs_a_sharp_instrument() -> None:
+    """The true ε is 1.25: seen with enough runs, by an event chosen without looking at them."""
+    found = run_row(BY_NAME["broken: scale 20% too small"], runs=12_000, confidence=0.99, seed=3, workers=2)
+    assert 1 < found.bound < 1.25
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", ROWS, ids=ids)
+def test_row_of_the_table(row: Row) -> None:
+    """Every row at a confidence at which all of them together raise a false alarm with probability 1e-6."""
+    found = run_row(row, confidence=1 - FALSE_ALARM / len(ROWS))
+    assert found.runs >= 10_000
+    assert found.refuted == row.refuted
+    assert found.bound >= row.at_least
+    assert found.claimed or row.refuted
+
+
+def test_the_table_covers_every_preset_in_every_view_it_claims() -> None:
+    assert {row.method for row in ROWS if row.flaw is None} == {info.name for info in shoal.methods()}
+    assert all(row.data in EXAMPLES for row in ROWS)
+
+
+def test_test_runs_are_not_search_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two worlds that are the same: events found by luck on search runs must not survive."""
+    counted: dict[str, int] = {}
+    original = instrument._Runner.run
+
+    def counting(self: object, duels: list[object], runs: int, what: str, report: object) -> object:
+        counted[what] = counted.get(what, 0) + 2 * runs * len(duels)
+        return original(self, duels, runs, what, report)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(instrument._Runner, "run", counting)
+    found = shoal.audit(
+        pa.table({"x": [5]}), method="laplace", epsilon="1", domains=X, runs=400, seed=1, workers=1
+    )
+    assert counted["testing"] == found.runs == 400
+    assert found.search_runs == counted["searching neighbours"] + counted["searching attacks"]
+    assert all(attack.hit_runs + attack.other_runs == 400 for attack in found.attacks)
+
+
+def test_seeds_of_search_and_test_differ_and_repeat() -> None:
+    seeds: list[int | None] = []
+
+    def collect(tasks: list[instrument._Batch], done: object) -> list[object]:
+        seeds.extend(task.seed for task in tasks)
+        return [task() for task in tasks]
+
+    prepared = shoal.release.prepare(
+        shoal.io.read(pa.table({"x": [5]})), method="laplace", epsilon="1", domains=X
+    )
+    made = instrument.make_stage(prepared.method, prepared.described, "original")
+    runner = instrument._Runner(made, collect, np.random.SeedSequence(1))  # type: ignore[arg-type]
+    pair = instrument.find_pairs(
+        made.records, instrument._domain(prepared.described), [], individual=False, removal=False, limit=1
+    )[0]
+    for what in ("searching", "testing"):
+        runner.run([runner.duel(pair)], 300, what, lambda *_: None)
+    assert len(set(seeds)) == len(seeds) == 8
+
+
+def test_a_mechanism_that_ignores_the_records_is_never_refuted() -> None:
+    """Under ε = 0 the bound is above 0 with probability at most 1 - confidence: here never, in 10 audits."""
+    prepared = shoal.release.prepare(
+        shoal.io.read(pa.table({"x": [0, 50, 100]})), method="laplace", epsilon="1", domains=X
+    )
+    bounds = [
+        instrument.audit_prepared(
+            prepared, "original", runs=100, confidence=1 - 1e-6, seed=seed, workers=1, run=_coins
+        ).bound
+        for seed in range(10)
+    ]
+    assert max(bounds) == 0.0
+
+
+def _coins(world: object, source: shoal.noise.Source) -> dict[str, np.ndarray]:
+    return {"x": source.below(101, 3)}
+
+
+def test_seeded_audits_repeat_whatever_the_number_of_workers() -> None:
+    row = BY_NAME["ranking-dp, linked"]
+    one, two = (run_row(row, runs=200, seed=5, workers=workers) for workers in (1, 2))
+    assert one == two
+
+
+def test_errors_of_workers_arrive_here() -> None:
+    with pool(2) as run, pytest.raises(ZeroDivisionError):
+        run([_fail], lambda done: None)
+
+
+def _fail() -> None:
+    raise ZeroDivisionError
+
+
+def test_a_script_without_a_main_guard_can_audit(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import pyarrow as pa, shoal\n"
+        "print('once')\n"
+        "found = shoal.audit(pa.table({'x': [0, 9]}), method='laplace', epsilon=1, domains={'x': (0, 9)},\n"
+        "                    runs=200, workers=2)\n"
+        "print(found.runs)\n"
+    )
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["once", "200"]
+
+
+AUDIT = Audit(
+    method="mdav-dp",
+    settings={"k": 3},
+    model="dp-given-partition",
+    view="given-partition",
+    epsilon=1.0,
+    claimed=True,
+    bound=3.149,
+    confidence=0.99,
+    runs=20_000,
+    search_runs=20_000,
+    pairs=16,
+    neighbours="record 1",
+    attacks=(Attack("a", 9, 10, 1, 10, 3.149),),
+)
+
+
+def test_the_words() -> None:
+    assert AUDIT.verdict == "refuted: at least 3.14 with 99% confidence where 1 is claimed"
+    assert AUDIT.alarm
+    unclaimed = replace(AUDIT, view="original", claimed=False)
+    assert not unclaimed.alarm
+    assert "not claimed" in unclaimed.verdict
+    assert "agree" in unclaimed.sentence
+    passed = replace(AUDIT, bound=0.709)
+    assert passed.verdict == "not refuted with 20000 runs: at least 0.70"
+    for audit in (AUDIT, unclaimed, passed):
+        assert CAVEAT in audit.sentence
+        assert "verified" not in (audit.sentence + str(audit.to_dict())).lower()
+
+
+def test_a_bound_exactly_at_the_claim_does_not_refute_it() -> None:
+    assert not replace(AUDIT, bound=1.0).refuted
+
+
+def test_the_picture_is_xml_with_one_point_per_audit() -> None:
+    audits = [
+        replace(AUDIT, epsilon=epsilon, bound=bound)
+        for epsilon, bound in ((0.5, 0.0), (1.0, 0.8), (2.0, 9.0))
+    ]
+    root = ElementTree.fromstring(plot_svg(audits))
+    points = root.findall("{http://www.w3.org/2000/svg}circle")
+    assert len(points) == 3
+    heights = [float(point.attrib["cy"]) for point in points]
+    assert heights == sorted(heights, reverse=True)
+    assert CAVEAT.split(". ")[0] in plot_svg(audits)
+
+
+def test_a_tainted_release_claims_nothing() -> None:
+    found = shoal.audit(
+        pa.table({"x": [1, 2, 3]}), method="laplace", epsilon="1", domain_from_data=1.5, runs=100, workers=1
+    )
+    assert not found.claimed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"view": "orginal"}, "Did you mean 'original'"),
+        ({"runs": 5}, "runs must be at least 100"),
+        ({"confidence": 1.0}, "confidence must be"),
+        ({"method": "mdav-dp", "partition": "given"}, "makes its own clusters"),
+    ],
+)
+def test_bad_options_are_refused(arguments: dict[str, object], says: str) -> None:
+    with pytest.raises(OptionError, match=says):
+        shoal.audit(pa.table({"x": [1, 2]}), **{"method": "laplace", "epsilon": 1, "domains": X, **arguments})

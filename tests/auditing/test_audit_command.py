@@ -1,0 +1,97 @@
+"""`shoal audit`: its words, its JSON, its picture, its exit status."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import shoal.auditing
+from shoal.auditing import CAVEAT, Audit
+from shoal.cli import run
+
+DOMAINS = ["--domain", "x=0:100", "--epsilon", "1", "--runs", "400", "--seed", "2", "--workers", "1"]
+
+
+@pytest.fixture
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    Path("small.csv").write_text("x\n" + "0\n" * 5 + "50\n" * 4 + "100\n" * 5)
+    return "small.csv"
+
+
+def test_not_refuted(table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["audit", table, "--method", "ranking-dp", "--k", "5", *DOMAINS]) == 0
+    printed = capsys.readouterr().out
+    assert "original view: not refuted with 400 runs: at least 0." in printed
+    assert CAVEAT in printed
+    assert "verified" not in printed
+
+
+def test_what_is_not_claimed_is_refuted_without_an_alarm(
+    table: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["audit", table, "--method", "mdav-dp", "--k", "5", "--json", *DOMAINS]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["refuted"]
+    assert not found["claimed"]
+    assert found["bound"] > 1
+    assert found["attacks"][0]["hits"] > found["attacks"][0]["false_hits"]
+
+
+def test_a_refuted_claim_ends_with_1(
+    table: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = shoal.auditing.audit
+
+    def pretend(*arguments: object, **options: object) -> Audit:
+        return replace(real(*arguments, **options), claimed=True)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(shoal.auditing, "audit", pretend)
+    assert run(["audit", table, "--method", "mdav-dp", "--k", "5", *DOMAINS]) == 1
+    assert "with 99% confidence where 1 is claimed" in capsys.readouterr().out
+
+
+def test_the_picture(table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = [
+        "audit",
+        table,
+        "--method",
+        "laplace",
+        "--view",
+        "individual",
+        "--plot",
+        "bounds.svg",
+        *DOMAINS,
+        "--runs",
+        "100",
+    ]
+    assert run(words) == 0
+    assert "ε = 4: " in capsys.readouterr().out
+    assert Path("bounds.svg").read_text("utf-8").count("<circle") == 5
+    assert run(words) == 2
+    assert "exists already" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--method", "laplace", "--view", "all"], "view 'all' is not one of"),
+        (["--method", "laplas"], "Did you mean 'laplace'?"),
+        ([], "--method is missing"),
+        (["--method", "laplace", "--plot", "bounds.png"], "must end in .svg"),
+        (["--method", "laplace", "--plot", "no/bounds.svg"], "no folder"),
+        (["--method", "laplace", "--confidence", "2"], "confidence must be"),
+        (["--method", "laplace", "--columns", "y"], "'y'"),
+    ],
+)
+def test_bad_input_is_one_line(
+    words: list[str], says: str, table: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["audit", table, *words, *DOMAINS]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert says in captured.err
+    assert captured.err.count("\n") == 1
