@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -9,10 +11,26 @@ from numpy.typing import NDArray
 from shoal.partition._kernels_brute import NO_INDEX
 from shoal.partition._kernels_build import Shell, build_shell
 from shoal.partition._kernels_tree import Scratch, Tree, close_boxes, delete, farthest, nearest
-from shoal.partition._kernels_vector import SLACK
+from shoal.partition._kernels_vector import SLACK, borrowed
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+
+
+class Task(NamedTuple):
+    """The table, what has been done to it, and working memory."""
+
+    X: Floats  # (n, d)
+    labels: Integers  # (n,): -1 for the remaining records
+    cut: Floats  # (d, pieces): see `exact_sum`
+    sums: Floats  # (d, pieces): of the remaining records
+    centre: Floats  # (d,)
+    heap: Floats  # (k - 1,)
+    members: Integers  # (k,)
+    leaves: Integers  # (k,)
+    queue: Integers  # (16 k,)
+    key: Floats  # (n, 1)
+    key_index: Integers  # (n,)
 
 
 @njit(cache=True, nogil=True)
@@ -59,88 +77,60 @@ def outermost(shell: Shell, labels: Integers, centre: Floats) -> int:
 
 
 @njit(cache=True, nogil=True)
-def farthest_from_mean(
-    tree: Tree,
-    scratch: Scratch,
-    shell: Shell,
-    labels: Integers,
-    centre: Floats,
-    alive: int,
-    key: Floats,
-    index: Integers,
-) -> int:
-    """The live record farthest from a centre, from the shell if possible and from the tree otherwise."""
-    found = outermost(shell, labels, centre)
+def farthest_from_mean(tree: Tree, scratch: Scratch, shell: Shell, task: Task, alive: int) -> int:
+    """The live record farthest from the centre, from the shell if possible and from the tree otherwise."""
+    centre = task.centre
+    mean(task.sums, alive, centre)
+    found = outermost(shell, task.labels, centre)
     if found >= 0:
         return found
     # A shell that fails soon after it was made (all records tie) is not worth another one.
     if shell.state[2] - alive > alive // 64:
-        build_shell(tree, shell, centre, alive, key, index)
-        found = outermost(shell, labels, centre)
+        build_shell(tree, shell, centre, alive, task.key, task.key_index)
+        found = outermost(shell, task.labels, centre)
         if found >= 0:
             return found
     return farthest(tree, scratch, centre)
 
 
 @njit(cache=True, nogil=True)
-def take_cluster(
-    tree: Tree,
-    scratch: Scratch,
-    X: Floats,
-    pole: int,
-    heap: Floats,
-    members: Integers,
-    touched: Integers,
-    queue: Integers,
-    cut: Floats,
-    sums: Floats,
-    labels: Integers,
-    cluster: int,
-) -> None:
+def take_cluster(tree: Tree, scratch: Scratch, task: Task, pole: int, cluster: int) -> None:
     """Remove a pole and its nearest records from the tree and give them a cluster number."""
+    X, labels, cut, sums, _, heap, members, leaves, queue, _, _ = task
     members[0] = pole
-    delete(tree, members[:1], cut, sums, touched[:1])
+    delete(tree, members[:1], cut, sums, leaves[:1])
     nearest(tree, scratch, X[pole], heap, members[1:])
-    delete(tree, members[1:], cut, sums, touched[1:])
+    delete(tree, members[1:], cut, sums, leaves[1:])
     for t in range(members.size):
         labels[members[t]] = cluster
-    close_boxes(tree, touched, queue, cluster + 1)
+    close_boxes(tree, leaves, queue, cluster + 1)
 
 
 @njit(cache=True, nogil=True)
 def rounds(
-    tree: Tree,
-    scratch: Scratch,
-    shell: Shell,
-    X: Floats,
-    k: int,
-    cut: Floats,
-    sums: Floats,
-    labels: Integers,
+    owned_tree: Tree,
+    owned_scratch: Scratch,
+    owned_shell: Shell,
+    owned_task: Task,
     cluster: int,
     alive: int,
     least: int,
     limit: int,
-    key: Floats,
-    index: Integers,
 ) -> tuple[int, int]:
     """Carry out up to `limit` rounds while at least `least` records remain; returns (cluster, alive)."""
-    heap = np.empty(k - 1)
-    members = np.empty(k, dtype=np.int64)
-    touched = np.empty(k, dtype=np.int64)
-    queue = np.empty(k * 16, dtype=np.int64)
-    centre = np.empty(X.shape[1])
+    tree, scratch = borrowed(owned_tree), borrowed(owned_scratch)
+    shell, task = borrowed(owned_shell), borrowed(owned_task)
+    k = task.members.size
     for _ in range(limit):
         if alive < max(least, 2 * k):
             break
-        mean(sums, alive, centre)
-        pole = farthest_from_mean(tree, scratch, shell, labels, centre, alive, key, index)
-        take_cluster(tree, scratch, X, pole, heap, members, touched, queue, cut, sums, labels, cluster)
+        pole = farthest_from_mean(tree, scratch, shell, task, alive)
+        take_cluster(tree, scratch, task, pole, cluster)
         cluster += 1
         alive -= k
         if alive >= 2 * k:
-            pole = farthest(tree, scratch, X[pole])
-            take_cluster(tree, scratch, X, pole, heap, members, touched, queue, cut, sums, labels, cluster)
+            pole = farthest(tree, scratch, task.X[pole])
+            take_cluster(tree, scratch, task, pole, cluster)
             cluster += 1
             alive -= k
     return cluster, alive

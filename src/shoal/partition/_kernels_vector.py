@@ -222,6 +222,19 @@ def _lowest_bit(typing_context, mask):  # type: ignore[no-untyped-def]
     return types.int64(types.int64), generate
 
 
+@intrinsic
+def _borrowed(typing_context, arrays):  # type: ignore[no-untyped-def]
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        result = arguments[0]
+        for number, kind in enumerate(signature.args[0]):
+            array = context.make_array(kind)(context, builder, builder.extract_value(arguments[0], number))
+            array.meminfo = ir.Constant(array.meminfo.type, None)
+            result = builder.insert_value(result, array._getvalue(), number)
+        return result
+
+    return arrays(arrays), generate
+
+
 # (low (groups, d + 1, FAN), high, group, point (d,), limit, out (FAN,)) -> boxes whose least squared distance, in
 # out, is <= limit; infinite for empty boxes.
 near_bounds: Any = _near_bounds
@@ -234,5 +247,8 @@ far_bounds: Any = _far_bounds
 fit_leaf: Any = _fit(LEAF)
 # (low, high, node, FAN, low, high, group, slot) -> the same for the box that holds the boxes of a group.
 fit_group: Any = _fit(FAN)
+# (named tuple of arrays) -> the same arrays without an owner: the caller keeps them alive, and no time goes into
+# counting references.
+borrowed: Any = _borrowed
 # Number of the lowest bit that is set.
 lowest_bit: Any = _lowest_bit

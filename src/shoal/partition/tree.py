@@ -9,12 +9,14 @@ from numpy.typing import NDArray
 
 from shoal.partition._kernels_brute import NO_INDEX
 from shoal.partition._kernels_build import Shell, fill, live_rows, order_rows
-from shoal.partition._kernels_rounds import rounds
+from shoal.partition._kernels_rounds import Task, rounds
 from shoal.partition._kernels_tree import Scratch, Tree
 from shoal.partition._kernels_vector import FAN, LEAF
 from shoal.partition.exact_sum import cutters, pieces_sum, rounded
 from shoal.partition.reference import Progress
 
+# The tree is rebuilt when this part of its records remains.
+REBUILD_AT = 3
 # A tree of so few records is not rebuilt: its searches cost less than the building.
 SMALLEST_REBUILD = 2048
 # Work per lane that does not grow with the number of attributes, in attributes.
@@ -66,6 +68,25 @@ def _scratch() -> Scratch:
     )
 
 
+def _task(X: NDArray[np.float64], k: int) -> Task:
+    n, d = X.shape
+    columns = np.ascontiguousarray(X.T)
+    cut = cutters(columns)
+    return Task(
+        X=X,
+        labels=np.full(n, -1, dtype=np.int64),
+        cut=cut,
+        sums=pieces_sum(columns, cut),
+        centre=np.zeros(d),
+        heap=np.zeros(k - 1),
+        members=np.zeros(k, dtype=np.int64),
+        leaves=np.zeros(k, dtype=np.int64),
+        queue=np.zeros(16 * k, dtype=np.int64),
+        key=np.zeros((n, 1)),
+        key_index=np.zeros(n, dtype=np.int64),
+    )
+
+
 def _empty_shell(n: int, d: int) -> Shell:
     capacity = max(64, n // 16)
     shell = Shell(
@@ -92,28 +113,22 @@ def mdav_tree(
     """
     n, d = X.shape
     X = np.ascontiguousarray(X)
-    columns = np.ascontiguousarray(X.T)
-    cut = cutters(columns)
-    sums = pieces_sum(columns, cut)
-    del columns
-    labels = np.full(n, -1, dtype=np.int64)
+    task = _task(X, k)
+    sums, labels = task.sums, task.labels
     cluster, alive = 0, n
     rows, index = X.copy(), np.arange(n)
     place = np.zeros(n, dtype=np.int64)
-    shell, key, key_index = _empty_shell(n, d), np.zeros((n, 1)), np.zeros(n, dtype=np.int64)
-    scratch = _scratch()
+    shell, scratch = _empty_shell(n, d), _scratch()
     limit = 16
     while alive >= 2 * k:
         order_rows(rows[:alive], index[:alive], LEAF)
         tree = _empty_tree(alive, place, rounded(sums) / alive)
         fill(tree, rows[:alive], index[:alive])
-        least = alive // 2 if alive > SMALLEST_REBUILD else 0
+        least = alive // REBUILD_AT if alive > SMALLEST_REBUILD else 0
         while alive >= max(least, 2 * k):
             started, alive_before = time.perf_counter(), alive
             scratch.work[:] = 0
-            cluster, alive = rounds(
-                tree, scratch, shell, X, k, cut, sums, labels, cluster, alive, least, limit, key, key_index
-            )
+            cluster, alive = rounds(tree, scratch, shell, task, cluster, alive, least, limit)
             limit = max(1, min(2 * limit, int(limit * BREATH / (time.perf_counter() - started))))
             if progress is not None:
                 progress(n - alive, n)
