@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from shoal.mechanisms.tree.counts import Level, consistent_counts
 from shoal.mechanisms.tree.cuts import draw_edges
+from shoal.mechanisms.tree.gate import noisy
 from shoal.mechanisms.tree.layout import Layout
-from shoal.noise import Source, discrete_laplace
+from shoal.noise import Source
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -82,19 +83,19 @@ def measure_intervals(
     for level, (share, rate) in enumerate(zip(layout.intervals, layout.cut_rates, strict=True)):
         scale = layout.count_scale(share)
         counts = exact.reshape(2 << level, -1).sum(axis=1)
-        noisy = counts + discrete_laplace(scale, counts.size, source)
         # a cut misses the median by about 1/rate records
         doubt = _TIES + float(1 / rate) / max(total / 2**level, 1.0)
-        levels.append(Level(noisy.astype(np.float64), 2 * float(scale) ** 2, np.full(1 << level, 0.5), doubt))
+        levels.append(
+            Level(noisy(counts, scale, source), 2 * float(scale) ** 2, np.full(1 << level, 0.5), doubt)
+        )
     counts_by_level = _without_empty(consistent_counts(total, levels), edges)
     lows, highs = edges[:-1], np.maximum(edges[1:] - 1, edges[:-1])
     # whole sums, exact also where an intermediate result wraps around
-    twice = 2 * _sums(ordered, places) - exact * (lows + highs)
+    twice: Integers = 2 * _sums(ordered, places) - exact * (lows + highs)
     widths = highs - lows
     scales = [layout.sum_scale(int(width), layout.means) for width in widths]
-    noise = discrete_laplace(scales, None, source)
     weights = np.maximum(counts_by_level[-1], 1.0)
-    offsets = (twice + noise) / (2 * weights)
+    offsets = noisy(twice, scales, source) / (2 * weights)
     spreads = np.array([float(scale) for scale in scales]) / (np.sqrt(2) * weights)
     means = _steadied(offsets, spreads, edges) + (lows + highs) / 2
     means = np.clip(means, lows, highs)
@@ -172,9 +173,7 @@ def _deviations(
     # centred: a term is at most half the range in size, whatever rounding did
     bound = _SQUARE_PARTS // 2
     parts = np.clip(parts, 0, _SQUARE_PARTS) - bound
-    noisy = _sums(parts, places) + discrete_laplace(
-        layout.sum_scale(bound, layout.squares), weights.size, source
-    )
-    squares = (noisy / weights + bound) / _SQUARE_PARTS * half**2
+    sums = noisy(_sums(parts, places), layout.sum_scale(bound, layout.squares), source)
+    squares = (sums / weights + bound) / _SQUARE_PARTS * half**2
     deviations: Floats = np.sqrt(np.clip(squares - (means - centres) ** 2, 0, half**2))
     return deviations

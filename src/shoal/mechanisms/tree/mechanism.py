@@ -13,11 +13,12 @@ from shoal.describe import Described
 from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
 from shoal.mechanisms.tree.boxes import Tree, grow, sort_into
 from shoal.mechanisms.tree.counts import Level, consistent_counts, rake, whole_counts
+from shoal.mechanisms.tree.gate import noisy
 from shoal.mechanisms.tree.intervals import Intervals, measure_intervals
 from shoal.mechanisms.tree.layout import Layout, lay_out, rows_share
 from shoal.mechanisms.tree.rows import draw_positions
 from shoal.method import Method
-from shoal.noise import Source, discrete_laplace, round_up_scale
+from shoal.noise import Source, round_up_scale
 
 # Standard deviation of a child's share around that of independent attributes, if nothing is known.
 _DEPENDENCE = 0.6
@@ -69,7 +70,8 @@ def run(
     rows, budget = _public_rows(method, described), method.budget
     if rows is None:
         share = rows_share(method)
-        rows = max(described.n + int(discrete_laplace(round_up_scale(1 / share), 1, source)[0]), 1)
+        count = noisy(np.array([described.n]), round_up_scale(1 / share), source)
+        rows = max(int(count[0]), 1)
         budget -= share
     layout = lay_out(method, len(columns), rows, budget)
     steps = 2 * len(columns) + 1
@@ -145,9 +147,8 @@ def _leaf_counts(
     for level, share in enumerate(layout.leaves):
         scale = layout.count_scale(share)
         counts = exact.reshape(2 << level, -1).sum(axis=1)
-        noisy = counts + discrete_laplace(scale, counts.size, source)
         levels.append(
-            Level(noisy.astype(np.float64), 2 * float(scale) ** 2, tree.fractions[level], _DEPENDENCE)
+            Level(noisy(counts, scale, source), 2 * float(scale) ** 2, tree.fractions[level], _DEPENDENCE)
         )
     cells = consistent_counts(rows, levels)[-1]
     groupings, targets = [], []
