@@ -152,6 +152,8 @@ def test_repeated_persons_refuse_claim_1_but_not_the_weaker_one() -> None:
         shoal.protect(data, schema, "laplace", epsilon=1)
     found = shoal.protect(data, schema, "mdav-dp", epsilon=1, k=4).statement
     assert found.unit == "row"
+    once, _ = units(max_rows=None, rows_each=1)
+    assert shoal.protect(once, schema, "mdav-dp", epsilon=1, k=4).statement == found
     assert any("covered for each row only" in condition for condition in found.conditions)
 
 

@@ -283,5 +283,6 @@ def _unit_circumstances(table: Table, schema: Schema, kept: NDArray[np.int64] | 
     return Circumstances(
         unit=unit.name,
         rows_per_unit=unit.max_rows or 1,
+        rows_declared=unit.max_rows is not None,
         unit_repeats=unit.max_rows is None and most > 1,
     )

@@ -115,7 +115,16 @@ class Table:
             dtypes = self.frame.to_native().dtypes
             return built.to_native().astype({name: dtypes[name] for name in columns})
         if keep_dtypes:
-            built = built.with_columns(nw.col(name).cast(self.dtype(name)) for name in columns)
+            try:
+                built = built.with_columns(nw.col(name).cast(self.dtype(name)) for name in columns)
+            except Exception as error:
+                # each library has its own error for a decimal type without room for the domain
+                decimals = [name for name in columns if isinstance(self.dtype(name), nw.Decimal)]
+                if not decimals:
+                    raise
+                raise InputError(
+                    f"column '{decimals[0]}' is a decimal type that cannot hold its whole domain: convert it to float."
+                ) from error
         return built.to_native()
 
 

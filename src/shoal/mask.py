@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.errors import OptionError
 from shoal.noise import Source, discrete_laplace
 from shoal.partition import Partition
 from shoal.sensitivity import cluster_sum_scale
@@ -37,7 +38,10 @@ def mask_sums(
     """
     sums = []
     for column, lattice, positions in zip(group.columns, group.lattices, group.positions, strict=True):
-        scale = cluster_sum_scale(lattice.steps, shares[column])
+        try:
+            scale = cluster_sum_scale(lattice.steps, shares[column])
+        except OptionError as error:
+            raise OptionError(f"column '{column}': {error}") from None
         noise = discrete_laplace(scale, len(partition), source)
         sums.append(partition.sums(positions) + noise)
     return MaskedSums(partition, tuple(sums))

@@ -62,6 +62,7 @@ class Circumstances:
         experiment: settings that are for experiments only.
         unit: name of the column that identifies a person, if declared.
         rows_per_unit: declared maximum number of rows of one person.
+        rows_declared: whether that maximum was declared; otherwise one row per person is assumed.
         unit_repeats: a person has several rows although no maximum is declared.
     """
 
@@ -70,6 +71,7 @@ class Circumstances:
     experiment: tuple[str, ...] = ()
     unit: str | None = None
     rows_per_unit: int = 1
+    rows_declared: bool = False
     unit_repeats: bool = False
 
 
@@ -214,7 +216,8 @@ def state(
             f"a value of the unit column '{circumstances.unit}' occurs in several rows, so a claim about rows is "
             "not a claim about persons: declare max_rows for it in the schema (the claim is then per person)."
         )
-    per_person = circumstances.unit is not None and not circumstances.unit_repeats
+    # whether rows repeat is a private fact: where it does not refuse the claim, it must not show in it either
+    per_person = circumstances.unit is not None and (circumstances.rows_declared or model == "dp")
     unit = (
         f"value of '{circumstances.unit}' (at most {rows} row{'s' if rows > 1 else ''})"
         if per_person
@@ -253,7 +256,11 @@ def _stated(shares: Mapping[str, Fraction], rows: int, private: bool) -> dict[st
 def _conditions(
     method: Method, model: Model, circumstances: Circumstances, per_person: bool, attributes: int
 ) -> tuple[str, ...]:
-    found = ["Domains, steps and all settings were fixed without looking at the records."]
+    found = ["Domains, steps, column types and all settings were fixed without looking at the records."]
+    if circumstances.data_dependent or _data_dependent_settings(method):
+        found = [
+            "What is listed under the choices that looked at the records would have to be fixed without them."
+        ]
     if model == "dp-given-partition":
         source = "supplied by the caller" if method.stability == "caller" else "computed from the records"
         found.append(f"The clusters, {source}, are treated as fixed and known to everybody.")
