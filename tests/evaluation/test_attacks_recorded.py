@@ -103,7 +103,7 @@ def credits(release: str, attack: str) -> list[NDArray[np.float64]]:
     halves = list(range((len(names) + 1) // 2)), list(range((len(names) + 1) // 2, len(names)))
     if attack in ("one column", "several columns"):
         build = singling.rare_values if attack == "one column" else singling.corners
-        predicates = build(data.released, data.space, ATTACKS, rng)
+        predicates = build(singling.distinct_rows(data.released), data.space, ATTACKS, rng)
         assert len(predicates) == ATTACKS
         return [(count_matches(rows, predicates) == 1) * 1.0 for rows in (data.original, data.control)]
     out = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,10 +68,15 @@ def count_matches(values: NDArray[np.float64], predicates: Predicates) -> NDArra
     return counts
 
 
-def isolating(rows: NDArray[np.float64], predicates: Predicates) -> Predicates:
-    """Those predicates that exactly one row fulfils."""
-    for look in FIRST_LOOKS:
-        if look < len(rows):
-            few = np.asfortranarray(rows[:: len(rows) // look])
-            predicates = predicates.pick(count_matches(few, predicates) <= 1)
-    return predicates.pick(count_matches(rows, predicates) == 1)
+def looks(rows: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+    """Larger and larger parts of the rows, in the end all of them."""
+    steps = [len(rows) // look for look in FIRST_LOOKS if look < len(rows)]
+    return [np.asfortranarray(rows[::step]) for step in (*steps, 1)]
+
+
+def isolating(rows: Sequence[NDArray[np.float64]], predicates: Predicates) -> Predicates:
+    """Those predicates that exactly one row fulfils; the rows as `looks` gives them."""
+    *parts, whole = rows
+    for few in parts:
+        predicates = predicates.pick(count_matches(few, predicates) <= 1)
+    return predicates.pick(count_matches(whole, predicates) == 1)

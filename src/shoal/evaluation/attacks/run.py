@@ -98,6 +98,7 @@ def attack(
         risks.append(_linkability(data, attempts, by_link))
     else:
         skipped[LINKABILITY] = "needs two columns"
+    distinct = singling.distinct_rows(data.released)
     for name, width, build, rng in (
         (ONE_COLUMN, 1, singling.rare_values, by_value),
         (SEVERAL_COLUMNS, min(singling.COLUMNS, len(names)), singling.corners, by_corner),
@@ -105,7 +106,7 @@ def attack(
         if name == SEVERAL_COLUMNS and len(names) == 1:
             skipped[name] = "needs two columns"
             continue
-        predicates = build(data.released, data.space, attempts, rng)
+        predicates = build(distinct, data.space, attempts, rng)
         if len(predicates) == 0:
             skipped[name] = "no predicate isolates a single distinct released row"
             continue
@@ -181,8 +182,12 @@ def _on_targets(
     def some(table: NDArray[np.float64]) -> NDArray[np.float64]:
         return table[rng.choice(len(table), min(attempts, len(table)), replace=False)]
 
-    success = sampled(succeed(some(data.original)))
-    return success, None if data.control is None else sampled(succeed(some(data.control)))
+    targets = some(data.original)
+    if data.control is None:
+        return sampled(succeed(targets)), None
+    # both groups at once: what is prepared for the search serves both
+    credits = succeed(np.concatenate((targets, some(data.control))))
+    return sampled(credits[: len(targets)]), sampled(credits[len(targets) :])
 
 
 def _singling_out(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.evaluation.attacks.encode import Space
-from shoal.evaluation.attacks.predicates import Predicates, isolating
+from shoal.evaluation.attacks.predicates import Predicates, isolating, looks
 from shoal.evaluation.attacks.risk import Rate, sampled
 from shoal.evaluation.groups import row_groups
 
@@ -21,14 +21,23 @@ TRIES = 100
 BATCH = 1_000
 
 
+def distinct_rows(released: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The released table with each row once."""
+    return np.asfortranarray(released[row_groups(released.T).first])
+
+
 def rare_values(
-    released: NDArray[np.float64], space: Space, attempts: int, rng: np.random.Generator
+    rows: NDArray[np.float64], space: Space, attempts: int, rng: np.random.Generator
 ) -> Predicates:
     """A journalist looks for a person who is alone with one property: "exactly one person earns 83,402".
 
     The attacker sees only the released table, takes values that one distinct row has and no other, and the
     ends of numeric columns if one row alone reaches them, and claims that each isolates one person. Identical
     rows count once: k copies of a row are one hint, and a table without unique rows is attacked as well.
+
+    Args:
+        rows: distinct released rows.
+        attempts: the largest number of predicates.
 
     Reference:
         Cohen and Nissim, Towards formalizing the GDPR's notion of singling out, PNAS 2020; Giomi et al.,
@@ -39,7 +48,6 @@ def rare_values(
     >>> sorted(zip(found.low[:, 0].tolist(), found.high[:, 0].tolist()))
     [(-inf, 20.0), (20.0, 20.0), (25.0, 25.0), (29.0, 29.0), (29.0, inf)]
     """
-    rows = _distinct(released)
     columns, low, high = [], [], []
     for j, nominal in enumerate(space.nominal):
         values, counts = np.unique(rows[:, j], return_counts=True)
@@ -57,22 +65,24 @@ def rare_values(
     return every.pick(rng.permutation(len(every))[:attempts])
 
 
-def corners(
-    released: NDArray[np.float64], space: Space, attempts: int, rng: np.random.Generator
-) -> Predicates:
+def corners(rows: NDArray[np.float64], space: Space, attempts: int, rng: np.random.Generator) -> Predicates:
     """A journalist combines properties: "exactly one person in the North is 81 or older and pays at least 900 rent".
 
     The attacker takes a released row and three of its columns. A number becomes "as large or larger" if it
     lies above the middle of the released column and "as small or smaller" if not; a name must be equal. If no
     other distinct released row fulfils all three, the attacker claims that one person does.
 
+    Args:
+        rows: distinct released rows.
+        attempts: number of predicates.
+
     Fewer predicates than asked for leave if 100 times as many candidates did not yield enough.
 
     Reference:
         Giomi et al., A unified framework for quantifying privacy risk in synthetic data, PoPETs 2023.
     """
-    rows = _distinct(released)
     medians = np.median(rows, axis=0)
+    parts = looks(rows)
     width = min(COLUMNS, rows.shape[1])
     found = Predicates(np.empty((0, width), dtype=np.int64), np.empty((0, width)), np.empty((0, width)))
     for row, columns in _candidates(rows, width, TRIES * attempts, rng):
@@ -80,7 +90,7 @@ def corners(
         above, nominal = values > medians[columns], space.nominal[columns]
         low = np.where(above | nominal, values, -math.inf)
         high = np.where(above & ~nominal, math.inf, values)
-        found = found.join(isolating(rows, Predicates(columns, low, high))).distinct()
+        found = found.join(isolating(parts, Predicates(columns, low, high))).distinct()
         if len(found) >= attempts:
             break
     return found.pick(np.arange(min(attempts, len(found))))
@@ -189,10 +199,6 @@ def _candidates(
         return
     for _ in range(max(1, limit // BATCH)):
         yield rng.integers(n, size=BATCH), _some_columns(m, width, BATCH, rng)
-
-
-def _distinct(released: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.asfortranarray(released[row_groups(released.T).first])
 
 
 def _some_columns(m: int, width: int, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
