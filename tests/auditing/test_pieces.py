@@ -124,7 +124,7 @@ def test_the_likelihood_of_shuffled_rows_sums_over_all_assignments() -> None:
 
 
 def test_statistics_of_a_release_by_hand() -> None:
-    statistics = Statistics(("x", "y"), (0.0, 0.0), (100.0, 100.0), 1, ((0.0, 0.0), (100.0, 50.0)), None)
+    statistics = Statistics(("x", "y"), (0.0, 0.0), (100.0, 100.0), 4, 1, ((0.0, 0.0), (100.0, 50.0)), None)
     outputs = np.array([[[0.0, 7.0], [100.0, 50.0], [0.0, 7.0], [0.0, 50.0]]])
     found = {name: numbers[0] for name, numbers in statistics.compute(outputs).items()}
     assert found["number of rows"] == 4

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from shoal.auditing.bounds import epsilon_bounds
-from shoal.auditing.events import LEARNT, Computed, Event, Learnt, Numbers, best_events, learn
+from shoal.auditing.events import LEARNT, Computed, Event, Learnt, best_events, learn
 from shoal.auditing.likelihood import likelihood_ratio
 from shoal.auditing.neighbours import Domain, Pair, find_pairs
 from shoal.auditing.result import Attack, Audit
@@ -225,6 +225,7 @@ class _Runner:
             columns=self.stage.described.columns,
             lo=domain.lo,
             hi=domain.hi,
+            rows=_rows_seen(self.stage),
             record=pair.record,
             targets=tuple(point for point in (pair.left, pair.right) if point is not None),
             likelihood=likelihood_ratio(left, right),
@@ -242,7 +243,7 @@ class _Runner:
         ]
         done = self.run_tasks(tasks, lambda number: report(what, number, len(tasks)))
         sides = [done[i : i + len(sizes)] for i in range(0, len(done), len(sizes))]
-        return [_joined(left, right) for left, right in zip(sides[::2], sides[1::2], strict=True)]
+        return [(_joined(left), _joined(right)) for left, right in zip(sides[::2], sides[1::2], strict=True)]
 
     def _seed(self) -> int | None:
         return None if self.seeds is None else int(self.seeds.spawn(1)[0].generate_state(1, np.uint64)[0])
@@ -327,23 +328,19 @@ def _domain(described: Described) -> Domain:
     )
 
 
+def _rows_seen(stage: Stage) -> int:
+    """All rows where their number is public; with a noisy number, enough for most releases."""
+    n = len(stage.records)
+    return 2 * n + 16 if stage.method.neighbours == "add-remove" else n
+
+
 def _chunks(runs: int, values: int) -> list[int]:
     size = max(1, min(_CHUNK_RUNS, _CHUNK_VALUES // max(values, 1)))
     return [min(size, runs - start) for start in range(0, runs, size)]
 
 
-def _joined(left: Sequence[Computed], right: Sequence[Computed]) -> tuple[Computed, Computed]:
-    """Runs put together; what does not exist in tables of fewer rows is NaN."""
-    names = dict.fromkeys(name for part in (*left, *right) for name in part)
-
-    def whole(parts: Sequence[Computed]) -> Computed:
-        return {name: np.concatenate([_of(part, name) for part in parts]) for name in names}
-
-    return whole(left), whole(right)
-
-
-def _of(part: Computed, name: str) -> Numbers:
-    return part[name] if name in part else np.full_like(part["number of rows"], np.nan)
+def _joined(parts: Sequence[Computed]) -> Computed:
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def _half(side: Computed, part: int) -> Computed:

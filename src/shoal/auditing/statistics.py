@@ -31,6 +31,7 @@ class Statistics:
 
     Attributes:
         columns, lo, hi: the released columns and their public domains.
+        rows: how many rows of a release are looked at; the number of rows itself is always seen.
         record: position of the record that differs.
         targets: what that record is on the left and on the right (absent ones left out).
         likelihood: the likelihood ratio of left against right, where the distribution of a release is known.
@@ -39,13 +40,17 @@ class Statistics:
     columns: tuple[str, ...]
     lo: Point
     hi: Point
+    rows: int
     record: int
     targets: tuple[Point, ...]
     likelihood: LikelihoodRatio | None
 
     def compute(self, outputs: Matrix) -> dict[str, Numbers]:
         """Every statistic of every released table; outputs have the shape (runs, rows, columns)."""
-        found: dict[str, Numbers] = {}
+        found: dict[str, Numbers] = {
+            "number of rows": (~np.isnan(outputs[:, :, 0])).sum(axis=1).astype(np.float64)
+        }
+        outputs = _with_rows(outputs, self.rows)
         for part in (self._values, self._regions, self._sharing, self._order, self._likelihood):
             for name, numbers in part(outputs):
                 found[name] = np.asarray(numbers, dtype=np.float64)
@@ -53,7 +58,6 @@ class Statistics:
 
     def _values(self, outputs: Matrix) -> Iterator[tuple[str, Numbers]]:
         rows = outputs.shape[1]
-        yield "number of rows", (~np.isnan(outputs[:, :, 0])).sum(axis=1)
         for j, name in enumerate(self.columns):
             ordered = np.sort(outputs[:, :, j], axis=1)
             for rank in _some(rows):
@@ -135,6 +139,14 @@ class Statistics:
     def _likelihood(self, outputs: Matrix) -> Iterator[tuple[str, Numbers]]:
         if self.likelihood is not None:
             yield "likelihood ratio", self.likelihood(outputs)
+
+
+def _with_rows(outputs: Matrix, rows: int) -> Matrix:
+    """Cut to so many rows, which are random ones, or filled up with rows of NaN."""
+    runs, present, columns = outputs.shape
+    if present >= rows:
+        return outputs[:, :rows]
+    return np.concatenate([outputs, np.full((runs, rows - present, columns), np.nan)], axis=1)
 
 
 def sort_rows(outputs: Matrix) -> Matrix:

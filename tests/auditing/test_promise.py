@@ -1,0 +1,88 @@
+"""docs/promise.md is written by a command: the prose stays, every preset and every row of the table is there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import shoal
+from shoal.auditing import promise
+from shoal.auditing.result import Attack, Audit
+from shoal.auditing.table import ROWS, Row
+from shoal.errors import InputError
+
+PAGE = Path(__file__).parents[2] / "docs" / "promise.md"
+
+
+def pretended(row: Row) -> Audit:
+    bound = 3.456 if row.refuted else 0.789
+    return Audit(
+        method=row.method,
+        settings={},
+        model="dp",
+        view=row.view,
+        epsilon=1.0,
+        claimed=row.flaw is not None or not row.refuted,
+        bound=bound,
+        confidence=0.99,
+        runs=row.runs,
+        search_runs=row.runs,
+        pairs=3,
+        neighbours="record 1",
+        attacks=(Attack("sum", 9, 10, 1, 10, bound),),
+    )
+
+
+def test_the_tables_hold_every_row_and_what_its_statement_says() -> None:
+    text = promise.promise_tables([(row, pretended(row), 12.0) for row in ROWS], "today", "2 cores")
+    for row in ROWS:
+        assert f"| {row.name} |" in text
+    assert "| `mdav-dp` | `dp-given-partition`: ε-differential privacy of the cluster means" in text
+    assert "`ranking-dp`, one column | `dp`" in text
+    assert "`ranking-dp`, several linked columns | `dp-given-partition`" in text
+    assert "original view: **refuted**: at least 3.45, as it should be: this view is not claimed" in text
+    assert "| no noise | `ranking-dp` | original | **refuted**: at least 3.45 |" in text
+    assert "verified" not in text
+
+
+def test_only_what_stands_between_the_markers_is_replaced(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{promise.BEGIN}\nold\n{promise.END}\nafter\n")
+    promise.write_between_markers(page, "new")
+    assert page.read_text() == f"before\n{promise.BEGIN}\n\nnew\n\n{promise.END}\nafter\n"
+    page.write_text("no markers")
+    with pytest.raises(InputError, match="must contain"):
+        promise.write_between_markers(page, "new")
+    assert [path.name for path in tmp_path.iterdir()] == ["page.md"]
+
+
+def test_an_unexpected_outcome_is_written_and_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"{promise.BEGIN}{promise.END}")
+    monkeypatch.setattr(promise, "run_row", lambda row, **_: pretended(row))
+    assert promise.main([str(page)]) == 1  # laplace stays below the bound it must reach
+    assert "NOT AS EXPECTED: laplace: not refuted" in capsys.readouterr().err
+    monkeypatch.setattr(
+        promise, "run_row", lambda row, **_: replace(pretended(row), bound=0.9 + 9 * row.refuted)
+    )
+    assert promise.main([str(page)]) == 0
+    assert "at least 0.90" in page.read_text("utf-8")
+
+
+def test_the_page_of_the_project_has_every_preset_and_every_row() -> None:
+    text = PAGE.read_text("utf-8")
+    tables = text.split(promise.BEGIN)[1].split(promise.END)[0]
+    for info in shoal.methods():
+        assert f"| `{info.name}`" in tables, (
+            f"docs/promise.md lacks {info.name}: run shoal.auditing.promise again"
+        )
+    for row in ROWS:
+        assert f"| {row.name} |" in tables, (
+            f"docs/promise.md lacks '{row.name}': run shoal.auditing.promise again"
+        )
+    assert "NOT AS EXPECTED" not in tables
+    assert "verified" not in text
