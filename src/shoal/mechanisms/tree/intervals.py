@@ -78,7 +78,7 @@ def measure_intervals(
     ordered = np.sort(positions)
     edges = draw_edges(ordered, steps, layout.cut_rates, source)
     places = np.searchsorted(ordered, edges)
-    exact = np.diff(places)
+    exact = np.diff(places).astype(np.int64)
     levels = []
     for level, (share, rate) in enumerate(zip(layout.intervals, layout.cut_rates, strict=True)):
         scale = layout.count_scale(share)
@@ -91,7 +91,8 @@ def measure_intervals(
     counts_by_level = _without_empty(consistent_counts(total, levels), edges)
     lows, highs = edges[:-1], np.maximum(edges[1:] - 1, edges[:-1])
     # whole sums, exact also where an intermediate result wraps around
-    twice: Integers = 2 * _sums(ordered, places) - exact * (lows + highs)
+    sums, ends = _sums(ordered, places), (lows + highs).astype(np.int64)
+    twice = 2 * sums - exact * ends
     widths = highs - lows
     scales = [layout.sum_scale(int(width), layout.means) for width in widths]
     weights = np.maximum(counts_by_level[-1], 1.0)
