@@ -184,6 +184,27 @@ def test_predicates_isolate_one_distinct_released_row_and_are_counted_rightly(
         assert len(predicates.distinct()) == len(predicates)
 
 
+@given(tables(), st.integers(0, 1000))
+@settings(max_examples=100, deadline=None)
+def test_corners_equate_names_and_extend_numbers_away_from_the_middle(
+    given: tuple[list[Row], list[Row], list[bool]], seed: int
+) -> None:
+    data, _ = prepared(*given)
+    rows = singling.distinct_rows(data.released)
+    predicates = singling.corners(rows, data.space, 20, np.random.default_rng(seed))
+    medians = np.median(rows, axis=0)
+    for columns, low, high in zip(predicates.columns, predicates.low, predicates.high, strict=True):
+        assert len(columns) == min(3, len(given[2]))
+        for j, lowest, highest in zip(columns, low, high, strict=True):
+            if given[2][j]:
+                assert lowest == highest
+            elif highest == np.inf:
+                assert lowest > medians[j]
+            else:
+                assert lowest == -np.inf
+                assert highest <= medians[j]
+
+
 @given(tables())
 @settings(max_examples=100, deadline=None)
 def test_rare_values_are_all_values_that_one_distinct_row_has(
