@@ -20,7 +20,9 @@ REBUILD_AT = 3
 # A tree of so few records is not rebuilt: its searches cost less than the building.
 SMALLEST_REBUILD = 2048
 # Work per lane that does not grow with the number of attributes, in attributes.
-SEARCH_OVERHEAD = 8
+SEARCH_OVERHEAD = 4
+# Clusters made before the work done so far is compared with that of scanning.
+FIRST_COMPARISON = 64
 # Seconds between two returns to Python, where an interrupt is noticed and progress reported.
 BREATH = 0.2
 
@@ -120,20 +122,23 @@ def mdav_tree(
     place = np.zeros(n, dtype=np.int64)
     shell, scratch = _empty_shell(n, d), _scratch()
     limit = 16
+    scanning = 0.0
     while alive >= 2 * k:
         order_rows(rows[:alive], index[:alive], LEAF)
         tree = _empty_tree(alive, place, rounded(sums) / alive)
         fill(tree, rows[:alive], index[:alive])
         least = alive // REBUILD_AT if alive > SMALLEST_REBUILD else 0
         while alive >= max(least, 2 * k):
-            started, alive_before = time.perf_counter(), alive
-            scratch.work[:] = 0
+            started, alive_before, clusters_before = time.perf_counter(), alive, cluster
             cluster, alive = rounds(tree, scratch, shell, task, cluster, alive, least, limit)
             limit = max(1, min(2 * limit, int(limit * BREATH / (time.perf_counter() - started))))
             if progress is not None:
                 progress(n - alive, n)
-            if scan_threads is not None and _scanning_is_less_work(
-                scratch, alive, (alive_before - alive) / k, d
+            scanning += 0.75 * (cluster - clusters_before) * (alive_before + alive) * (d + 2)
+            if (
+                scan_threads is not None
+                and cluster >= FIRST_COMPARISON
+                and _search_work(scratch, d) > scanning
             ):
                 from shoal.partition.brute import mdav_brute
 
@@ -145,9 +150,7 @@ def mdav_tree(
     return labels
 
 
-def _scanning_is_less_work(scratch: Scratch, alive: int, clusters: float, d: int) -> bool:
-    """Compare counted work, not time, so that the choice is the same on a busy machine."""
+def _search_work(scratch: Scratch, d: int) -> float:
+    """Lanes times attributes looked at so far: counted, not timed, so that a busy machine chooses alike."""
     leaves, groups = scratch.work.tolist()
-    searching = leaves * LEAF * (d + SEARCH_OVERHEAD) + groups * FAN * 2 * (d + SEARCH_OVERHEAD)
-    scanning = 1.5 * clusters * alive * (d + 2)
-    return bool(searching > scanning)
+    return float((leaves * LEAF + groups * FAN * 2) * (d + SEARCH_OVERHEAD))
