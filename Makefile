@@ -14,7 +14,7 @@ demo: $(VENV)/.core
 test: $(VENV)/.test
 	$(PYTEST) -m "not slow" --collected-floor $(TEST_FLOOR)
 
-test-all: $(VENV)/.test
+test-all: $(VENV)/.test .venv-anonymeter/.done
 	$(PYTEST) --collected-floor $(TEST_FLOOR)
 
 lint: $(VENV)/.lint
@@ -33,7 +33,7 @@ docs: $(VENV)/.docs
 	$(BIN)/mkdocs build --strict
 
 clean:
-	rm -rf $(VENV) site dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .venv-anonymeter site dist .pytest_cache .mypy_cache .ruff_cache
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -45,6 +45,12 @@ $(VENV)/.core: $(BIN)/python pyproject.toml constraints.txt
 $(VENV)/.test: $(BIN)/python pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test]"
 	touch $@ $(VENV)/.core
+
+# anonymeter needs older versions of numpy and pyarrow than Shoal: it gets an environment of its own
+.venv-anonymeter/.done: constraints-anonymeter.txt
+	$(PYTHON) -m venv .venv-anonymeter
+	.venv-anonymeter/bin/python -m pip install --quiet --disable-pip-version-check -c $< anonymeter
+	touch $@
 
 $(VENV)/.lint: $(BIN)/python pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[lint]"

@@ -1,7 +1,7 @@
 """Rates of success beside figures that anonymeter 1.1.0 gave for the same tables, split and number of attacks.
 
-The figures were recorded once: that package needs older versions of numpy and pyarrow than this one, so the two
-cannot be installed side by side and nothing here runs it. Attempts that succeeded out of 500, on the original records
+The figures were recorded once, so that they can be compared without installing it; `test_attacks_live.py` runs it.
+Attempts that succeeded out of 500, on the original records
 and on the control group. Its numeric guesses are right within 5% of the value, so a margin for each target is used.
 """
 
