@@ -27,7 +27,8 @@ OPTIONS: Mapping[str, str] = {
     "k": "minimum number of records that share one released value",
     "split": "how ε is shared over attributes: equal, proportional, optimal, or weights by column",
     "groups": "attribute groups that are partitioned separately, for example [['a', 'b'], ['c']]",
-    "partition": "how records are grouped: " + ", ".join(PARTITIONS),
+    "partition": "how records are grouped: mdav, vmdav (clusters of varying size), given (by labels=)",
+    "gamma": "with partition=vmdav: how readily a cluster takes one more record",
     "remainder": "which rank group takes the records left over: middle, last, first",
     "normalise": "scaling before distances: domain (public), none, zscore (looks at the data)",
     "link": "False shuffles every released column by itself: marginals only, a stronger claim",
@@ -60,6 +61,7 @@ class Method:
     adjustable: tuple[str, ...]
     split: str | tuple[tuple[str, Fraction], ...] = "equal"
     normalise: str = "domain"
+    gamma: Fraction = Fraction(1, 5)
     remainder: str = "middle"
     mechanism: str = "clusters"
     summary: str = "mean"
@@ -228,7 +230,15 @@ def _partition(name: str, value: Any) -> str:
     return str(value)
 
 
+def _not_negative(name: str, value: Any) -> Fraction:
+    number = exact(value, name)
+    if number < 0:
+        raise OptionError(f"{name} must be at least 0, got {value}.")
+    return number
+
+
 _READERS = {
+    "gamma": _not_negative,
     "epsilon": lambda name, value: parse_epsilon(value),
     "k": _whole,
     "split": _split,

@@ -31,7 +31,7 @@ PRESETS: dict[str, Method] = {
             grouping="joint",
             split="proportional",
             k=50,
-            adjustable=(*_ALWAYS, "k", "split", "groups", "normalise", "partition"),
+            adjustable=(*_ALWAYS, "k", "split", "groups", "normalise", "partition", "gamma"),
         ),
         Method(
             name="ranking-dp",

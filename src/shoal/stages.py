@@ -78,6 +78,11 @@ def _mdav(group: Group, method: Method) -> Partition:
     return algorithms.mdav(group.normalised(method.normalise), method.size, progress=group.progress)
 
 
+def _vmdav(group: Group, method: Method) -> Partition:
+    values = group.normalised(method.normalise)
+    return algorithms.vmdav(values, method.size, float(method.gamma), progress=group.progress)
+
+
 def _given(group: Group, method: Method) -> Partition:
     if group.labels is None:
         raise OptionError("partition='given' needs labels=, one cluster label per record.")
@@ -95,6 +100,7 @@ def _boxes(group: Group, method: Method) -> Partition:
 PARTITIONS: Mapping[str, PartitionStage] = {
     "alone": PartitionStage("record", "every record by itself", _alone, columnwise=True),
     "mdav": PartitionStage("data", "fixed-size clusters of records that are close in all attributes", _mdav),
+    "vmdav": PartitionStage("data", "clusters of k to 2k-1 records, larger where records are dense", _vmdav),
     "ranking": PartitionStage(
         "rank", "one attribute at a time, k consecutive ranks", _ranking, columnwise=True
     ),

@@ -62,6 +62,7 @@ def protect(
     ] = None,
     groups: Annotated[str | None, typer.Option(help="Attribute groups, as 'a,b;c' (or JSON).")] = None,
     partition: Annotated[str | None, typer.Option(help="Another partition for mdav-dp.")] = None,
+    gamma: Annotated[str | None, typer.Option(help="Gain factor of --partition vmdav.")] = None,
     remainder: Annotated[str | None, typer.Option(help="middle, last or first.")] = None,
     normalise: Annotated[str | None, typer.Option(help="domain, none or zscore.")] = None,
     link: Annotated[
@@ -69,6 +70,16 @@ def protect(
     ] = None,
     clip: Annotated[
         bool | None, typer.Option("--clip/--no-clip", help="--no-clip is for experiments.")
+    ] = None,
+    cuts: Annotated[int | None, typer.Option(help="tree-dp: levels of cut points per attribute.")] = None,
+    depth: Annotated[int | None, typer.Option(help="tree-dp: levels of the tree.")] = None,
+    shares: Annotated[str | None, typer.Option(help="tree-dp: cuts=4,intervals=2,leaves=3,means=1.")] = None,
+    rebuild: Annotated[str | None, typer.Option(help="tree-dp: uniform, centroid or normal.")] = None,
+    neighbours: Annotated[
+        str | None, typer.Option(help="tree-dp: replace-one or add-remove (n is then private).")
+    ] = None,
+    rows: Annotated[
+        int | None, typer.Option(help="tree-dp with add-remove: declared number of rows.")
     ] = None,
     outside: Annotated[str | None, typer.Option(help="Values outside the domain: error or clip.")] = None,
     missing: Annotated[str | None, typer.Option(help="Missing values: error or drop.")] = None,
@@ -111,6 +122,13 @@ def protect(
             "split": _weights(split),
             "groups": _grouped(groups),
             "partition": partition,
+            "gamma": gamma,
+            "cuts": cuts,
+            "depth": depth,
+            "shares": _weights(shares),
+            "rebuild": rebuild,
+            "neighbours": neighbours,
+            "rows": rows,
             "remainder": remainder,
             "normalise": normalise,
             "link": link,
