@@ -117,7 +117,7 @@ def test_bounds_enclose_every_weight(rate: Fraction, penalty: int, bits: int) ->
         true = 3 * (-(Decimal(x.numerator) / Decimal(x.denominator))).exp() * Decimal(2) ** bits
         assert lower[0] <= true + Decimal(10) ** -100
         assert true <= upper[0]
-    assert upper[0] - lower[0] == 9
+    assert upper[0] - lower[0] == 12
 
 
 def test_a_single_candidate_needs_no_randomness() -> None:

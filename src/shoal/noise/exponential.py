@@ -139,9 +139,9 @@ def cumulative_bounds(
     below = above = 0
     for length, penalty in zip(lengths.tolist(), penalties.tolist(), strict=True):
         product = low[penalty % _LOW] * high[penalty // _LOW] >> bits
-        # each factor is at most one unit below its value and the shift loses less than one more
+        # each factor is hardly more than one unit below its value and the shift loses less than one more
         below += length * product
-        above += length * (product + 3)
+        above += length * (product + 4)
         lower.append(below)
         upper.append(above)
     return lower, upper
