@@ -83,7 +83,7 @@ def test_settings_are_the_adjustable_ones() -> None:
         ("mdav-dp", {"groups": ["ab"]}, "list of non-empty lists"),
         ("mdav-dp", {"groups": [[]]}, "list of non-empty lists"),
         ("mdav-dp", {"groups": 3}, "list of non-empty lists"),
-        ("mdav-dp", {"partition": "ranking"}, "not one of mdav, given"),
+        ("mdav-dp", {"partition": "ranking"}, "not one of mdav, vmdav, given"),
         ("mdav-dp", {"partition": []}, "partition"),
     ],
 )
