@@ -33,7 +33,8 @@ def errors(frame: pa.Table, columns: tuple[str, ...], runs: int, **options: obje
         [
             original
             - matrix(
-                shoal.protect(frame, columns=columns, domain_from_data=1.5, seed=seed, **options).aligned, columns
+                shoal.protect(frame, columns=columns, domain_from_data=1.5, seed=seed, **options).aligned,
+                columns,
             )
             for seed in range(runs)
         ]
@@ -78,7 +79,9 @@ def assert_within_three_standard_errors(measured: NDArray[np.float64], printed: 
     combined = own * np.sqrt(1 + runs / 2000)
     rounding = 0.5 * 10 ** (np.floor(np.log10(printed)) - 2)
     distance = abs(measured.mean() - printed)
-    assert distance <= 3 * combined + rounding, f"measured {measured.mean():.4g} ± {own:.2g}, printed {printed:.3g}"
+    assert distance <= 3 * combined + rounding, (
+        f"measured {measured.mean():.4g} ± {own:.2g}, printed {printed:.3g}"
+    )
 
 
 def check_census(case: tuple[str, str, int, int], runs: int) -> None:
@@ -178,4 +181,6 @@ def test_plain_laplace_of_the_cross_moment_paper(
         table(file), columns, 60, method="laplace", epsilon=1, split="equal", clip=False, outside="clip"
     )
     measured = np.log2((found**2).sum(axis=(1, 2)).mean())
-    assert abs(measured - expected) <= 0.03, f"measured {measured:.3f}, expected {expected}, printed {printed}"
+    assert abs(measured - expected) <= 0.03, (
+        f"measured {measured:.3f}, expected {expected}, printed {printed}"
+    )
