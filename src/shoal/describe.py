@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.coding import numbers, public_facts
 from shoal.errors import InputError, OptionError, did_you_mean
 from shoal.io import Table, first_row
 from shoal.lattice import Lattice, exact
@@ -95,7 +96,7 @@ class Described:
 
     def original(self, name: str) -> NDArray[np.float64]:
         """The column's own values, for the rows that take part."""
-        values = self.table.numeric(name)
+        values = numbers(self.table, self.attribute(name))
         return values if self.kept is None else values[self.kept]
 
     def positions(self, name: str) -> tuple[NDArray[np.int64], int]:
@@ -120,13 +121,12 @@ class Described:
         return lattice.positions(values), count
 
 
-def describe(table: Table, declared: Declaration) -> Described:
-    """Settle which columns are released, on which lattices, from which rows."""
+def describe(table: Table, declared: Declaration, kinds: Sequence[str] = ("numeric",)) -> Described:
+    """Settle which columns are released, on which lattices, from which rows; `kinds` are those the method takes."""
     if table.n == 0:
         raise InputError("the table has no rows: there is nothing to protect.")
-    schema, chosen, notes = _choose(table, declared)
-    names = [attribute.name for attribute in chosen]
-    missing = _missing_rows(table, names, declared.missing)
+    schema, chosen, notes = _choose(table, declared, kinds)
+    missing = _missing_rows(table, chosen, declared.missing)
     kept = np.flatnonzero(~missing) if missing is not None else None
     if kept is not None and kept.size == 0:
         raise InputError("every row has a missing value in a protected column: nothing is left to release.")
@@ -140,7 +140,7 @@ def describe(table: Table, declared: Declaration) -> Described:
     taken: list[str] = []
     for attribute in chosen:
         settled = attribute
-        if attribute.lo is None and declared.domain_from_data is not None:
+        if attribute.kind == "numeric" and attribute.lo is None and declared.domain_from_data is not None:
             settled = _domain_from_data(table, attribute, declared.domain_from_data, kept)
             taken.append(attribute.name)
         lattices[attribute.name] = _lattice(table, settled)
@@ -149,11 +149,18 @@ def describe(table: Table, declared: Declaration) -> Described:
         factor = float(declared.domain_from_data or 0)
         tainted.append(f"domain_from_data: 0 to {factor:g} times the largest value of {', '.join(taken)}.")
     circumstances = _unit_circumstances(table, schema, kept)
-    circumstances = replace(circumstances, data_dependent=tuple(tainted), private_domains=tuple(taken))
+    circumstances = replace(
+        circumstances,
+        data_dependent=tuple(tainted),
+        private_domains=tuple(taken),
+        domains={a.name: public_facts(a, lattices[a.name]) for a in attributes},
+    )
     return Described(table, tuple(attributes), lattices, circumstances, kept, tuple(notes), declared.outside)
 
 
-def _choose(table: Table, declared: Declaration) -> tuple[Schema, list[Attribute], list[str]]:
+def _choose(
+    table: Table, declared: Declaration, kinds: Sequence[str]
+) -> tuple[Schema, list[Attribute], list[str]]:
     """The attributes to release, in column order, and notes about those left out."""
     inferred = Schema.infer(table)
     schema = declared.schema or inferred
@@ -192,8 +199,12 @@ def _choose(table: Table, declared: Declaration) -> tuple[Schema, list[Attribute
         reason = ""
         if attribute.role in DROPPED_ROLES:
             reason = f"its role is {attribute.role}"
-        elif attribute.kind != "numeric":
-            reason = f"it is {attribute.kind}, and this method protects numeric columns"
+        elif attribute.kind not in kinds:
+            reason = f"it is {attribute.kind}, and this method protects {' and '.join(kinds)} columns"
+        elif attribute.kind == "ordinal" and not attribute.ordered:
+            reason = "its order is not declared (ordered in the schema)"
+        elif attribute.kind == "date" and attribute.lo is None:
+            reason = "it has no public domain (lo and hi in the schema)"
         if reason and name in requested:
             raise OptionError(
                 f"column '{name}' cannot be released: {reason}; correct the schema if that is wrong."
@@ -204,7 +215,7 @@ def _choose(table: Table, declared: Declaration) -> tuple[Schema, list[Attribute
         chosen.append(attribute)
     if not chosen:
         raise InputError(
-            "no numeric column is left to protect: name some with --columns, or check the roles."
+            f"no {' or '.join(kinds)} column is left to protect: name some with --columns, or check the roles."
         )
     return schema, chosen, notes
 
@@ -215,11 +226,11 @@ def _listed(option: str, value: object) -> list[object]:
     return list(value)
 
 
-def _missing_rows(table: Table, names: Sequence[str], policy: str) -> NDArray[np.bool_] | None:
+def _missing_rows(table: Table, attributes: Sequence[Attribute], policy: str) -> NDArray[np.bool_] | None:
     """Rows with a missing value in a protected column; an error unless they are to be dropped."""
     missing: NDArray[np.bool_] | None = None
-    for name in names:
-        values = table.numeric(name)
+    for attribute in attributes:
+        name, values = attribute.name, numbers(table, attribute)
         infinite = np.isinf(values)
         if infinite.any():
             raise InputError(
@@ -255,7 +266,7 @@ def _domain_from_data(
 def _lattice(table: Table, attribute: Attribute) -> Lattice:
     integer = table.is_integer(attribute.name)
     lattice = attribute.lattice(integer=integer)
-    if integer:
+    if integer and attribute.kind == "numeric":
         lo, hi = table.integer_limits(attribute.name)
         if max(lo, math.ceil(lattice.lo)) > min(hi, math.floor(lattice.hi)):
             raise OptionError(

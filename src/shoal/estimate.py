@@ -83,7 +83,9 @@ def _made_up(described: Described, rows: int) -> Described:
     for name, lattice in described.lattices.items():
         tail = np.minimum(rng.lognormal(-3.0, 1.5, rows), 1.0)
         columns[name] = np.minimum(lattice.values(np.floor(tail * lattice.steps)), float(lattice.hi))
-    return replace(described, table=read(pa.table(columns)), kept=None)
+    # made-up values are numbers whatever the kind
+    plain = tuple(replace(attribute, kind="numeric") for attribute in described.attributes)
+    return replace(described, table=read(pa.table(columns)), attributes=plain, kept=None)
 
 
 def _duration(seconds: float) -> str:

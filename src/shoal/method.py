@@ -77,6 +77,7 @@ class Method:
     shares: tuple[tuple[str, Fraction], ...] | None = None
     neighbours: str = "replace-one"
     rows: int | None = None
+    kinds: tuple[str, ...] = ("numeric",)
 
     @property
     def stability(self) -> Stability:

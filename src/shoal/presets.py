@@ -51,6 +51,7 @@ PRESETS: dict[str, Method] = {
             grouping="joint",
             mechanism="tree",
             rebuild="uniform",
+            kinds=("numeric", "ordinal", "date"),
             adjustable=("epsilon", "cuts", "depth", "shares", "rebuild", "neighbours", "rows"),
         ),
     )

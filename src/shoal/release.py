@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shoal.budget import Plan
+from shoal.coding import restored
 from shoal.describe import Declaration, Described, describe
 from shoal.io import Format, Table, read
 from shoal.mechanisms import MECHANISMS, Mechanism, Progress, Rebuilt
@@ -213,7 +214,7 @@ def prepare(
         options = {"partition": "given", **options}
     configured = preset(method).configure(epsilon=epsilon, k=k, **options)
     declared = Declaration.of(schema, columns, domains, domain_from_data, outside, missing)
-    described = describe(table, declared)
+    described = describe(table, declared, configured.kinds)
     mechanism = MECHANISMS[configured.mechanism]
     plan = mechanism.plan(configured, described)
     source = noise_source(seed)
@@ -270,9 +271,12 @@ def stored(
 ) -> NDArray[np.floating[Any]] | NDArray[np.int64]:
     """Values as the column stores them: whole numbers are rounded here, as the very last step."""
     table, lattice = described.table, described.lattices[column]
+    attribute = described.attribute(column)
+    if attribute.kind != "numeric":
+        return restored(table, attribute, np.clip(values, float(lattice.lo), float(lattice.hi)))
     if table.is_integer(column):
         return whole_numbers(values, lattice, table.integer_limits(column), clip=clip)
-    if described.attribute(column).step is not None:
+    if attribute.step is not None:
         values = on_step(values, lattice, clip=clip)
     return narrow_floats(values, lattice, table.float_type(column), clip=clip)
 

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.coding import numbers
+from shoal.dates import day_text
 from shoal.io import Table, read
+from shoal.schema import Attribute
 
 if TYPE_CHECKING:
     from shoal.release import Release
@@ -47,20 +50,27 @@ def _render(template: str, release: Release, extra: dict[str, Any]) -> str:
 
 
 def _profile(table: Table, release: Release, name: str) -> dict[str, Any]:
-    values = table.numeric(name)
+    attribute = release.schema[name]
+    values = numbers(table, attribute)
     quantiles = np.quantile(values, [0, 0.25, 0.5, 0.75, 1])
     return {
         "name": name,
-        "mean": _number(values.mean()),
-        "sd": _number(values.std()),
-        "quantiles": [_number(q) for q in quantiles],
+        "mean": "" if attribute.kind == "ordinal" else _words(attribute, float(values.mean())),
+        "sd": "" if attribute.kind == "ordinal" else _number(values.std()),
+        "quantiles": [_words(attribute, float(q)) for q in quantiles],
         "bars": _bars(values, _public_range(values, release, name)),
     }
 
 
+def _words(attribute: Attribute, value: float) -> str:
+    if attribute.kind == "ordinal":
+        return attribute.ordered[round(value)]
+    return day_text(round(value)) if attribute.kind == "date" else _number(value)
+
+
 def _public_range(values: NDArray[np.float64], release: Release, name: str) -> tuple[float, float]:
     """The declared domain; a domain taken from the data stays out of the picture too."""
-    if release.schema[name].lo is None:
+    if release.schema[name].kind == "numeric" and release.schema[name].lo is None:
         return float(values.min()), float(values.max())
     return release.domains[name]
 

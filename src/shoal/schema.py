@@ -11,6 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from shoal.dates import ISO_DAY, day_number, day_text, is_day
 from shoal.errors import InputError, OptionError, did_you_mean
 from shoal.io import Table, read
 from shoal.lattice import DEFAULT_REAL_STEPS, Lattice, exact
@@ -50,6 +51,8 @@ _HEADER = """\
 #   role   identifier | quasi-identifier | confidential | unit | weight | other
 #          (identifiers, units and weights are never released)
 #   lo, hi the range the attribute can take, known without looking at these records
+#          (dates as 1984-05-31)
+#   ordered  for an ordinal column: its values, lowest first
 #   step   the finest difference that matters (default: 1 for integers, width / 2^20 otherwise)
 #   max_rows  for a unit column: the most rows one person can have
 """
@@ -79,11 +82,23 @@ class Attribute:
             raise OptionError(
                 f"column '{self.name}': max_rows must be a whole number, at least 1, got {self.max_rows}."
             )
-        if self.lo is not None and self.hi is not None:
+        if len(set(self.ordered)) < len(self.ordered):
+            raise OptionError(f"column '{self.name}': ordered lists a value twice.")
+        if self.lo is not None and self.hi is not None and self.kind != "ordinal":
             self.lattice(integer=False)
 
     def lattice(self, *, integer: bool) -> Lattice:
-        """The public lattice; `integer` says that the column is stored as integers (default step 1)."""
+        """The public lattice; `integer` says that the column is stored as integers (default step 1).
+
+        That of an ordinal attribute are the places in its order, that of a date are days since 1970-01-01.
+        """
+        if self.kind == "ordinal":
+            if len(self.ordered) < 2:
+                raise OptionError(
+                    f"column '{self.name}' has no declared order: list its values, lowest first, as ordered in the "
+                    "schema."
+                )
+            return Lattice(Fraction(0), Fraction(len(self.ordered) - 1), Fraction(1))
         if self.lo is None or self.hi is None:
             raise OptionError(
                 f"column '{self.name}' has no public domain: give one with --domain '{self.name}=lo:hi' "
@@ -92,7 +107,7 @@ class Attribute:
             )
         step = self.step
         if step is None:
-            step = Fraction(1) if integer else (self.hi - self.lo) / DEFAULT_REAL_STEPS
+            step = Fraction(1) if integer or self.kind == "date" else (self.hi - self.lo) / DEFAULT_REAL_STEPS
         try:
             return Lattice(self.lo, self.hi, step)
         except OptionError as error:
@@ -100,6 +115,8 @@ class Attribute:
 
     def with_domain(self, lo: object, hi: object) -> Attribute:
         what = f"the domain of column '{self.name}'"
+        if self.kind == "date":
+            return replace(self, lo=day_number(lo, what), hi=day_number(hi, what))
         return replace(self, kind="numeric", lo=exact(lo, what), hi=exact(hi, what))
 
 
@@ -180,7 +197,7 @@ class Schema:
         return {
             "attribute": [
                 {
-                    field.name: list(value) if isinstance(value, tuple) else value
+                    field.name: _written(attribute, field.name, value)
                     for field in fields(attribute)
                     if (value := getattr(attribute, field.name)) not in (None, ())
                 }
@@ -199,13 +216,19 @@ def draft_text(schema: Schema) -> str:
     return _HEADER + "\n" + dumps(schema.to_dict())
 
 
-def parse_domains(texts: Iterable[str]) -> dict[str, tuple[Fraction, Fraction]]:
-    """Domains from command-line text `column=lo:hi`.
+def _written(attribute: Attribute, key: str, value: Any) -> Any:
+    if attribute.kind == "date" and key in ("lo", "hi") and is_day(value):
+        return day_text(value)
+    return list(value) if isinstance(value, tuple) else value
+
+
+def parse_domains(texts: Iterable[str]) -> dict[str, tuple[Fraction | str, Fraction | str]]:
+    """Domains from command-line text `column=lo:hi`; dates are left as text.
 
     >>> parse_domains(["FICA=0:12000"])
     {'FICA': (Fraction(0, 1), Fraction(12000, 1))}
     """
-    domains: dict[str, tuple[Fraction, Fraction]] = {}
+    domains: dict[str, tuple[Fraction | str, Fraction | str]] = {}
     for text in texts:
         name, equals, bounds = text.rpartition("=")
         lo, colon, hi = bounds.partition(":")
@@ -214,7 +237,8 @@ def parse_domains(texts: Iterable[str]) -> dict[str, tuple[Fraction, Fraction]]:
         if name in domains:
             raise OptionError(f"--domain names column '{name}' twice.")
         what = f"--domain '{text}': a bound"
-        domains[name] = (exact(lo, what), exact(hi, what))
+        first, last = (side if ISO_DAY.match(side) else exact(side, what) for side in (lo, hi))
+        domains[name] = (first, last)
     return domains
 
 
@@ -229,7 +253,8 @@ def _attribute(entry: Any) -> Attribute:
     values = dict(entry)
     for key in ("lo", "hi", "step"):
         if key in values:
-            values[key] = exact(values[key], f"column '{name}': {key}")
+            read_as = day_number if values.get("kind") == "date" and key != "step" else exact
+            values[key] = read_as(values[key], f"column '{name}': {key}")
     if "ordered" in values:
         if not isinstance(values["ordered"], (list, tuple)):
             raise OptionError(f"column '{name}': ordered must be a list of values, lowest first.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -64,6 +64,7 @@ class Circumstances:
         rows_per_unit: declared maximum number of rows of one person.
         rows_declared: whether that maximum was declared; otherwise one row per person is assumed.
         unit_repeats: a person has several rows although no maximum is declared.
+        domains: ends and step of each column's domain, in words.
     """
 
     data_dependent: tuple[str, ...] = ()
@@ -73,6 +74,7 @@ class Circumstances:
     rows_per_unit: int = 1
     rows_declared: bool = False
     unit_repeats: bool = False
+    domains: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +244,9 @@ def state(
         method=method.name,
         settings={name: _plain(value) for name, value in method.settings().items()},
         attributes={
-            name: _public_facts(lattice, private=name in circumstances.private_domains)
+            name: _public_facts(
+                circumstances.domains.get(name), lattice, private=name in circumstances.private_domains
+            )
             for name, lattice in lattices.items()
         },
         versions={"shoal": __version__, "numpy": np.__version__, "python": platform.python_version()},
@@ -301,9 +305,11 @@ def _obstacles(method: Method, circumstances: Circumstances) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _public_facts(lattice: Lattice, *, private: bool) -> dict[str, str]:
+def _public_facts(words: Mapping[str, str] | None, lattice: Lattice, *, private: bool) -> dict[str, str]:
     if private:
         return dict.fromkeys(("lo", "hi", "step"), "taken from the data")
+    if words is not None:
+        return dict(words)
     return {
         "lo": decimal_text(lattice.lo),
         "hi": decimal_text(lattice.hi),

@@ -100,7 +100,9 @@ def run(
         lattice = described.lattices[column]
         values[column] = np.clip(lattice.values(positions_drawn), float(lattice.lo), float(lattice.hi))
         progress("drawing rows", len(columns) + 2 + number, steps)
-    return Rebuilt(values, [], aligned=False, internal={"values_clipped": clipped, "rows_released": rows})
+    return Rebuilt(
+        values, [], aligned=False, internal={"values_clipped": clipped, "rows_released": rows, "clusters": []}
+    )
 
 
 def _public_rows(method: Method, described: Described) -> int | None:
