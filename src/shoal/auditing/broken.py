@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from shoal.auditing.world import Columns, World, release
 from shoal.budget import Plan
-from shoal.mechanisms import Rebuilt
+from shoal.mechanisms import MECHANISMS, Rebuilt
 from shoal.noise import Source, discrete_laplace
 from shoal.noise.entropy import Seeded
 from shoal.rebuild import centroids
@@ -44,6 +44,13 @@ def small_scale(world: World, source: Source) -> Columns:
 def without_noise(world: World, source: Source) -> Columns:
     """The scale is so small that no noise is ever drawn."""
     return release(replace(world, plan=_richer(world.plan, Fraction(10) ** 15)), source)
+
+
+def overspent(world: World, source: Source) -> Columns:
+    """Eight times the budget is spent."""
+    method = replace(world.method, epsilon=8 * world.method.budget)
+    plan = MECHANISMS[method.mechanism].plan(method, world.described)
+    return release(replace(world, method=method, plan=plan), source)
 
 
 def reused_seed(world: World, source: Source) -> Columns:
@@ -80,4 +87,5 @@ FLAWS: Mapping[str, Callable[[World, Source], Columns]] = {
     "reused seed": reused_seed,
     "rows not shuffled": unshuffled,
     "no noise": without_noise,
+    "eight times the budget": overspent,
 }
