@@ -19,7 +19,7 @@ Matrix = NDArray[np.float64]
 
 # All assignments of clusters to rows are summed up to this many clusters, 2^8 · 8 terms.
 _ASSIGNED = 8
-_LARGEST = 200_000
+_LARGEST = 4_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
