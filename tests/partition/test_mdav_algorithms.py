@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -135,7 +137,7 @@ def test_progress_is_called_between_bounded_pieces_of_work_and_may_stop_it(algor
         mdav(X, 5, algorithm=algorithm, progress=interrupt)
 
 
-def test_wrong_ties_would_be_noticed(monkeypatch):
+def test_wrong_ties_would_be_noticed():
     """The sweep can fail: labels of a table whose rows are reversed are not the reversed labels."""
     differing = 0
     for seed in range(40):
@@ -148,3 +150,19 @@ def test_wrong_ties_would_be_noticed(monkeypatch):
 def test_refuses_no_threads():
     with pytest.raises(OptionError, match="threads"):
         mdav([1.0, 2.0], 1, threads=0)
+
+
+def test_compiled_kernels_are_kept_under_a_stamp_of_all_their_sources(tmp_path, monkeypatch):
+    """numba by itself would not notice a change in a helper of another file."""
+    from shoal.partition import _kernels_cache
+    from shoal.partition._kernels_rounds import rounds
+
+    stamp = _kernels_cache._stamp()
+    assert rounds._cache._cache_file._source_stamp == stamp
+    for source in Path(_kernels_cache.__file__).parent.glob("_kernels_*.py"):
+        (tmp_path / source.name).write_bytes(source.read_bytes())
+    monkeypatch.setattr(_kernels_cache, "__file__", str(tmp_path / "_kernels_cache.py"))
+    assert _kernels_cache._stamp() == stamp
+    with (tmp_path / "_kernels_vector.py").open("a") as changed:
+        changed.write("\n")
+    assert _kernels_cache._stamp() != stamp

@@ -6,6 +6,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from shoal.partition._kernels_cache import cached
+
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
@@ -14,7 +16,7 @@ BLOCK = 512
 NO_INDEX = 2**62
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def add_squares(columns: Floats, start: int, count: int, point: Floats, out: Floats) -> None:
     """out[i] = (x0-p0)^2 + (x1-p1)^2 + ... in this order; four attributes per pass save loads and stores."""
     d = point.size
@@ -52,7 +54,7 @@ def add_squares(columns: Floats, start: int, count: int, point: Floats, out: Flo
         j += 1
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(nogil=True, forceinline=True)
 def offer(heap: Floats, heap_index: Integers, size: int, distance: float, index: int) -> None:
     """Put a record into the heap of the nearest so far, largest (distance, index) first.
 
@@ -85,7 +87,7 @@ def offer(heap: Floats, heap_index: Integers, size: int, distance: float, index:
     heap[at], heap_index[at] = distance, index
 
 
-@njit(cache=True, nogil=True)
+@cached
 def scan(
     columns: Floats, index: Integers, count: int, point: Floats, heap: Floats, heap_index: Integers
 ) -> tuple[float, int, int]:
@@ -122,7 +124,7 @@ def scan(
     return best, best_index, filled
 
 
-@njit(cache=True, nogil=True)
+@cached
 def remove(
     columns: Floats, index: Integers, count: int, place: Integers, gone: Integers, cut: Floats, sums: Floats
 ) -> int:

@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from shoal.partition._kernels_cache import cached
 from shoal.partition._kernels_tree import Tree, close_boxes
 from shoal.partition._kernels_vector import LEAF, distances_within
 
@@ -32,7 +33,7 @@ class Shell(NamedTuple):
     )
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(nogil=True, forceinline=True)
 def swap_rows(rows: Floats, index: Integers, a: int, b: int) -> None:
     for j in range(rows.shape[1]):
         t = rows[a, j]
@@ -43,12 +44,12 @@ def swap_rows(rows: Floats, index: Integers, a: int, b: int) -> None:
     index[b] = t_index
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(nogil=True, forceinline=True)
 def median_of_three(a: float, b: float, c: float) -> float:
     return max(min(a, b), min(max(a, b), c))
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def select(rows: Floats, index: Integers, start: int, stop: int, nth: int, column: int) -> None:
     """Order rows so that those before `nth` are not larger in a column, and those from it on not smaller."""
     low, high = start, stop - 1
@@ -90,7 +91,7 @@ def select(rows: Floats, index: Integers, start: int, stop: int, nth: int, colum
             return
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def widest(rows: Floats, start: int, stop: int) -> int:
     """The attribute that spreads most, judged on a sample of rows."""
     if rows.shape[1] == 1:
@@ -112,7 +113,7 @@ def widest(rows: Floats, start: int, stop: int) -> int:
     return column
 
 
-@njit(cache=True, nogil=True)
+@cached
 def order_rows(rows: Floats, index: Integers, run: int) -> None:
     """Order rows so that aligned runs of `run` rows, and of 2, 4, 8 ... such runs, are compact in space.
 
@@ -138,7 +139,7 @@ def order_rows(rows: Floats, index: Integers, run: int) -> None:
         top += 2
 
 
-@njit(cache=True, nogil=True)
+@cached
 def live_rows(tree: Tree, rows: Floats, index: Integers) -> int:
     """Copy the live records out in the order of the leaves; returns their number."""
     values, record, live, _, _, _, _, _, _, _, _, _ = tree
@@ -152,7 +153,7 @@ def live_rows(tree: Tree, rows: Floats, index: Integers) -> int:
     return at
 
 
-@njit(cache=True, nogil=True)
+@cached
 def fill(tree: Tree, rows: Floats, index: Integers) -> None:
     """Put ordered rows into the leaves and fit all boxes."""
     values, record, live, _, _, _, _, _, place, reference, _, _ = tree
@@ -173,7 +174,7 @@ def fill(tree: Tree, rows: Floats, index: Integers) -> None:
     close_boxes(tree, np.arange(live.size), np.empty(live.size, dtype=np.int64), -1)
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def build_shell(tree: Tree, shell: Shell, centre: Floats, alive: int, key: Floats, index: Integers) -> None:
     """List the outermost sixteenth of the live records, farthest from a centre first.
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from shoal.partition._kernels_brute import NO_INDEX
 from shoal.partition._kernels_build import Shell, build_shell
+from shoal.partition._kernels_cache import cached
 from shoal.partition._kernels_tree import Scratch, Tree, close_boxes, delete, farthest, nearest
 from shoal.partition._kernels_vector import SLACK, borrowed
 
@@ -33,7 +34,7 @@ class Task(NamedTuple):
     key_index: Integers  # (n,)
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def mean(sums: Floats, count: int, out: Floats) -> None:
     """Mean of the remaining records: the operations of `exact_sum.rounded`, then one division."""
     last = sums.shape[1] - 1
@@ -48,7 +49,7 @@ def mean(sums: Floats, count: int, out: Floats) -> None:
         out[j] = (total + rest) / count
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def outermost(shell: Shell, labels: Integers, centre: Floats) -> int:
     """The record farthest from the centre if the shell can tell, else -1.
 
@@ -76,7 +77,7 @@ def outermost(shell: Shell, labels: Integers, centre: Floats) -> int:
     return best_index if state[3] == 1 else -1
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def farthest_from_mean(tree: Tree, scratch: Scratch, shell: Shell, task: Task, alive: int) -> int:
     """The live record farthest from the centre, from the shell if possible and from the tree otherwise."""
     centre = task.centre
@@ -93,7 +94,7 @@ def farthest_from_mean(tree: Tree, scratch: Scratch, shell: Shell, task: Task, a
     return farthest(tree, scratch, centre)
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def take_cluster(tree: Tree, scratch: Scratch, task: Task, pole: int, cluster: int) -> None:
     """Remove a pole and its nearest records from the tree and give them a cluster number."""
     X, labels, cut, sums, _, heap, members, leaves, queue, _, _ = task
@@ -106,7 +107,7 @@ def take_cluster(tree: Tree, scratch: Scratch, task: Task, pole: int, cluster: i
     close_boxes(tree, leaves, queue, cluster + 1)
 
 
-@njit(cache=True, nogil=True)
+@cached
 def rounds(
     owned_tree: Tree,
     owned_scratch: Scratch,

@@ -57,7 +57,7 @@ class Scratch(NamedTuple):
     work: Integers  # (2,): leaves scanned, groups bounded
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(nogil=True, forceinline=True)
 def smallest_record(least: Integers, child: Integers, parent: Integers, node: int) -> int:
     """The smallest record number below a node of the stack."""
     if node < 0:
@@ -66,7 +66,7 @@ def smallest_record(least: Integers, child: Integers, parent: Integers, node: in
     return int(least[group, node - child[group]]) if group >= 0 else 0
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def nearest(tree: Tree, scratch: Scratch, point: Floats, heap: Floats, heap_index: Integers) -> None:
     """Fill the heap with the records nearest to a point, equal distances by lowest index."""
     want = heap.size
@@ -74,7 +74,7 @@ def nearest(tree: Tree, scratch: Scratch, point: Floats, heap: Floats, heap_inde
         return
     filled = 0
     worst, worst_index = np.inf, NO_INDEX
-    values, record, live, low, high, least, child, parent, _, _, _, _ = tree
+    values, record, live, low, high, least, child, parent, _, reference, _, _ = tree
     distances, bounds, stack_bound, stack_node, work = scratch
     leaf_groups = values.shape[0] // FAN
     stack_bound[0], stack_node[0] = 0.0, child.size - 1
@@ -102,7 +102,7 @@ def nearest(tree: Tree, scratch: Scratch, point: Floats, heap: Floats, heap_inde
                         worst, worst_index = heap[0], heap_index[0]
             continue
         work[1] += 1
-        hits = near_bounds(low, high, node, point, worst, bounds)
+        hits = near_bounds(low, high, node, point, reference, worst, bounds)
         base = top
         first = -1 - child[node] if node < leaf_groups else child[node]
         step = -1 if node < leaf_groups else 1
@@ -121,7 +121,7 @@ def nearest(tree: Tree, scratch: Scratch, point: Floats, heap: Floats, heap_inde
                 top += 1
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def farthest(tree: Tree, scratch: Scratch, point: Floats) -> int:
     """The record farthest from a point, equal distances by lowest index."""
     best, best_index = -1.0, NO_INDEX
@@ -170,7 +170,7 @@ def farthest(tree: Tree, scratch: Scratch, point: Floats) -> int:
     return best_index
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def delete(tree: Tree, gone: Integers, cut: Floats, sums: Floats, leaves: Integers) -> None:
     """Take records out of the sums and of their leaves, written to `leaves`; boxes stay as they are."""
     values, record, live, _, _, _, _, _, place, _, _, _ = tree
@@ -192,7 +192,7 @@ def delete(tree: Tree, gone: Integers, cut: Floats, sums: Floats, leaves: Intege
         leaves[t] = leaf
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def close_boxes(tree: Tree, leaves: Integers, queue: Integers, stamp: int) -> None:
     """Fit boxes upward from changed leaves, stopping where a box did not change.
 

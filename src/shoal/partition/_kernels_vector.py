@@ -126,24 +126,60 @@ distances_within: Any = _distances("<=")
 distances_beyond: Any = _distances(">=")
 
 
+def _clipped(builder: Any, value: Any, low: Any, high: Any) -> Any:
+    return _smaller(builder, _larger(builder, value, low), high)
+
+
+def _quotient(builder: Any, a: Any, b: Any) -> Any:
+    """a / b, and 0 where b is 0."""
+    zero = _constant(0.0, FAN)
+    return builder.select(builder.fcmp_ordered(">", b, zero), builder.fdiv(a, b), zero)
+
+
+def _length(builder: Any, given: _Arguments, point: int, reference: int) -> Any:
+    """Distance of the point to the reference."""
+    square = cgutils.alloca_once_value(builder, ir.Constant(_DOUBLE, 0.0))
+    with cgutils.for_range(builder, given.shapes[point][0]) as loop:
+        v = builder.fsub(given.scalar(point, loop.index), given.scalar(reference, loop.index))
+        builder.store(builder.fadd(builder.load(square), builder.fmul(v, v)), square)
+    root = builder.module.declare_intrinsic("llvm.sqrt", [_DOUBLE])
+    return _splat(builder, builder.call(root, [builder.load(square)]), FAN)
+
+
 @intrinsic
-def _near_bounds(typing_context, low, high, group, point, limit, out):  # type: ignore[no-untyped-def]
+def _near_bounds(typing_context, low, high, group, point, reference, limit, out):  # type: ignore[no-untyped-def]
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         given = _Arguments(context, builder, signature, arguments)
         base = builder.mul(given.values[2], given.rows(0))
-        total = cgutils.alloca_once_value(builder, _constant(0.0, FAN))
-        with cgutils.for_range(builder, given.shapes[3][0]) as loop:
+        d = given.shapes[3][0]
+        zero, one = _constant(0.0, FAN), _constant(1.0, FAN)
+        length = _length(builder, given, 3, 4)
+        reach = _larger(builder, given.row(1, builder.add(base, d), FAN), zero)
+        shrink = _smaller(builder, _quotient(builder, reach, length), one)
+        weight = _larger(builder, builder.fsub(_quotient(builder, length, reach), one), zero)
+        total = cgutils.alloca_once_value(builder, zero)
+        inside = cgutils.alloca_once_value(builder, zero)
+        with cgutils.for_range(builder, d) as loop:
             row = builder.add(base, loop.index)
-            centre = _splat(builder, given.scalar(3, loop.index), FAN)
-            below = builder.fsub(given.row(0, row, FAN), centre)
-            above = builder.fsub(centre, given.row(1, row, FAN))
-            gap = _larger(builder, _larger(builder, below, above), _constant(0.0, FAN))
+            p, origin = given.scalar(3, loop.index), given.scalar(4, loop.index)
+            centre = _splat(builder, p, FAN)
+            a, b = given.row(0, row, FAN), given.row(1, row, FAN)
+            gap = _larger(builder, builder.fsub(a, centre), builder.fsub(centre, b))
+            gap = _larger(builder, gap, zero)
             builder.store(builder.fadd(builder.load(total), builder.fmul(gap, gap)), total)
-        result = builder.load(total)
-        given.store(5, result, FAN)
-        return _mask(builder, "<=", result, _splat(builder, given.values[4], FAN), FAN)
+            v, start = _splat(builder, builder.fsub(p, origin), FAN), _splat(builder, origin, FAN)
+            x = _clipped(builder, builder.fmul(v, shrink), builder.fsub(a, start), builder.fsub(b, start))
+            away = builder.fsub(x, v)
+            cost = builder.fadd(builder.fmul(away, away), builder.fmul(weight, builder.fmul(x, x)))
+            builder.store(builder.fadd(builder.load(inside), cost), inside)
+        both = builder.fadd(reach, length)
+        ball = builder.fsub(builder.load(inside), builder.fmul(weight, builder.fmul(reach, reach)))
+        ball = builder.fsub(ball, builder.fmul(_constant(SLACK, FAN), builder.fmul(both, both)))
+        result = _larger(builder, ball, builder.load(total))
+        given.store(6, result, FAN)
+        return _mask(builder, "<=", result, _splat(builder, given.values[5], FAN), FAN)
 
-    return types.int64(low, high, types.int64, point, types.float64, out), generate
+    return types.int64(low, high, types.int64, point, reference, types.float64, out), generate
 
 
 @intrinsic
@@ -151,30 +187,36 @@ def _far_bounds(typing_context, low, high, group, point, reference, limit, out):
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         given = _Arguments(context, builder, signature, arguments)
         base = builder.mul(given.values[2], given.rows(0))
-        corner = cgutils.alloca_once_value(builder, _constant(0.0, FAN))
-        along = cgutils.alloca_once_value(builder, _constant(0.0, FAN))
-        square = cgutils.alloca_once_value(builder, ir.Constant(_DOUBLE, 0.0))
         d = given.shapes[3][0]
+        zero, half = _constant(0.0, FAN), _constant(0.5, FAN)
+        length = _length(builder, given, 3, 4)
+        reach = _larger(builder, given.row(1, builder.add(base, d), FAN), zero)
+        stretch, weight = _quotient(builder, reach, length), _quotient(builder, length, reach)
+        corner = cgutils.alloca_once_value(builder, zero)
+        along = cgutils.alloca_once_value(builder, zero)
+        inside = cgutils.alloca_once_value(builder, zero)
         with cgutils.for_range(builder, d) as loop:
             row = builder.add(base, loop.index)
             p, origin = given.scalar(3, loop.index), given.scalar(4, loop.index)
             a, b = given.row(0, row, FAN), given.row(1, row, FAN)
-            centre = _splat(builder, p, FAN)
+            centre, start = _splat(builder, p, FAN), _splat(builder, origin, FAN)
             side = _larger(builder, builder.fsub(centre, a), builder.fsub(b, centre))
-            side = _larger(builder, side, _constant(0.0, FAN))
+            side = _larger(builder, side, zero)
             builder.store(builder.fadd(builder.load(corner), builder.fmul(side, side)), corner)
-            v = builder.fsub(p, origin)
-            builder.store(builder.fadd(builder.load(square), builder.fmul(v, v)), square)
-            near = builder.select(builder.fcmp_ordered(">", v, ir.Constant(_DOUBLE, 0.0)), a, b)
-            product = builder.fmul(builder.fsub(_splat(builder, origin, FAN), near), _splat(builder, v, FAN))
-            builder.store(builder.fadd(builder.load(along), product), along)
-        norm = builder.load(square)
-        root = builder.module.declare_intrinsic("llvm.sqrt", [_DOUBLE])
-        length = _splat(builder, builder.call(root, [norm]), FAN)
-        reach = _larger(builder, given.row(1, builder.add(base, d), FAN), _constant(0.0, FAN))
-        opposite = _smaller(builder, builder.load(along), builder.fmul(reach, length))
+            # From here on relative to the reference, and with the point mirrored in it.
+            v = builder.fsub(origin, p)
+            mirrored = _splat(builder, v, FAN)
+            a, b = builder.fsub(a, start), builder.fsub(b, start)
+            best = builder.select(builder.fcmp_ordered("<", v, ir.Constant(_DOUBLE, 0.0)), a, b)
+            builder.store(builder.fadd(builder.load(along), builder.fmul(best, mirrored)), along)
+            x = _clipped(builder, builder.fmul(mirrored, stretch), a, b)
+            gain = builder.fsub(mirrored, builder.fmul(half, builder.fmul(weight, x)))
+            builder.store(builder.fadd(builder.load(inside), builder.fmul(x, gain)), inside)
+        square = builder.fmul(reach, reach)
+        bent = builder.fadd(builder.load(inside), builder.fmul(half, builder.fmul(weight, square)))
+        opposite = _smaller(builder, bent, builder.load(along))
         both = builder.fadd(reach, length)
-        ball = builder.fadd(builder.fmul(reach, reach), _splat(builder, norm, FAN))
+        ball = builder.fadd(square, builder.fmul(length, length))
         ball = builder.fadd(ball, builder.fmul(_constant(2.0, FAN), opposite))
         ball = builder.fadd(ball, builder.fmul(_constant(SLACK, FAN), builder.fmul(both, both)))
         result = _smaller(builder, ball, builder.load(corner))
@@ -235,13 +277,17 @@ def _borrowed(typing_context, arrays):  # type: ignore[no-untyped-def]
     return arrays(arrays), generate
 
 
-# (low (groups, d + 1, FAN), high, group, point (d,), limit, out (FAN,)) -> boxes whose least squared distance, in
-# out, is <= limit; infinite for empty boxes.
+# Both bounds below are the better of two. The first is the near or far corner of the box, in the operations of
+# the exact distance and so valid to the last bit. The second also knows the reach r, the largest distance of the
+# records below to the reference point, from which x and p are taken here: for any weight w >= 0
+#   |x-p|^2 >= min over the box of |x-p|^2 + w (|x|^2 - r^2), attained at x = p / (1+w) clipped to the box,
+#   -2 x.p  <= max over the box of -2 x.p - w (|x|^2 - r^2), attained at x = -p / w clipped to the box;
+# w is chosen so that the unclipped x has length r. It is widened by SLACK for rounding.
+#
+# (low (groups, d + 1, FAN), high, group, point (d,), reference (d,), limit, out (FAN,)) -> boxes whose least
+# squared distance, in out, is <= limit; infinite for empty boxes.
 near_bounds: Any = _near_bounds
-# (low, high, group, point, reference, limit, out) -> boxes whose largest squared distance may be >= limit.
-# The bound is the smaller of the far corner (bitwise valid) and, with x and p taken from the reference,
-# |x|^2 + |p|^2 - 2 x.p, where |x| is at most the reach of the box and x.p at least its minimum over the box and
-# -|x||p|. It is 0 for empty boxes.
+# The same arguments -> boxes whose largest squared distance, in out, is >= limit; 0 for empty boxes.
 far_bounds: Any = _far_bounds
 # (values, values, leaf, live lanes, low, high, group, slot) -> whether the box of a leaf, written, is a new one.
 fit_leaf: Any = _fit(LEAF)
