@@ -1,7 +1,7 @@
 """How deep the tree is and what every level may spend. In: public facts and ε. Out: a `Layout` of exact shares.
 
 The rule knows the number of records, ε, the number of attributes and nothing else. Its constants were fitted to
-made-up tables of several shapes (benchmarks/tree.py); no release depends on anything but their printed values.
+made-up tables of several shapes (benchmarks/tree_shapes.py); no release depends on anything but their printed values.
 """
 
 from __future__ import annotations
