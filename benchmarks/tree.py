@@ -271,8 +271,9 @@ def report(runs: int, processes: int) -> str:
         "## Made-up tables",
         "",
         "The constants of the depth rule were fitted to tables of these shapes, not to the tables above (on which the "
-        "design was tried out, too). Distance / correlation difference, tree-dp and depth 0, means of 5 runs. Where data are uniform over their domain a single box is "
-        "right already: cuts cost distance there, and still bring the correlations.",
+        "design was tried out, too). Distance / correlation difference, tree-dp and depth 0, means of 5 runs. Where "
+        "data are uniform over their domain a single box is right already: cuts cost distance there, and still bring "
+        "the correlations.",
         "",
         "| shape/rows/attributes | ε = 0.1 | ε = 1 | ε = 10 |",
         "| --- | --- | --- | --- |",
