@@ -61,19 +61,23 @@ def group_sizes(n: int, k: int, remainder: str = "middle") -> NDArray[np.int64]:
     >>> group_sizes(11, 2).tolist(), group_sizes(11, 2, "last").tolist()
     ([2, 2, 3, 2, 2], [2, 2, 2, 2, 3])
     """
+    groups = max(n // k, 1)
+    sizes = np.full(groups, k, dtype=np.int64)
+    sizes[enlarged_group(groups, remainder)] = n - k * (groups - 1)
+    return sizes
+
+
+def enlarged_group(groups: int, remainder: str) -> int:
+    """Which of the groups, in rank order, takes the records that are left over.
+
+    >>> enlarged_group(5, "middle"), enlarged_group(5, "last")
+    (2, 4)
+    """
     if remainder not in _REMAINDERS:
         raise OptionError(
             f"remainder = {remainder!r} is not known: use one of {', '.join(_REMAINDERS)}."
             f"{did_you_mean(remainder, _REMAINDERS)}"
         )
-    groups = max(n // k, 1)
-    sizes = np.full(groups, k, dtype=np.int64)
-    if remainder == "last":
-        enlarged = groups - 1
-    elif remainder == "first":
-        enlarged = 0
-    else:
-        high = max(n - k, 0) // (2 * k)
-        enlarged = groups - 1 - high
-    sizes[enlarged] = n - k * (groups - 1)
-    return sizes
+    if remainder == "first":
+        return 0
+    return groups - 1 if remainder == "last" else groups // 2

@@ -1,0 +1,242 @@
+"""Running sums of sorted values in, the best last cluster of every prefix out: compiled shortest path on Monge costs.
+
+Arithmetic on pairs of doubles is that of `shoal.partition.double_double`, written out because compiled code is kept on
+disk until this file changes; tests hold both to the same results.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+# As in `shoal.partition.optimal`.
+ROUGH = 2.0**-47
+PATH_TIE = 2.0**-84
+SUMS_TIE = 2.0**-100
+SPLITTER = 134217729.0
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def two_sum(a: float, b: float) -> tuple[float, float]:
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def normalised(high: float, low: float) -> tuple[float, float]:
+    total = high + low
+    return total, low - (total - high)
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def two_product(a: float, b: float) -> tuple[float, float]:
+    product = a * b
+    scaled = SPLITTER * a
+    a_high = scaled - (scaled - a)
+    a_low = a - a_high
+    scaled = SPLITTER * b
+    b_high = scaled - (scaled - b)
+    b_low = b - b_high
+    return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def add(a: float, a_low: float, b: float, b_low: float) -> tuple[float, float]:
+    high, rest = two_sum(a, b)
+    low, last = two_sum(a_low, b_low)
+    high, rest = normalised(high, rest + low)
+    return normalised(high, rest + last)
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def square(a: float, a_low: float) -> tuple[float, float]:
+    product, rest = two_product(a, a)
+    return normalised(product, rest + (2.0 * (a * a_low) + a_low * a_low))
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def divide(a: float, a_low: float, by: float) -> tuple[float, float]:
+    quotient = a / by
+    product, rest = two_product(quotient, by)
+    return normalised(quotient, (((a - product) - rest) + a_low) / by)
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def caught_sum(
+    total: float, caught: float, rest: float, value: float, low: float
+) -> tuple[float, float, float, float, float]:
+    """One more value: the running sum in three parts, and as a pair."""
+    total, error = two_sum(total, value)
+    caught, error = two_sum(caught, error)
+    rest += error
+    caught, error = two_sum(caught, low)
+    rest += error
+    high, second = two_sum(total, caught)
+    high, second = normalised(high, second + rest)
+    return total, caught, rest, high, second
+
+
+@njit(cache=True, nogil=True)
+def running_sums(high: Floats, low: Floats, sums: Floats) -> None:
+    """Fill the sums of `Costs` from centred values; twin of the function in `shoal.partition.interval_costs`."""
+    n = high.size
+    middle = n // 2
+    s = t = u = 0.0
+    p = q = r = 0.0
+    for i in range(middle, n):
+        s, t, u, sums[i + 1, 0], sums[i + 1, 1] = caught_sum(s, t, u, high[i], low[i])
+        x, x_low = square(high[i], low[i])
+        p, q, r, sums[i + 1, 2], sums[i + 1, 3] = caught_sum(p, q, r, x, x_low)
+    s = t = u = 0.0
+    p = q = r = 0.0
+    for i in range(middle - 1, -1, -1):
+        s, t, u, sums[i, 0], sums[i, 1] = caught_sum(s, t, u, -high[i], -low[i])
+        x, x_low = square(high[i], low[i])
+        p, q, r, sums[i, 2], sums[i, 3] = caught_sum(p, q, r, -x, -x_low)
+    total = 0.0
+    for i in range(n):
+        total += high[i] * high[i]
+        sums[i + 1, 4] = total
+
+
+@njit(cache=True, nogil=True)
+def path_cost(
+    sums: Floats, path: Floats, i: int, j: int, noise: float, noise_low: float
+) -> tuple[float, float]:
+    """Cost of the best partition of the first i values and one cluster of the values i .. j-1, as a pair."""
+    s, s_low = add(sums[j, 0], sums[j, 1], -sums[i, 0], -sums[i, 1])
+    q, q_low = add(sums[j, 2], sums[j, 3], -sums[i, 2], -sums[i, 3])
+    s, s_low = square(s, s_low)
+    s, s_low = add(s, s_low, -noise, -noise_low)
+    s, s_low = divide(s, s_low, float(j - i))
+    q, q_low = add(q, q_low, -s, -s_low)
+    return add(path[i, 0], path[i, 1], q, q_low)
+
+
+@njit(cache=True, nogil=True)
+def closely_better(
+    sums: Floats, path: Floats, later: int, earlier: int, j: int, noise: float, noise_low: float
+) -> bool:
+    """Whether a last cluster from `later` is strictly cheaper than one from `earlier`, decided to about 84 bits."""
+    a, a_low = path_cost(sums, path, earlier, j, noise, noise_low)
+    b, b_low = path_cost(sums, path, later, j, noise, noise_low)
+    difference: float = (a - b) + (a_low - b_low)
+    return difference > PATH_TIE * a + SUMS_TIE * float(sums[j, 4])
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def compare(sums: Floats, path: Floats, later: int, earlier: int) -> tuple[float, float, float]:
+    """What does not depend on j when two starts are compared, see `better`, and how far rounding may reach."""
+    m = float(later - earlier)
+    s = (sums[later, 0] - sums[earlier, 0]) + (sums[later, 1] - sums[earlier, 1])
+    q = (sums[later, 2] - sums[earlier, 2]) + (sums[later, 3] - sums[earlier, 3])
+    f = (path[later, 0] - path[earlier, 0]) + (path[later, 1] - path[earlier, 1])
+    mean = s / m
+    return (q - s * mean) - f, mean, ROUGH * (q + abs(f)) + PATH_TIE * path[later, 0]
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def better(
+    sums: Floats,
+    path: Floats,
+    later: int,
+    earlier: int,
+    fixed: float,
+    mean: float,
+    slack: float,
+    j: int,
+    noise: float,
+    noise_low: float,
+) -> bool:
+    """Whether a last cluster from `later` is strictly cheaper than one from `earlier`, for the first j values.
+
+    With m values between the starts, of mean µ, and l from `later` on, of mean ν, the later start saves
+    fixed + m/(m + l) · (l (µ - ν)² - noise/l): `fixed` is the squared error of the m values less the difference of
+    the paths. Nothing large cancels in this form, so doubles are nearly always enough.
+    """
+    m = float(later - earlier)
+    inverse = 1.0 / (j - later)
+    other = ((sums[j, 0] - sums[later, 0]) + (sums[j, 1] - sums[later, 1])) * inverse
+    distance = abs(mean - other)
+    length = float(j - later)
+    first = (m + length) * fixed
+    gain = first + m * (length * distance * distance - noise * inverse)
+    spread = length * distance * (distance + abs(mean) + abs(other))
+    # neither a tie nor a rounding error of the close comparison may hide behind a rough one
+    doubt = (m + length) * (slack + SUMS_TIE * sums[j, 4]) + m * ROUGH * (spread + noise * inverse)
+    if gain > doubt:
+        return True
+    if gain < -doubt:
+        return False
+    return closely_better(sums, path, later, earlier, j, noise, noise_low)
+
+
+@njit(cache=True, nogil=True)
+def shortest_path(sums: Floats, k: int, noise: float, noise_low: float) -> Integers:
+    """For every j, where the last cluster of the best partition of the first j values starts.
+
+    Costs satisfy the quadrangle inequality, so a later start that is better for the first j values stays better for
+    more: each start is best in one interval of j. A queue holds these starts and where their intervals begin.
+    """
+    n = sums.shape[0] - 1
+    path = np.zeros((n + 1, 2))
+    previous = np.zeros(n + 1, dtype=np.int64)
+    starts = np.empty(n + 1, dtype=np.int64)
+    begins = np.empty(n + 1, dtype=np.int64)
+    head = 0
+    count = 0
+    offset = 2 * k
+    for j in range(k, n + 1):
+        start = j - k
+        if start == 0 or start >= k:
+            begin = j
+            rival = 0
+            fixed = mean = slack = 0.0
+            while count > head:
+                rival = starts[count - 1]
+                begin = max(begins[count - 1], j)
+                fixed, mean, slack = compare(sums, path, start, rival)
+                if not better(sums, path, start, rival, fixed, mean, slack, begin, noise, noise_low):
+                    break
+                count -= 1
+            if count == head:
+                starts[count] = start
+                begins[count] = j
+                count += 1
+            else:
+                # the new start wins above `low`, at `high` at the latest: look near where the last one did
+                low = begin
+                high = n + 1
+                probe = min(max(start + offset, begin + 1), n)
+                step = 1
+                falling = True
+                while high - low > 1:
+                    if better(sums, path, start, rival, fixed, mean, slack, probe, noise, noise_low):
+                        high = probe
+                    else:
+                        low = probe
+                        if step == 1:
+                            falling = False
+                    if step > 0 and falling == (high == probe):
+                        probe = probe - step if falling else probe + step
+                        step *= 2
+                    else:
+                        step = 0
+                    if step == 0 or probe <= low or probe >= high:
+                        step = 0
+                        probe = (low + high) // 2
+                if high <= n:
+                    offset = high - start
+                    starts[count] = start
+                    begins[count] = high
+                    count += 1
+        while head + 1 < count and begins[head + 1] <= j:
+            head += 1
+        previous[j] = starts[head]
+        path[j, 0], path[j, 1] = path_cost(sums, path, starts[head], j, noise, noise_low)
+    return previous
