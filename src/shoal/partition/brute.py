@@ -13,7 +13,7 @@ from shoal.partition.exact_sum import cutters, pieces_sum, rounded
 from shoal.partition.reference import Progress
 
 # A hand-over to a thread costs some 50 microseconds: below this many values per thread it does not pay.
-VALUES_PER_THREAD = 200_000
+VALUES_PER_THREAD = 500_000
 
 
 class _Share:
