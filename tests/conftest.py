@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+# run by another interpreter, see test_attacks_live.py
+collect_ignore = ["evaluation/anonymeter_rates.py"]
+
 DATA_FOLDER = Path(os.environ.get("SHOAL_DATA", Path(__file__).parents[1] / ".." / "shared" / "data"))
 
 
