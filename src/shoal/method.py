@@ -82,7 +82,8 @@ class Method:
     @property
     def stability(self) -> Stability:
         """What one replaced record does to the clusters. Clusters of one never involve another record."""
-        return "record" if self.k == 1 and self.partition != "given" else PARTITIONS[self.partition].stability
+        stage = PARTITIONS[self.partition]
+        return "record" if self.k == 1 and not stage.unbounded else stage.stability
 
     @property
     def columnwise(self) -> bool:
@@ -219,12 +220,12 @@ def _groups(name: str, value: Any) -> tuple[tuple[str, ...], ...]:
 
 
 def _partition(name: str, value: Any) -> str:
-    if (
-        not isinstance(value, str)
-        or value not in PARTITIONS
-        or PARTITIONS[value].stability in ("record", "rank")
-    ):
-        joint = [key for key, stage in PARTITIONS.items() if stage.stability in ("data", "caller")]
+    joint = [
+        key
+        for key, stage in PARTITIONS.items()
+        if stage.stability in ("data", "caller") and not stage.columnwise
+    ]
+    if value not in joint:
         raise OptionError(
             f"partition '{value}' is not one of {', '.join(joint)}.{did_you_mean(str(value), joint)}"
         )

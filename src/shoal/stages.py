@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -30,13 +31,20 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Group:
-    """The attributes that are partitioned together, as positions on their public lattices."""
+    """The attributes that are partitioned together, as positions on their public lattices.
+
+    Attributes:
+        labels: clusters supplied by the caller, for the stage that takes them.
+        progress: called with how much is done and how much there is.
+        shares: ε of each attribute, for stages that weigh the noise to come.
+    """
 
     columns: tuple[str, ...]
     lattices: tuple[Lattice, ...]
     positions: tuple[NDArray[np.int64], ...]
     labels: NDArray[np.int64] | None = None
     progress: Progress | None = None
+    shares: tuple[Fraction, ...] = ()
 
     @property
     def n(self) -> int:
@@ -57,12 +65,14 @@ class PartitionStage:
 
     Attributes:
         columnwise: an attribute's clusters do not depend on other attributes, so columns can be treated one by one.
+        unbounded: clusters can be of any size above k, so that k = 1 does not mean every record by itself.
     """
 
     stability: Stability
     about: str
     run: Callable[[Group, Method], Partition]
     columnwise: bool = False
+    unbounded: bool = False
 
 
 def _alone(group: Group, method: Method) -> Partition:
@@ -72,6 +82,12 @@ def _alone(group: Group, method: Method) -> Partition:
 def _ranking(group: Group, method: Method) -> Partition:
     (positions,) = group.positions
     return algorithms.ranking(positions, method.size, method.remainder)
+
+
+def _optimal(group: Group, method: Method) -> Partition:
+    # in lattice steps, as the noise is
+    (positions,), (lattice,), (share,) = group.positions, group.lattices, group.shares
+    return algorithms.optimal(positions, lattice.steps, share, method.size)
 
 
 def _mdav(group: Group, method: Method) -> Partition:
@@ -104,7 +120,14 @@ PARTITIONS: Mapping[str, PartitionStage] = {
     "ranking": PartitionStage(
         "rank", "one attribute at a time, k consecutive ranks", _ranking, columnwise=True
     ),
-    "given": PartitionStage("caller", "labels supplied by the caller", _given),
+    "optimal": PartitionStage(
+        "data",
+        "one attribute at a time, runs of values with the least expected error",
+        _optimal,
+        columnwise=True,
+        unbounded=True,
+    ),
+    "given": PartitionStage("caller", "labels supplied by the caller", _given, unbounded=True),
     "boxes": PartitionStage("private", "boxes of a tree that is drawn under the budget", _boxes),
 }
 

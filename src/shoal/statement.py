@@ -266,7 +266,12 @@ def _conditions(
             "What is listed under the choices that looked at the records would have to be fixed without them."
         ]
     if model == "dp-given-partition":
-        source = "supplied by the caller" if method.stability == "caller" else "computed from the records"
+        about = PARTITIONS[method.partition].about
+        source = (
+            "supplied by the caller"
+            if method.stability == "caller"
+            else f"computed from the records ({about})"
+        )
         found.append(f"The clusters, {source}, are treated as fixed and known to everybody.")
         found.append("Neighbouring data sets differ in one record and have the same clusters.")
     if not method.link and attributes > 1:
@@ -283,7 +288,7 @@ def _conditions(
 
 
 def _no_joint_k(method: Method, attributes: int) -> tuple[str, ...]:
-    if PARTITIONS[method.partition].stability == "rank" and method.size > 1 and attributes > 1:
+    if PARTITIONS[method.partition].columnwise and method.size > 1 and attributes > 1:
         return (
             "At least k rows share a value in each column by itself; the combination of values in a row can be unique.",
         )

@@ -61,7 +61,8 @@ def freeze(
     given = _given_labels(labels, described)
     groups = method.resolve_groups(described.columns)
     return tuple(
-        partition_group(group, method) for group in _groups(groups, described, given, progress, clipped={})
+        partition_group(group, method)
+        for group in _groups(groups, described, plan, given, progress, clipped={})
     )
 
 
@@ -92,7 +93,7 @@ def _spend(
     values: dict[str, NDArray[np.float64]] = {}
     partitions: list[Partition] = []
     clipped: dict[str, int] = {}
-    for number, group in enumerate(_groups(groups, described, given, progress, clipped)):
+    for number, group in enumerate(_groups(groups, described, plan, given, progress, clipped)):
         made = clusters_of(number, group)
         masked = mask_sums(group, made, plan.shares, source)
         for column, lattice, sums in zip(group.columns, group.lattices, masked.sums, strict=True):
@@ -122,6 +123,7 @@ def _given_labels(labels: ArrayLike | None, described: Described) -> NDArray[np.
 def _groups(
     groups: tuple[tuple[str, ...], ...],
     described: Described,
+    plan: Plan,
     labels: NDArray[np.int64] | None,
     progress: Progress,
     clipped: dict[str, int],
@@ -138,6 +140,7 @@ def _groups(
             tuple(positions),
             labels,
             lambda done, total: progress("grouping records", done, total),
+            tuple(plan.shares[column] for column in columns),
         )
 
 
