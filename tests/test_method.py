@@ -56,6 +56,12 @@ def test_settings_are_the_adjustable_ones() -> None:
         "split": "equal",
         "remainder": "middle",
         "link": True,
+        "noise": "laplace",
+    }
+    other = preset("ranking-dp").configure(epsilon=1, noise="box")
+    assert {name: other.settings()[name] for name in ("noise", "optimise")} == {
+        "noise": "box",
+        "optimise": "variance",
     }
 
 
@@ -63,6 +69,11 @@ def test_settings_are_the_adjustable_ones() -> None:
     ("name", "options", "word"),
     [
         ("laplace", {"epsilon": None}, "epsilon is missing"),
+        ("laplace", {"noise": "staircase"}, "'laplace' has no option 'noise'"),
+        ("tree-dp", {"noise": "staircase"}, "'tree-dp' has no option 'noise'"),
+        ("mdav-dp", {"noise": "stairs"}, "Did you mean 'staircase'"),
+        ("mdav-dp", {"noise": "box", "optimise": "size"}, "optimise 'size' is not one of variance, interval"),
+        ("mdav-dp", {"optimise": "interval"}, "optimise is for noise=staircase"),
         ("laplace", {"k": 5}, "'laplace' has no option 'k'; it takes epsilon"),
         ("laplace", {"kk": 5}, "no option 'kk'"),
         ("laplace", {"doman": 5}, "no option 'doman'"),

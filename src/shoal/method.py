@@ -11,6 +11,7 @@ from shoal.budget import SPLITS
 from shoal.errors import OptionError, did_you_mean
 from shoal.lattice import exact
 from shoal.noise import parse_epsilon
+from shoal.noise.staircase_shape import OPTIMISE
 from shoal.stages import PARTITIONS, Stability
 
 CHOICES: Mapping[str, tuple[str, ...]] = {
@@ -19,6 +20,8 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "split": SPLITS,
     "rebuild": ("uniform", "centroid", "normal"),
     "neighbours": ("replace-one", "add-remove"),
+    "noise": ("laplace", "staircase", "box"),
+    "optimise": OPTIMISE,
 }
 _SWITCHES = ("link", "clip")
 
@@ -32,6 +35,8 @@ OPTIONS: Mapping[str, str] = {
     "remainder": "which rank group takes the records left over: middle, last, first",
     "normalise": "scaling before distances: domain (public), none, zscore (looks at the data)",
     "link": "False shuffles every released column by itself: marginals only, a stronger claim",
+    "noise": "laplace, staircase (least variance for one sum), box (one ε for all sums of a cluster)",
+    "optimise": "with noise=staircase or box: variance (the default) or interval, the shortest one of 95%",
     "clip": "False leaves noisy values outside the public domain (experiments only)",
     "cuts": "levels of cut points of each attribute, 2^cuts intervals; by default as many as pay off",
     "depth": "levels of the tree over all attributes; by default as many as pay off",
@@ -66,6 +71,7 @@ class Method:
     mechanism: str = "clusters"
     summary: str = "mean"
     noise: str = "laplace"
+    optimise: str | None = None
     rebuild: str = "centroid"
     link: bool = True
     clip: bool = True
@@ -127,6 +133,12 @@ class Method:
             changes[name] = _READERS.get(name, _choice)(name, value)
         configured = replace(self, **changes)
         _ = configured.budget
+        if configured.noise == "laplace" and configured.optimise is not None:
+            raise OptionError(
+                "optimise is for noise=staircase or noise=box: Laplace noise has one shape only."
+            )
+        if configured.noise != "laplace" and configured.optimise is None:
+            configured = replace(configured, optimise=OPTIMISE[0])
         if configured.rows is not None and configured.neighbours == "replace-one":
             raise OptionError(
                 "rows is for neighbours=add-remove: with replace-one as many rows are released as there are records."

@@ -10,6 +10,7 @@ from shoal.method import OPTIONS, Method
 from shoal.statement import claims
 
 _ALWAYS = ("epsilon", "clip")
+_NOISE = ("noise", "optimise")
 
 PRESETS: dict[str, Method] = {
     method.name: method
@@ -31,7 +32,7 @@ PRESETS: dict[str, Method] = {
             grouping="joint",
             split="proportional",
             k=50,
-            adjustable=(*_ALWAYS, "k", "split", "groups", "normalise", "partition", "gamma"),
+            adjustable=(*_ALWAYS, "k", "split", "groups", "normalise", "partition", "gamma", *_NOISE),
         ),
         Method(
             name="ranking-dp",
@@ -41,7 +42,7 @@ PRESETS: dict[str, Method] = {
             grouping="each",
             split="equal",
             k=50,
-            adjustable=(*_ALWAYS, "k", "split", "remainder", "link"),
+            adjustable=(*_ALWAYS, "k", "split", "remainder", "link", *_NOISE),
         ),
         Method(
             name="optimal-dp",
@@ -51,7 +52,7 @@ PRESETS: dict[str, Method] = {
             grouping="each",
             split="equal",
             k=3,
-            adjustable=(*_ALWAYS, "k", "split", "link"),
+            adjustable=(*_ALWAYS, "k", "split", "link", *_NOISE),
         ),
         Method(
             name="tree-dp",

@@ -18,6 +18,7 @@ from shoal.mechanisms import MECHANISMS, Mechanism, Progress, Rebuilt
 from shoal.method import Method
 from shoal.noise import Source
 from shoal.noise import source as noise_source
+from shoal.noise_rule import noise_allowed
 from shoal.partition import Partition
 from shoal.presets import preset
 from shoal.rebuild import narrow_floats, on_step, whole_numbers
@@ -215,6 +216,7 @@ def prepare(
     configured = preset(method).configure(epsilon=epsilon, k=k, **options)
     declared = Declaration.of(schema, columns, domains, domain_from_data, outside, missing)
     described = describe(table, declared, configured.kinds)
+    noise_allowed(configured, len(described.columns))
     mechanism = MECHANISMS[configured.mechanism]
     plan = mechanism.plan(configured, described)
     source = noise_source(seed)

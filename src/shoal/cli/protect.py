@@ -68,6 +68,8 @@ def protect(
     link: Annotated[
         bool | None, typer.Option("--link/--no-link", help="--no-link shuffles every column by itself.")
     ] = None,
+    noise: Annotated[str | None, typer.Option(help="laplace, staircase or box.")] = None,
+    optimise: Annotated[str | None, typer.Option(help="With staircase or box: variance or interval.")] = None,
     clip: Annotated[
         bool | None, typer.Option("--clip/--no-clip", help="--no-clip is for experiments.")
     ] = None,
@@ -133,6 +135,8 @@ def protect(
             "normalise": normalise,
             "link": link,
             "clip": clip,
+            "noise": noise,
+            "optimise": optimise,
             "outside": outside,
             "missing": missing,
             "domain_from_data": domain_from_data,

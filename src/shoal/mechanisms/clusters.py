@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from shoal.budget import Plan, split_budget
 from shoal.describe import Described
 from shoal.errors import OptionError
-from shoal.mask import mask_sums
+from shoal.mask import NOISES, mask_sums
 from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
 from shoal.method import Method
 from shoal.noise import Source
@@ -26,7 +27,19 @@ def plan(method: Method, described: Described) -> Plan:
     widths = [described.lattices[name].width for name in names]
     split = method.split if isinstance(method.split, str) else dict(method.split)
     shares = dict(zip(names, split_budget(method.budget, names, widths, split), strict=True))
+    if NOISES[method.noise].joint:
+        return _joint_plan(method.resolve_groups(names), shares)
     return Plan({f"cluster sums of {name}": share for name, share in shares.items()}, shares)
+
+
+def _joint_plan(groups: tuple[tuple[str, ...], ...], shares: dict[str, Fraction]) -> Plan:
+    """All sums of a group share the group's ε, so each attribute by itself is protected by that ε and no less."""
+    totals = {group: sum((shares[name] for name in group), Fraction(0)) for group in groups}
+    return Plan(
+        {f"cluster sums of {', '.join(group)} together": total for group, total in totals.items()},
+        {name: totals[group] for name in shares for group in groups if name in group},
+        ("Columns that are grouped together share one ε, which is stated for each of them.",),
+    )
 
 
 def run(
@@ -95,7 +108,7 @@ def _spend(
     clipped: dict[str, int] = {}
     for number, group in enumerate(_groups(groups, described, plan, given, progress, clipped)):
         made = clusters_of(number, group)
-        masked = mask_sums(group, made, plan.shares, source)
+        masked = mask_sums(group, made, plan.shares, source, method.noise, method.optimise or "variance")
         for column, lattice, sums in zip(group.columns, group.lattices, masked.sums, strict=True):
             values[column] = centroids(sums, made.sizes, lattice, clip=method.clip)[made.labels]
         partitions.append(made)
