@@ -130,17 +130,6 @@ def closely_better(
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def compare(sums: Floats, path: Floats, later: int, earlier: int) -> tuple[float, float, float]:
-    """What does not depend on j when two starts are compared, see `better`, and how far rounding may reach."""
-    m = float(later - earlier)
-    s = (sums[later, 0] - sums[earlier, 0]) + (sums[later, 1] - sums[earlier, 1])
-    q = (sums[later, 2] - sums[earlier, 2]) + (sums[later, 3] - sums[earlier, 3])
-    f = (path[later, 0] - path[earlier, 0]) + (path[later, 1] - path[earlier, 1])
-    mean = s / m
-    return (q - s * mean) - f, mean, ROUGH * (q + abs(f)) + PATH_TIE * path[later, 0]
-
-
-@njit(cache=True, nogil=True, forceinline=True)
 def better(
     sums: Floats,
     path: Floats,
@@ -160,19 +149,16 @@ def better(
     the paths. Nothing large cancels in this form, so doubles are nearly always enough.
     """
     m = float(later - earlier)
-    inverse = 1.0 / (j - later)
+    length = float(j - later)
+    inverse = 1.0 / length
     other = ((sums[j, 0] - sums[later, 0]) + (sums[j, 1] - sums[later, 1])) * inverse
     distance = abs(mean - other)
-    length = float(j - later)
-    first = (m + length) * fixed
-    gain = first + m * (length * distance * distance - noise * inverse)
-    spread = length * distance * (distance + abs(mean) + abs(other))
-    # neither a tie nor a rounding error of the close comparison may hide behind a rough one
-    doubt = (m + length) * (slack + SUMS_TIE * sums[j, 4]) + m * ROUGH * (spread + noise * inverse)
-    if gain > doubt:
-        return True
-    if gain < -doubt:
-        return False
+    drift = length * distance
+    noisy = noise * inverse
+    gain = (m + length) * fixed + m * (drift * distance - noisy)
+    doubt = (m + length) * slack + m * ROUGH * (drift * (distance + abs(mean) + abs(other)) + noisy)
+    if abs(gain) > doubt:
+        return gain > 0.0
     return closely_better(sums, path, later, earlier, j, noise, noise_low)
 
 
@@ -188,6 +174,8 @@ def shortest_path(sums: Floats, k: int, noise: float, noise_low: float) -> Integ
     previous = np.zeros(n + 1, dtype=np.int64)
     starts = np.empty(n + 1, dtype=np.int64)
     begins = np.empty(n + 1, dtype=np.int64)
+    # a tie, or a rounding error of the close comparison, must not hide behind a rough one
+    tie = SUMS_TIE * sums[n, 4]
     head = 0
     count = 0
     offset = 2 * k
@@ -200,7 +188,13 @@ def shortest_path(sums: Floats, k: int, noise: float, noise_low: float) -> Integ
             while count > head:
                 rival = starts[count - 1]
                 begin = max(begins[count - 1], j)
-                fixed, mean, slack = compare(sums, path, start, rival)
+                m = float(start - rival)
+                s = (sums[start, 0] - sums[rival, 0]) + (sums[start, 1] - sums[rival, 1])
+                q = (sums[start, 2] - sums[rival, 2]) + (sums[start, 3] - sums[rival, 3])
+                f = (path[start, 0] - path[rival, 0]) + (path[start, 1] - path[rival, 1])
+                mean = s / m
+                fixed = (q - s * mean) - f
+                slack = ROUGH * (q + abs(f)) + PATH_TIE * path[start, 0] + tie
                 if not better(sums, path, start, rival, fixed, mean, slack, begin, noise, noise_low):
                     break
                 count -= 1
@@ -208,28 +202,38 @@ def shortest_path(sums: Floats, k: int, noise: float, noise_low: float) -> Integ
                 starts[count] = start
                 begins[count] = j
                 count += 1
-            else:
+            elif begin < n:
                 # the new start wins above `low`, at `high` at the latest: look near where the last one did
                 low = begin
                 high = n + 1
                 probe = min(max(start + offset, begin + 1), n)
                 step = 1
-                falling = True
-                while high - low > 1:
-                    if better(sums, path, start, rival, fixed, mean, slack, probe, noise, noise_low):
+                if better(sums, path, start, rival, fixed, mean, slack, probe, noise, noise_low):
+                    high = probe
+                    probe -= 1
+                    while probe > low and better(
+                        sums, path, start, rival, fixed, mean, slack, probe, noise, noise_low
+                    ):
                         high = probe
-                    else:
-                        low = probe
-                        if step == 1:
-                            falling = False
-                    if step > 0 and falling == (high == probe):
-                        probe = probe - step if falling else probe + step
                         step *= 2
+                        probe -= step
+                    low = max(low, probe)
+                else:
+                    low = probe
+                    probe += 1
+                    while probe <= n and not better(
+                        sums, path, start, rival, fixed, mean, slack, probe, noise, noise_low
+                    ):
+                        low = probe
+                        step *= 2
+                        probe += step
+                    high = min(high, probe)
+                while high - low > 1:
+                    middle = (low + high) // 2
+                    if better(sums, path, start, rival, fixed, mean, slack, middle, noise, noise_low):
+                        high = middle
                     else:
-                        step = 0
-                    if step == 0 or probe <= low or probe >= high:
-                        step = 0
-                        probe = (low + high) // 2
+                        low = middle
                 if high <= n:
                     offset = high - start
                     starts[count] = start
