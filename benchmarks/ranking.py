@@ -96,8 +96,8 @@ def table(quick: bool = False) -> str:
     """The measurements as markdown."""
     sizes = (100_000, 1_000_000) if quick else (1_000_000, 10_000_000)
     lines = [
-        f"Individual ranking, k = {K}: seconds of processor time for ten columns of lattice integers, one thread. The floor is a sort of the "
-        "values plus one gather and one scatter.",
+        f"Individual ranking, k = {K}: seconds of processor time for ten columns of lattice integers, one thread. "
+        "The floor is a sort of the values plus one gather and one scatter.",
         "",
         "| rows | shape | floor s | Shoal s | Shoal / floor | numpy argsort s | argsort / Shoal |",
         "| --- | --- | --- | --- | --- | --- | --- |",
