@@ -85,7 +85,7 @@ def _line(row: Row) -> str:
         f"`{statement.model}`: ε-differential privacy of {_target(statement)}",
         "anybody who sees the release and knows every other record" + _knows(statement),
         _public(method, statement),
-        " ".join(_shorter(text) for text in statement.not_promised),
+        " ".join(statement.not_promised),
     ]
     return " | ".join(cells)
 
@@ -118,10 +118,6 @@ def _public(method: Method, statement: PrivacyStatement) -> str:
     if statement.model != "dp":
         facts.append("the clusters (in truth computed from the records)")
     return ", ".join(facts)
-
-
-def _shorter(text: str) -> str:
-    return text.removeprefix("It does not ").capitalize() if text.startswith("It does not ") else text
 
 
 def _outcome(row: Row, audit: Audit) -> str:
