@@ -97,6 +97,8 @@ ROWS: tuple[Row, ...] = (
         {"k": 3},
     ),
     Row("mdav-dp, individual", "mdav-dp", "pairs", "individual", False, {"k": 3}),
+    Row("optimal-dp", "optimal-dp", "seesaw", "original", True, {"k": 3}),
+    Row("optimal-dp given the partition", "optimal-dp", "seesaw", "given-partition", False, {"k": 3}),
     Row("tree-dp of one attribute", "tree-dp", "spread", "original", False, {"rebuild": "centroid"}),
     Row(
         "tree-dp, nearly all of ε on cut points",

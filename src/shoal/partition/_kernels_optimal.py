@@ -158,7 +158,7 @@ def better(
     gain = (m + length) * fixed + m * (drift * distance - noisy)
     doubt = (m + length) * slack + m * ROUGH * (drift * (distance + abs(mean) + abs(other)) + noisy)
     if abs(gain) > doubt:
-        return gain > 0.0
+        return bool(gain > 0.0)
     return closely_better(sums, path, later, earlier, j, noise, noise_low)
 
 
