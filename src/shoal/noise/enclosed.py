@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.noise.entropy import Source
-from shoal.noise.exponential import exp_fixed
 
 # for a number of bits: whole numbers below and above 2^something times every cumulative weight
 Bounds = Callable[[int], tuple[list[int], list[int]]]
@@ -50,18 +49,19 @@ class Choice:
             chosen += reached
             open_ended |= (digits >= below) & ~reached
         for position in np.flatnonzero(open_ended):
-            chosen[position] = self._settle(int(digits[position]), source)
+            chosen[position] = settle(self._bounds, int(digits[position]), self._bits, source)
         return chosen
 
-    def _settle(self, drawn: int, source: Source) -> int:
-        length = self._bits
-        while True:
-            drawn = drawn << _NEXT_BITS | int(source.digits(_NEXT_BITS, 1)[0])
-            length += _NEXT_BITS
-            below, above = _thresholds(self._bounds, length)
-            number = sum(drawn >= threshold for threshold in above)
-            if number == sum(drawn >= threshold for threshold in below):
-                return number
+
+def settle(bounds: Bounds, drawn: int, length: int, source: Source) -> int:
+    """The component of a uniform real that starts with the bits `drawn`; more are drawn until it is certain."""
+    while True:
+        below, above = _thresholds(bounds, length)
+        number = sum(drawn >= threshold for threshold in above)
+        if number == sum(drawn >= threshold for threshold in below):
+            return number
+        drawn = drawn << _NEXT_BITS | int(source.digits(_NEXT_BITS, 1)[0])
+        length += _NEXT_BITS
 
 
 def _thresholds(bounds: Bounds, length: int) -> tuple[list[int], list[int]]:
@@ -72,6 +72,33 @@ def _thresholds(bounds: Bounds, length: int) -> tuple[list[int], list[int]]:
         [(weight << length) // upper[-1] for weight in lower[:-1]],
         [-(-(weight << length) // lower[-1]) for weight in upper[:-1]],
     )
+
+
+def exp_fixed(x: Fraction, bits: int) -> int:
+    """exp(-x) in units of 2^-bits for x >= 0, at most two units below and never above.
+
+    >>> exp_fixed(Fraction(1), 20) / 2**20
+    0.36787891387939453
+    """
+    whole = x.numerator // x.denominator
+    if whole > bits:
+        return 0
+    halvings = whole.bit_length() + 1
+    # squaring doubles an error, so each halving of the argument asks for one more digit
+    guard = bits + halvings + 32
+    # rounding the argument up and every step down keeps the result below the truth
+    argument = -(-(x.numerator << guard) // (x.denominator << halvings))
+    # Taylor terms in pairs: each pair is positive since the argument is at most 1/2, and stopping early rounds down
+    total, term, number = 0, 1 << guard, 0
+    while term:
+        following = -(-term * argument >> guard)
+        following = -(-following // (number + 1))
+        total += term - following
+        term = (following * argument >> guard) // (number + 2)
+        number += 2
+    for _ in range(halvings):
+        total = total * total >> guard
+    return max(total, 0) >> guard - bits
 
 
 def enclose_exp(x: Fraction, bits: int) -> tuple[int, int]:

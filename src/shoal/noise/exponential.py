@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.errors import OptionError
+from shoal.noise.enclosed import exp_fixed, settle
 from shoal.noise.entropy import Source
 
 # Penalties this far (in units of 1/rate) above the smallest weigh less than 2^-128 of the best candidate each.
@@ -112,17 +113,7 @@ def _by_integers(
     lengths: NDArray[np.int64], excess: NDArray[np.int64], rate: Fraction, word: int, source: Source
 ) -> int:
     """The interval in which a uniform real starting with `word` falls, more of its digits drawn until it is certain."""
-    drawn, digits = word, 64
-    while True:
-        lower, upper = cumulative_bounds(lengths, excess, rate, 2 * digits + 64)
-        last = len(lower) - 1
-        for number in range(last + 1):
-            # the real lies in [drawn, drawn + 1) / 2^digits; partial sums are compared with it times the total
-            above = number == 0 or drawn * lower[last] >= upper[number - 1] << digits
-            below = number == last or (drawn + 1) * upper[last] <= lower[number] << digits
-            if above and below:
-                return number
-        drawn, digits = drawn << 64 | int(source.words(1)[0]), digits + 64
+    return settle(lambda bits: cumulative_bounds(lengths, excess, rate, bits), word, 64, source)
 
 
 def cumulative_bounds(
@@ -162,30 +153,3 @@ def _powers(base: int, count: int, bits: int, guard: int = 64) -> list[int]:
         powers.append(power >> guard)
         power = power * base >> bits + guard
     return powers
-
-
-def exp_fixed(x: Fraction, bits: int) -> int:
-    """exp(-x) in units of 2^-bits for x >= 0, at most two units below and never above.
-
-    >>> exp_fixed(Fraction(1), 20) / 2**20
-    0.36787891387939453
-    """
-    whole = x.numerator // x.denominator
-    if whole > bits:
-        return 0
-    halvings = whole.bit_length() + 1
-    # squaring doubles an error, so each halving of the argument asks for one more digit
-    guard = bits + halvings + 32
-    # rounding the argument up and every step down keeps the result below the truth
-    argument = -(-(x.numerator << guard) // (x.denominator << halvings))
-    # Taylor terms in pairs: each pair is positive since the argument is at most 1/2, and stopping early rounds down
-    total, term, number = 0, 1 << guard, 0
-    while term:
-        following = -(-term * argument >> guard)
-        following = -(-following // (number + 1))
-        total += term - following
-        term = (following * argument >> guard) // (number + 2)
-        number += 2
-    for _ in range(halvings):
-        total = total * total >> guard
-    return max(total, 0) >> guard - bits
