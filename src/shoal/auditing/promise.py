@@ -95,6 +95,8 @@ def _case(method: Method, attributes: int) -> str:
     extra = []
     if privacy_model(method, 1) != privacy_model(method, 2):
         extra.append("one column" if attributes == 1 else "several linked columns")
+    if method.noise != "laplace":
+        extra.append(f"`noise={method.noise}`")
     if not method.link:
         extra.append("`link=False`")
     if method.neighbours != "replace-one":
