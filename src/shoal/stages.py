@@ -18,6 +18,7 @@ from shoal import partition as algorithms
 from shoal.errors import OptionError
 from shoal.lattice import Lattice
 from shoal.partition import Partition
+from shoal.partition.mdav import prepares_kernels
 
 if TYPE_CHECKING:
     from shoal.method import Method
@@ -37,6 +38,7 @@ class Group:
         labels: clusters supplied by the caller, for the stage that takes them.
         progress: called with how much is done and how much there is.
         shares: ε of each attribute, for stages that weigh the noise to come.
+        notice: called with what is about to be done where that takes a while.
     """
 
     columns: tuple[str, ...]
@@ -45,6 +47,7 @@ class Group:
     labels: NDArray[np.int64] | None = None
     progress: Progress | None = None
     shares: tuple[Fraction, ...] = ()
+    notice: Callable[[str], None] | None = None
 
     @property
     def n(self) -> int:
@@ -91,6 +94,8 @@ def _optimal(group: Group, method: Method) -> Partition:
 
 
 def _mdav(group: Group, method: Method) -> Partition:
+    if group.notice and prepares_kernels(group.n, len(group.columns), method.size):
+        group.notice("preparing kernels (once)")
     return algorithms.mdav(group.normalised(method.normalise), method.size, progress=group.progress)
 
 

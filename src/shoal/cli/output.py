@@ -54,6 +54,9 @@ def progress_bar() -> Iterator[Progress]:
 
         def report(what: str, done: int, total: int) -> None:
             if what not in tasks:
+                # what is announced without steps ends when the next thing begins
+                for other in bars.tasks:
+                    bars.update(other.id, visible=other.total != 1)
                 tasks[what] = bars.add_task(what, total=total)
             bars.update(tasks[what], completed=done, total=total)
 

@@ -154,6 +154,7 @@ def _groups(
             labels,
             lambda done, total: progress("grouping records", done, total),
             tuple(plan.shares[column] for column in columns),
+            lambda what: progress(what, 0, 1),
         )
 
 

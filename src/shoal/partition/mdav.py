@@ -88,6 +88,11 @@ def _labels(
     return mdav_tree(values, k, progress, scan_threads=threads if may_scan else None)
 
 
+def prepares_kernels(n: int, d: int, k: int) -> bool:
+    """Whether `mdav` will have to load compiled code first, which takes some seconds once per installation."""
+    return "shoal.partition.tree" not in sys.modules and _choice(n, d, k) != "numpy"
+
+
 def _choice(n: int, d: int, k: int) -> str:
     """The algorithm to start with; depends on the shape of the table and on what is compiled already."""
     compiled = "shoal.partition.tree" in sys.modules
