@@ -16,9 +16,10 @@ def test_the_preparation_of_kernels_is_announced_once(
     monkeypatch: pytest.MonkeyPatch, loaded: bool, announced: bool
 ) -> None:
     """A table too large for numpy: compiled code is needed, and said to be, unless it is there already."""
-    monkeypatch.setattr("shoal.partition.mdav.numpy_seconds", lambda n, d, k: 10.0)
+    module = sys.modules["shoal.partition.mdav"]
+    monkeypatch.setattr(module, "numpy_seconds", lambda n, d, k: 10.0)
     # the kernels themselves are not wanted here
-    monkeypatch.setattr("shoal.partition.mdav._labels", lambda values, *_: np.arange(len(values)) // 50)
+    monkeypatch.setattr(module, "_labels", lambda values, *_: np.arange(len(values)) // 50)
     monkeypatch.delitem(sys.modules, "shoal.partition.tree", raising=False)
     if loaded:
         monkeypatch.setitem(sys.modules, "shoal.partition.tree", np)
