@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import tomllib
-from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shoal._version import __version__
 from shoal.describe import Declaration
-from shoal.errors import InputError, OptionError
+from shoal.errors import OptionError
 from shoal.method import OPTIONS, Method
 from shoal.schema import Schema
-from shoal.toml import dumps
+from shoal.toml import dumps, load
 
 if TYPE_CHECKING:
     from shoal.release import Release
@@ -46,14 +44,7 @@ def _document(
 def load_recipe(path: str | Path) -> dict[str, Any]:
     """The keyword arguments of `shoal.protect` that a recipe file stands for."""
     path = Path(path)
-    try:
-        raw = tomllib.loads(path.read_text("utf-8"), parse_float=Decimal)
-    except FileNotFoundError:
-        raise InputError(f"there is no recipe '{path}'.") from None
-    except OSError as error:
-        raise InputError(f"the recipe '{path}' cannot be read: {error.strerror}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"the recipe '{path}' is not valid TOML: {error}") from None
+    raw = load(path, "recipe")
     known = {"shoal", "method", "columns", "outside", "missing", "domain_from_data", "attribute", *OPTIONS}
     for key in raw:
         if key not in known:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from shoal.dates import ISO_DAY, day_number, day_text, is_day
-from shoal.errors import InputError, OptionError, did_you_mean
+from shoal.errors import OptionError, did_you_mean
 from shoal.io import Table, read
 from shoal.lattice import DEFAULT_REAL_STEPS, Lattice, exact
-from shoal.toml import dumps
+from shoal.toml import dumps, load
 
 Kind = Literal["numeric", "ordinal", "nominal", "date"]
 Role = Literal["identifier", "quasi-identifier", "confidential", "unit", "weight", "other"]
@@ -168,14 +166,7 @@ class Schema:
     def load(cls, path: str | Path) -> Schema:
         """Read a schema file (TOML)."""
         path = Path(path)
-        try:
-            raw = tomllib.loads(path.read_text("utf-8"), parse_float=Decimal)
-        except FileNotFoundError:
-            raise InputError(f"there is no schema file '{path}'.") from None
-        except OSError as error:
-            raise InputError(f"the schema '{path}' cannot be read: {error.strerror}.") from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise InputError(f"the schema '{path}' is not valid TOML: {error}") from None
+        raw = load(path, "schema file")
         try:
             return cls.from_dict(raw)
         except OptionError as error:

@@ -1,13 +1,29 @@
-"""The small part of TOML that Shoal writes: tables of plain values and lists of such tables."""
+"""TOML files: read with errors that name them; written as tables of plain values and lists of such tables."""
 
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Mapping
+from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
+from shoal.errors import InputError
 from shoal.lattice import decimal_text
+
+
+def load(path: Path, what: str) -> dict[str, Any]:
+    """The content of a TOML file, decimals exact; `what` names the file's purpose in errors."""
+    try:
+        return tomllib.loads(path.read_text("utf-8"), parse_float=Decimal)
+    except FileNotFoundError:
+        raise InputError(f"there is no {what} '{path}'.") from None
+    except OSError as error:
+        raise InputError(f"the {what} '{path}' cannot be read: {error.strerror}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"the {what} '{path}' is not valid TOML: {error}") from None
 
 
 def dumps(document: Mapping[str, Any]) -> str:

@@ -34,12 +34,12 @@ def attack(
 
     Example: shoal attack people.csv release/data.csv --control held-out.csv
     """
-    from shoal.cli.protect import _column_names
+    from shoal.cli.options import column_names
     from shoal.evaluation.attacks import attack as run
     from shoal.io import read
 
     table = read(original)
-    chosen = None if columns is None else _column_names([columns], table.names)
+    chosen = None if columns is None else column_names([columns], table.names)
     report = run(
         table,
         read(released),

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from shoal.cli import options
 from shoal.cli.output import print_json, progress_bar, results
-from shoal.cli.protect import _arguments, _column_names, _grouped, _weights
 
 if TYPE_CHECKING:
     from shoal.auditing import Audit
@@ -34,33 +34,33 @@ _HELP = """Try to refute a privacy claim: a lower bound on the real ε, from run
 
 
 def audit(
-    data: Annotated[
-        Path, typer.Argument(help="The table: CSV or Parquet.", metavar="DATA", show_default=False)
-    ],
-    method: Annotated[str | None, typer.Option(help="A preset; 'shoal methods' lists them.")] = None,
-    epsilon: Annotated[str | None, typer.Option(help="Privacy budget, as a decimal number.")] = None,
-    k: Annotated[int | None, typer.Option("--k", "-k", help="Minimum cluster size.")] = None,
+    data: options.Data,
+    method: options.MethodName = None,
+    epsilon: options.Epsilon = None,
+    k: options.LeastSize = None,
     view: Annotated[str, typer.Option(help="original, given-partition or individual.")] = "original",
-    schema: Annotated[Path | None, typer.Option(help="Schema file; 'shoal schema DATA' drafts one.")] = None,
-    config: Annotated[Path | None, typer.Option(help="Audit the recipe of a method.toml.")] = None,
-    domain: Annotated[list[str] | None, typer.Option(help="Public range, column=lo:hi; repeat it.")] = None,
-    columns: Annotated[
-        list[str] | None, typer.Option(help="Columns to release, a,b,c; repeat it for names with commas.")
-    ] = None,
-    split: Annotated[
-        str | None, typer.Option(help="equal, proportional, optimal, or a=2,b=1 (or JSON).")
-    ] = None,
-    groups: Annotated[str | None, typer.Option(help="Attribute groups, as 'a,b;c' (or JSON).")] = None,
-    remainder: Annotated[str | None, typer.Option(help="middle, last or first.")] = None,
-    normalise: Annotated[str | None, typer.Option(help="domain, none or zscore.")] = None,
-    link: Annotated[
-        bool | None, typer.Option("--link/--no-link", help="--no-link shuffles every column by itself.")
-    ] = None,
-    outside: Annotated[str | None, typer.Option(help="Values outside the domain: error or clip.")] = None,
-    missing: Annotated[str | None, typer.Option(help="Missing values: error or drop.")] = None,
-    domain_from_data: Annotated[
-        float | None, typer.Option(help="Experiments: domains 0 to this multiple of the maximum.")
-    ] = None,
+    schema: options.SchemaFile = None,
+    config: options.Config = None,
+    domain: options.Domain = None,
+    columns: options.Columns = None,
+    split: options.Split = None,
+    groups: options.Groups = None,
+    partition: options.PartitionName = None,
+    gamma: options.Gamma = None,
+    remainder: options.Remainder = None,
+    normalise: options.Normalise = None,
+    link: options.Link = None,
+    noise: options.Noise = None,
+    optimise: options.Optimise = None,
+    cuts: options.Cuts = None,
+    depth: options.Depth = None,
+    shares: options.Shares = None,
+    rebuild: options.Rebuild = None,
+    neighbours: options.Neighbours = None,
+    rows: options.Rows = None,
+    outside: options.Outside = None,
+    missing: options.Missing = None,
+    domain_from_data: options.DomainFromData = None,
     runs: Annotated[
         int | None, typer.Option(help="Test runs; default: what fits into a few minutes.", show_default=False)
     ] = None,
@@ -72,32 +72,16 @@ def audit(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
+    typed = locals()
     from shoal.auditing import audit as run
     from shoal.io import read
     from shoal.noise import parse_epsilon
 
     _check_plot(plot)
-    arguments = _arguments(
-        schema=schema,
-        config=config,
-        settings={
-            "method": method,
-            "epsilon": epsilon,
-            "k": k,
-            "split": _weights(split),
-            "groups": _grouped(groups),
-            "remainder": remainder,
-            "normalise": normalise,
-            "link": link,
-            "outside": outside,
-            "missing": missing,
-            "domain_from_data": domain_from_data,
-        },
-        domain=domain or [],
-    )
+    arguments = options.recipe_arguments(typed)
     table = read(data)
     if columns:
-        arguments["columns"] = _column_names(columns, table.names)
+        arguments["columns"] = options.column_names(columns, table.names)
     arguments |= {"view": view, "runs": runs, "confidence": confidence, "seed": seed, "workers": workers}
     with progress_bar() as progress:
         found = run(table, **arguments, progress=progress)

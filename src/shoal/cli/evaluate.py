@@ -23,12 +23,12 @@ def evaluate(
 
     Example: shoal evaluate people.csv release/data.csv
     """
-    from shoal.cli.protect import _column_names
+    from shoal.cli.options import column_names
     from shoal.evaluation import evaluate as measure
     from shoal.io import read
 
     table = read(original)
-    chosen = None if columns is None else _column_names([columns], table.names)
+    chosen = None if columns is None else column_names([columns], table.names)
     measured = measure(table, read(released), columns=chosen)
     if json:
         print_json(measured.to_dict())

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import inspect
-import json
-from collections.abc import Sequence
-from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from shoal.cli import options
 from shoal.cli.interrupt import interruptibly
 from shoal.cli.output import complain, messages, print_json, progress_bar, results
 from shoal.errors import OptionError
@@ -44,50 +42,34 @@ _HELP = """Protect a table and write a bundle that may be published.
 
 
 def protect(
-    data: Annotated[
-        Path, typer.Argument(help="The table: CSV or Parquet.", metavar="DATA", show_default=False)
-    ],
+    data: options.Data,
     out: Annotated[Path | None, typer.Option(help="New folder for the bundle.", show_default=False)] = None,
-    schema: Annotated[Path | None, typer.Option(help="Schema file; 'shoal schema DATA' drafts one.")] = None,
-    config: Annotated[Path | None, typer.Option(help="Repeat the recipe of a method.toml.")] = None,
-    method: Annotated[str | None, typer.Option(help="A preset; 'shoal methods' lists them.")] = None,
-    epsilon: Annotated[str | None, typer.Option(help="Privacy budget, as a decimal number.")] = None,
-    k: Annotated[int | None, typer.Option("--k", "-k", help="Minimum cluster size.")] = None,
-    domain: Annotated[list[str] | None, typer.Option(help="Public range, column=lo:hi; repeat it.")] = None,
-    columns: Annotated[
-        list[str] | None, typer.Option(help="Columns to release, a,b,c; repeat it for names with commas.")
-    ] = None,
-    split: Annotated[
-        str | None, typer.Option(help="equal, proportional, optimal, or a=2,b=1 (or JSON).")
-    ] = None,
-    groups: Annotated[str | None, typer.Option(help="Attribute groups, as 'a,b;c' (or JSON).")] = None,
-    partition: Annotated[str | None, typer.Option(help="Another partition for mdav-dp.")] = None,
-    gamma: Annotated[str | None, typer.Option(help="Gain factor of --partition vmdav.")] = None,
-    remainder: Annotated[str | None, typer.Option(help="middle, last or first.")] = None,
-    normalise: Annotated[str | None, typer.Option(help="domain, none or zscore.")] = None,
-    link: Annotated[
-        bool | None, typer.Option("--link/--no-link", help="--no-link shuffles every column by itself.")
-    ] = None,
-    noise: Annotated[str | None, typer.Option(help="laplace, staircase or box.")] = None,
-    optimise: Annotated[str | None, typer.Option(help="With staircase or box: variance or interval.")] = None,
-    clip: Annotated[
-        bool | None, typer.Option("--clip/--no-clip", help="--no-clip is for experiments.")
-    ] = None,
-    cuts: Annotated[int | None, typer.Option(help="tree-dp: levels of cut points per attribute.")] = None,
-    depth: Annotated[int | None, typer.Option(help="tree-dp: levels of the tree.")] = None,
-    shares: Annotated[str | None, typer.Option(help="tree-dp: cuts=4,intervals=2,leaves=3,means=1.")] = None,
-    rebuild: Annotated[str | None, typer.Option(help="tree-dp: uniform, centroid or normal.")] = None,
-    neighbours: Annotated[
-        str | None, typer.Option(help="tree-dp: replace-one or add-remove (n is then private).")
-    ] = None,
-    rows: Annotated[
-        int | None, typer.Option(help="tree-dp with add-remove: declared number of rows.")
-    ] = None,
-    outside: Annotated[str | None, typer.Option(help="Values outside the domain: error or clip.")] = None,
-    missing: Annotated[str | None, typer.Option(help="Missing values: error or drop.")] = None,
-    domain_from_data: Annotated[
-        float | None, typer.Option(help="Experiments: domains 0 to this multiple of the maximum.")
-    ] = None,
+    schema: options.SchemaFile = None,
+    config: options.Config = None,
+    method: options.MethodName = None,
+    epsilon: options.Epsilon = None,
+    k: options.LeastSize = None,
+    domain: options.Domain = None,
+    columns: options.Columns = None,
+    split: options.Split = None,
+    groups: options.Groups = None,
+    partition: options.PartitionName = None,
+    gamma: options.Gamma = None,
+    remainder: options.Remainder = None,
+    normalise: options.Normalise = None,
+    link: options.Link = None,
+    noise: options.Noise = None,
+    optimise: options.Optimise = None,
+    clip: options.Clip = None,
+    cuts: options.Cuts = None,
+    depth: options.Depth = None,
+    shares: options.Shares = None,
+    rebuild: options.Rebuild = None,
+    neighbours: options.Neighbours = None,
+    rows: options.Rows = None,
+    outside: options.Outside = None,
+    missing: options.Missing = None,
+    domain_from_data: options.DomainFromData = None,
     seed: Annotated[
         int | None, typer.Option(help="Experiments: a reproducible release, not publishable.")
     ] = None,
@@ -105,6 +87,7 @@ def protect(
         bool, typer.Option("--json", help="Print the statement (and measures) as JSON.")
     ] = False,
 ) -> None:
+    typed = locals()
     from shoal.bundle import check_output
     from shoal.release import prepare
 
@@ -114,38 +97,10 @@ def protect(
         check_output(out, internal)
     if format not in (None, "csv", "parquet"):
         raise OptionError(f"format '{format}' is not one of csv, parquet.")
-    arguments = _arguments(
-        schema=schema,
-        config=config,
-        settings={
-            "method": method,
-            "epsilon": epsilon,
-            "k": k,
-            "split": _weights(split),
-            "groups": _grouped(groups),
-            "partition": partition,
-            "gamma": gamma,
-            "cuts": cuts,
-            "depth": depth,
-            "shares": _weights(shares),
-            "rebuild": rebuild,
-            "neighbours": neighbours,
-            "rows": rows,
-            "remainder": remainder,
-            "normalise": normalise,
-            "link": link,
-            "clip": clip,
-            "noise": noise,
-            "optimise": optimise,
-            "outside": outside,
-            "missing": missing,
-            "domain_from_data": domain_from_data,
-        },
-        domain=domain or [],
-    )
+    arguments = options.recipe_arguments(typed)
     table = _open(data)
     if columns:
-        arguments["columns"] = _column_names(columns, table.names)
+        arguments["columns"] = options.column_names(columns, table.names)
 
     def work() -> tuple[Release, Evaluation | None] | None:
         prepared = prepare(table, **arguments, seed=seed)
@@ -191,56 +146,6 @@ def _open(path: Path) -> Table:
 
 # the docstring is the help text; typer reads it from here
 protect.__doc__ = inspect.cleandoc(_HELP)
-
-
-def _arguments(
-    schema: Path | None, config: Path | None, settings: dict[str, Any], domain: list[str]
-) -> dict[str, Any]:
-    """Recipe first, then whatever the command line says about it."""
-    from shoal.recipe import load_recipe
-    from shoal.schema import Schema, parse_domains
-
-    arguments: dict[str, Any] = load_recipe(config) if config is not None else {}
-    if schema is not None:
-        arguments["schema"] = Schema.load(schema)
-    arguments |= {name: value for name, value in settings.items() if value is not None}
-    if "method" not in arguments:
-        raise OptionError("--method is missing: 'shoal methods' lists what there is.")
-    if domain:
-        arguments["domains"] = parse_domains(domain)
-    return arguments
-
-
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
-
-
-def _column_names(texts: Sequence[str], known: Sequence[str]) -> list[str]:
-    """Each text is one column name, or several with commas between."""
-    return [name for text in texts for name in ([text] if text in known else _names(text))]
-
-
-def _grouped(text: str | None) -> Any:
-    if text is None or text.lstrip().startswith("["):
-        return None if text is None else _json("--groups", text)
-    return [_names(part) for part in text.split(";")]
-
-
-def _json(option: str, text: str) -> Any:
-    """Column names that hold separators can be given as JSON."""
-    try:
-        return json.loads(text, parse_float=Decimal)
-    except json.JSONDecodeError as error:
-        raise OptionError(f"{option} starts like JSON but is not: {error}.") from None
-
-
-def _weights(text: str | None) -> Any:
-    if text is not None and text.lstrip().startswith("{"):
-        return _json("--split", text)
-    if text is None or "=" not in text:
-        return text
-    pairs = [part.rpartition("=") for part in text.split(",")]
-    return {name.strip(): weight for name, _, weight in pairs}
 
 
 def _say_plan(prepared: Preparation, expected: Estimate, on_disk: bool, as_json: bool) -> None:

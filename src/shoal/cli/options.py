@@ -1,0 +1,106 @@
+"""Options that several commands share: what the caller typed comes in, arguments of the library leave."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from shoal.errors import OptionError
+
+Data = Annotated[Path, typer.Argument(help="The table: CSV or Parquet.", metavar="DATA", show_default=False)]
+SchemaFile = Annotated[Path | None, typer.Option(help="Schema file; 'shoal schema DATA' drafts one.")]
+Config = Annotated[Path | None, typer.Option(help="Take the recipe of a method.toml.")]
+MethodName = Annotated[str | None, typer.Option(help="A preset; 'shoal methods' lists them.")]
+Epsilon = Annotated[str | None, typer.Option(help="Privacy budget, as a decimal number.")]
+LeastSize = Annotated[int | None, typer.Option("--k", "-k", help="Minimum cluster size.")]
+Domain = Annotated[list[str] | None, typer.Option(help="Public range, column=lo:hi; repeat it.")]
+Columns = Annotated[
+    list[str] | None, typer.Option(help="Columns to release, a,b,c; repeat it for names with commas.")
+]
+Split = Annotated[str | None, typer.Option(help="equal, proportional, optimal, or a=2,b=1 (or JSON).")]
+Groups = Annotated[str | None, typer.Option(help="Attribute groups, as 'a,b;c' (or JSON).")]
+PartitionName = Annotated[str | None, typer.Option(help="mdav-dp: mdav or vmdav.")]
+Gamma = Annotated[str | None, typer.Option(help="Gain factor of --partition vmdav.")]
+Remainder = Annotated[str | None, typer.Option(help="middle, last or first.")]
+Normalise = Annotated[str | None, typer.Option(help="domain, none or zscore.")]
+Link = Annotated[
+    bool | None, typer.Option("--link/--no-link", help="--no-link shuffles every column by itself.")
+]
+Noise = Annotated[str | None, typer.Option(help="laplace, staircase or box.")]
+Optimise = Annotated[str | None, typer.Option(help="With staircase or box: variance or interval.")]
+Clip = Annotated[bool | None, typer.Option("--clip/--no-clip", help="--no-clip is for experiments.")]
+Cuts = Annotated[int | None, typer.Option(help="tree-dp: levels of cut points per attribute.")]
+Depth = Annotated[int | None, typer.Option(help="tree-dp: levels of the tree.")]
+Shares = Annotated[str | None, typer.Option(help="tree-dp: cuts=4,intervals=2,leaves=3,means=1.")]
+Rebuild = Annotated[str | None, typer.Option(help="tree-dp: uniform, centroid or normal.")]
+Neighbours = Annotated[
+    str | None, typer.Option(help="tree-dp: replace-one or add-remove (n is then private).")
+]
+Rows = Annotated[int | None, typer.Option(help="tree-dp with add-remove: declared number of rows.")]
+Outside = Annotated[str | None, typer.Option(help="Values outside the domain: error or clip.")]
+Missing = Annotated[str | None, typer.Option(help="Missing values: error or drop.")]
+DomainFromData = Annotated[
+    float | None, typer.Option(help="Experiments: domains 0 to this multiple of the maximum.")
+]
+
+_DECLARATIONS = ("method", "outside", "missing", "domain_from_data")
+
+
+def recipe_arguments(typed: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of `shoal.protect` from a command's parameters: the recipe first, then what was typed."""
+    from shoal.method import OPTIONS
+    from shoal.recipe import load_recipe
+    from shoal.schema import Schema, parse_domains
+
+    arguments: dict[str, Any] = load_recipe(typed["config"]) if typed["config"] is not None else {}
+    if typed["schema"] is not None:
+        arguments["schema"] = Schema.load(typed["schema"])
+    for name in (*_DECLARATIONS, *OPTIONS):
+        value = typed.get(name)
+        if value is not None:
+            arguments[name] = _READERS[name](value) if name in _READERS else value
+    if "method" not in arguments:
+        raise OptionError("--method is missing: 'shoal methods' lists what there is.")
+    if typed["domain"]:
+        arguments["domains"] = parse_domains(typed["domain"])
+    return arguments
+
+
+def column_names(texts: Sequence[str], known: Sequence[str]) -> list[str]:
+    """Each text is one column name, or several with commas between."""
+    return [name for text in texts for name in ([text] if text in known else _names(text))]
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _grouped(text: str) -> Any:
+    if text.lstrip().startswith("["):
+        return _json("--groups", text)
+    return [_names(part) for part in text.split(";")]
+
+
+def _weights(text: str) -> Any:
+    if text.lstrip().startswith("{"):
+        return _json("weights", text)
+    if "=" not in text:
+        return text
+    pairs = [part.rpartition("=") for part in text.split(",")]
+    return {name.strip(): weight for name, _, weight in pairs}
+
+
+def _json(option: str, text: str) -> Any:
+    """Column names that hold separators can be given as JSON."""
+    try:
+        return json.loads(text, parse_float=Decimal)
+    except json.JSONDecodeError as error:
+        raise OptionError(f"{option}: starts like JSON but is not: {error}.") from None
+
+
+_READERS: Mapping[str, Callable[[str], Any]] = {"split": _weights, "shares": _weights, "groups": _grouped}
