@@ -8,6 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# how long an example takes says something about the machine, not about the code
+settings.register_profile("shoal", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("shoal")
 
 # run by another interpreter, see test_attacks_live.py
 collect_ignore = ["evaluation/anonymeter_rates.py"]
