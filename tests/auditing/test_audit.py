@@ -36,9 +36,13 @@ def test_what_is_not_private_is_refuted_within_few_runs(row: Row) -> None:
     assert found.claimed == (row.flaw is not None)
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if not row.refuted], ids=ids)
+# one row of each method and view; the slow test takes all of them
+CLAIMED = {(row.method, row.view): row for row in reversed(ROWS) if not row.refuted}
+
+
+@pytest.mark.parametrize("row", CLAIMED.values(), ids=ids)
 def test_what_is_claimed_survives_few_runs(row: Row) -> None:
-    found = run_row(row, runs=200, confidence=1 - 1e-9, seed=7, workers=1)
+    found = run_row(row, runs=100, confidence=1 - 1e-9, seed=7, workers=1)
     assert not found.refuted
     assert found.claimed
 
