@@ -11,7 +11,7 @@ import pytest
 from samples import LIBRARIES, PEOPLE_COLUMNS, PEOPLE_DOMAINS, column, frame, people, people_schema
 
 import shoal
-from shoal.statement import privacy_model
+from shoal.models import privacy_model
 
 K = 5
 METHODS = {info.name: info for info in shoal.methods()}

@@ -36,6 +36,7 @@ OPTIONS: Mapping[str, str] = {
     "normalise": "scaling before distances: domain (public), none, zscore (looks at the data)",
     "link": "False shuffles every released column by itself: marginals only, a stronger claim",
     "noise": "laplace, staircase (least variance for one sum), box (one ε for all sums of a cluster)",
+    "floor": "least scale of the noise on a cluster's mean, in the column's units; a number, or one by column",
     "optimise": "with noise=staircase or box: variance (the default) or interval, the shortest one of 95%",
     "clip": "False leaves noisy values outside the public domain (experiments only)",
     "cuts": "levels of cut points of each attribute, 2^cuts intervals; by default as many as pay off",
@@ -55,6 +56,8 @@ class Method:
         mechanism: an entry of `shoal.mechanisms.MECHANISMS`.
         partition: a stage of `shoal.stages.PARTITIONS`.
         grouping: `joint` partitions all attributes together, `each` one attribute at a time.
+        sensitivity: what the noise is calibrated to: `global` (the public width), `local` (the change one record
+            of the actual table can make) or `cluster` (the same, for cluster means without their extremes).
         adjustable: the settings a caller may change; everything else belongs to the method.
     """
 
@@ -70,6 +73,8 @@ class Method:
     remainder: str = "middle"
     mechanism: str = "clusters"
     summary: str = "mean"
+    sensitivity: str = "global"
+    floor: Fraction | tuple[tuple[str, Fraction], ...] | None = None
     noise: str = "laplace"
     optimise: str | None = None
     rebuild: str = "centroid"
@@ -132,7 +137,14 @@ class Method:
                 )
             changes[name] = _READERS.get(name, _choice)(name, value)
         configured = replace(self, **changes)
-        _ = configured.budget
+        if "epsilon" in self.adjustable:
+            _ = configured.budget
+        configured = configured._with_joint_groups(changes)
+        if configured.sensitivity == "cluster" and configured.size < 3:
+            raise OptionError(
+                f"method '{self.name}' needs k of at least 3, got {configured.size}: it sets aside the smallest and "
+                "the largest value of a cluster."
+            )
         if configured.noise == "laplace" and configured.optimise is not None:
             raise OptionError(
                 "optimise is for noise=staircase or noise=box: Laplace noise has one shape only."
@@ -144,6 +156,14 @@ class Method:
                 "rows is for neighbours=add-remove: with replace-one as many rows are released as there are records."
             )
         return configured
+
+    def _with_joint_groups(self, changes: Mapping[str, Any]) -> Method:
+        """Attribute groups need a partition of several attributes; such a partition takes all of them by default."""
+        if "groups" in changes and PARTITIONS[self.partition].columnwise:
+            return replace(self, partition="mdav")
+        if "partition" in changes and not PARTITIONS[self.partition].columnwise:
+            return replace(self, grouping="joint")
+        return self
 
     def resolve_groups(self, columns: Sequence[str]) -> tuple[tuple[str, ...], ...]:
         """The attribute groups, in order; together they cover every column once."""
@@ -169,6 +189,8 @@ class Method:
         values = {name: getattr(self, name) for name in self.adjustable}
         if not isinstance(self.split, str) and "split" in values:
             values["split"] = dict(self.split)
+        if isinstance(self.floor, tuple) and "floor" in values:
+            values["floor"] = dict(self.floor)
         if self.shares is not None and "shares" in values:
             values["shares"] = dict(self.shares)
         return {name: value for name, value in values.items() if value is not None}
@@ -251,7 +273,17 @@ def _not_negative(name: str, value: Any) -> Fraction:
     return number
 
 
+def _floor(name: str, value: Any) -> Fraction | tuple[tuple[str, Fraction], ...]:
+    if not isinstance(value, Mapping):
+        return _not_negative(name, value)
+    return tuple(
+        (str(column), _not_negative(f"the floor of column '{column}'", least))
+        for column, least in value.items()
+    )
+
+
 _READERS = {
+    "floor": _floor,
     "gamma": _not_negative,
     "epsilon": lambda name, value: parse_epsilon(value),
     "k": _whole,

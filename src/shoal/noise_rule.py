@@ -5,7 +5,7 @@ from __future__ import annotations
 from shoal.errors import OptionError
 from shoal.mask import NOISES
 from shoal.method import Method
-from shoal.statement import privacy_model
+from shoal.models import privacy_model
 
 
 def noise_allowed(method: Method, attributes: int) -> None:

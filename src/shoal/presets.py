@@ -7,7 +7,7 @@ from typing import Any
 
 from shoal.errors import OptionError, did_you_mean
 from shoal.method import OPTIONS, Method
-from shoal.statement import claims
+from shoal.models import claims
 
 _ALWAYS = ("epsilon", "clip")
 _NOISE = ("noise", "optimise")

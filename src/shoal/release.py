@@ -227,7 +227,9 @@ def prepare(
 
 def _starved(method: Method, plan: Plan) -> list[str]:
     """A warning for attributes that an uneven split leaves almost nothing of the budget."""
-    fair = method.budget / len(plan.shares)
+    if method.epsilon is None or not plan.shares:
+        return []
+    fair = method.epsilon / len(plan.shares)
     poor = [name for name, share in plan.shares.items() if share * 20 < fair]
     if not poor:
         return []

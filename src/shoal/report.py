@@ -55,6 +55,7 @@ def _profile(table: Table, release: Release, name: str) -> dict[str, Any]:
     quantiles = np.quantile(values, [0, 0.25, 0.5, 0.75, 1])
     return {
         "name": name,
+        "share": release.statement.stated_share(name),
         "mean": "" if attribute.kind == "ordinal" else _words(attribute, float(values.mean())),
         "sd": "" if attribute.kind == "ordinal" else _number(values.std()),
         "quantiles": [_words(attribute, float(q)) for q in quantiles],

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -19,29 +19,9 @@ from shoal.budget import Plan
 from shoal.errors import ClaimError
 from shoal.lattice import Lattice, decimal_text
 from shoal.method import Method
+from shoal.models import MODELS, Model, ModelFacts, privacy_model
 from shoal.stages import PARTITIONS
 
-Model = Literal["dp", "dp-given-partition"]
-
-_MODEL_NAMES: dict[Model, str] = {
-    "dp": "differential privacy of the original records",
-    "dp-given-partition": "differential privacy of the microaggregated data, given the partition",
-}
-_TARGETS: dict[Model, str] = {
-    "dp": "the original records",
-    "dp-given-partition": "the microaggregated data: cluster means, the clusters themselves taken as fixed and public",
-}
-_NOT_PROMISED: dict[Model, tuple[str, ...]] = {
-    "dp": (
-        "It does not hide what is true of the whole population.",
-        "It does not cover other releases about the same people: their budgets add up.",
-    ),
-    "dp-given-partition": (
-        "It is not differential privacy of the original records: replacing one record usually changes the "
-        "clusters, and what the clusters reveal is not covered.",
-        "It does not cover other releases about the same people: their budgets add up.",
-    ),
-}
 # by neighbours: the relation in words, and what it leaves open
 _NEIGHBOURS: dict[str, tuple[str, tuple[str, ...]]] = {
     "replace-one": (
@@ -83,10 +63,10 @@ class PrivacyStatement:
 
     model: Model
     target: str
-    epsilon: Fraction
+    epsilon: Fraction | None
     epsilon_per_attribute: dict[str, Fraction | None]
     spending: dict[str, Fraction | None]
-    neighbours: str
+    neighbours: str | None
     unit: str
     conditions: tuple[str, ...]
     data_dependent: tuple[str, ...]
@@ -104,13 +84,23 @@ class PrivacyStatement:
     @property
     def sentence(self) -> str:
         """The promise in one sentence; a tainted statement says first that it does not hold as such."""
-        promise = f"{_MODEL_NAMES[self.model]}, with ε = {decimal_text(self.epsilon)} per {self.unit}"
-        if self.data_dependent:
+        facts = MODELS[self.model]
+        budget = "" if self.epsilon is None else decimal_text(self.epsilon)
+        promise = facts.promise.format_map({**self.settings, "epsilon": budget, "unit": self.unit})
+        if self.data_dependent and facts.guarantee:
             return (
                 f"No guarantee as it stands: it would be {promise} if every choice listed below had been fixed "
                 "without looking at the records."
             )
-        return f"{promise[0].upper()}{promise[1:]} ({self.neighbours})."
+        relation = "" if self.neighbours is None else f" ({self.neighbours})"
+        return f"{promise[0].upper()}{promise[1:]}{relation}."
+
+    def stated_share(self, name: str) -> str:
+        """ε of an attribute in words; empty where it has none."""
+        if name not in self.epsilon_per_attribute:
+            return ""
+        share = self.epsilon_per_attribute[name]
+        return "taken from the data" if share is None else f"{float(share):.6g}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -118,7 +108,7 @@ class PrivacyStatement:
             "model": self.model,
             "sentence": self.sentence,
             "target": self.target,
-            "epsilon": float(self.epsilon),
+            "epsilon": None if self.epsilon is None else float(self.epsilon),
             "epsilon_per_attribute": _plain(self.epsilon_per_attribute),
             "spending": _plain(self.spending),
             "neighbours": self.neighbours,
@@ -141,7 +131,7 @@ class PrivacyStatement:
         lines += [
             f"- Model: `{self.model}`",
             f"- What is protected: {self.target}",
-            f"- Neighbours: {self.neighbours}",
+            *([] if self.neighbours is None else [f"- Neighbours: {self.neighbours}"]),
             f"- Unit: {self.unit}",
             f"- Method: `{self.method}`, "
             + ", ".join(f"{key} = {value}" for key, value in self.settings.items()),
@@ -163,41 +153,11 @@ class PrivacyStatement:
             "| --- | --- | --- | --- |",
         ]
         for name, facts in self.attributes.items():
-            share = self.epsilon_per_attribute[name]
-            stated = "taken from the data" if share is None else f"{float(share):.6g}"
+            stated = self.stated_share(name)
             cell = name.replace("|", "\\|")
             lines.append(f"| {cell} | {stated} | {facts['lo']} to {facts['hi']} | {facts['step']} |")
         versions = ", ".join(f"{key} {value}" for key, value in self.versions.items())
         return "\n".join([*lines, "", f"Made with {versions}.", ""])
-
-
-def privacy_model(method: Method, attributes: int) -> Model:
-    """The claim that holds for a method on this many attributes.
-
-    Guarantee:
-        A replaced record that touches only its own cluster of one, or the rank-fixed clusters of a single
-        attribute (or of several whose columns are not linked), leaves the noise calibrated to all that
-        changes: claim `dp`. Boxes that are themselves drawn under the budget are paid for: claim `dp`. In every
-        other case clusters may move with the record: `dp-given-partition`.
-
-    Reference:
-        docs/proofs/sums.md, docs/proofs/tree.md; PSD-2014, Lemma 1; MDAI-2017, section 3.
-    """
-    if method.stability in ("record", "private"):
-        return "dp"
-    if method.stability == "rank" and (attributes == 1 or not method.link):
-        return "dp"
-    return "dp-given-partition"
-
-
-def claims(method: Method) -> str:
-    """The claims a preset can carry, in words, computed from the same rule as the statement."""
-    one, several = privacy_model(method, 1), privacy_model(method, 2)
-    unlinked = privacy_model(replace(method, link=False), 2) if "link" in method.adjustable else several
-    if one == several == unlinked:
-        return one
-    extra = " or link=False" if unlinked == one else ""
-    return f"{several}; {one} for one attribute{extra}"
 
 
 def state(
@@ -212,6 +172,8 @@ def state(
         ClaimError: the claim would be about rows while a person can own several.
     """
     model = privacy_model(method, len(lattices))
+    facts = MODELS[model]
+    relation, left_open = _NEIGHBOURS[method.neighbours]
     rows = circumstances.rows_per_unit
     if circumstances.unit_repeats and model == "dp":
         raise ClaimError(
@@ -229,18 +191,18 @@ def state(
     private = bool(circumstances.private_domains) and method.split in ("proportional", "optimal")
     return PrivacyStatement(
         model=model,
-        target=_TARGETS[model],
-        epsilon=method.budget * rows,
+        target=facts.target,
+        epsilon=None if method.epsilon is None else method.epsilon * rows,
         epsilon_per_attribute=_stated(plan.shares, rows, private),
         spending=_stated(plan.spending, rows, private),
-        neighbours=_NEIGHBOURS[method.neighbours][0],
+        neighbours=relation if facts.budgeted else None,
         unit=unit,
-        conditions=_conditions(method, model, circumstances, per_person, len(lattices)) + plan.conditions,
+        conditions=_conditions(method, facts, circumstances, per_person, len(lattices)) + plan.conditions,
         data_dependent=circumstances.data_dependent + _data_dependent_settings(method),
-        not_promised=_NOT_PROMISED[model]
-        + _NEIGHBOURS[method.neighbours][1]
+        not_promised=facts.not_promised
+        + (left_open if facts.budgeted else ())
         + _no_joint_k(method, len(lattices)),
-        not_publishable_because=_obstacles(method, circumstances),
+        not_publishable_because=_obstacles(method, facts, circumstances),
         method=method.name,
         settings={name: _plain(value) for name, value in method.settings().items()},
         attributes={
@@ -258,14 +220,16 @@ def _stated(shares: Mapping[str, Fraction], rows: int, private: bool) -> dict[st
 
 
 def _conditions(
-    method: Method, model: Model, circumstances: Circumstances, per_person: bool, attributes: int
+    method: Method, facts: ModelFacts, circumstances: Circumstances, per_person: bool, attributes: int
 ) -> tuple[str, ...]:
+    if not facts.guarantee:
+        return ()
     found = ["Domains, steps, column types and all settings were fixed without looking at the records."]
     if circumstances.data_dependent or _data_dependent_settings(method):
         found = [
             "What is listed under the choices that looked at the records would have to be fixed without them."
         ]
-    if model == "dp-given-partition":
+    if facts.given_partition:
         about = PARTITIONS[method.partition].about
         source = (
             "supplied by the caller"
@@ -274,6 +238,7 @@ def _conditions(
         )
         found.append(f"The clusters, {source}, are treated as fixed and known to everybody.")
         found.append("Neighbouring data sets differ in one record and have the same clusters.")
+    found += _local_conditions(method)
     if not method.link and attributes > 1:
         found.append("Every column was shuffled by itself: rows of the release do not belong to anybody.")
     if circumstances.rows_per_unit > 1:
@@ -281,10 +246,25 @@ def _conditions(
             f"A person has at most {circumstances.rows_per_unit} rows; ε is the row budget "
             f"{decimal_text(method.budget)} times that number."
         )
-    elif not per_person:
+    elif not per_person and facts.budgeted:
         found.append("The claim is about one row; a person with several rows is covered for each row only.")
     found.append("Released rows are in random order; identifiers, units, weights and the index were dropped.")
     return tuple(found)
+
+
+def _local_conditions(method: Method) -> list[str]:
+    """What noise that is fitted to the actual records needs, and what it can let through."""
+    if method.sensitivity == "global":
+        return []
+    found = [
+        "The scale of the noise is computed from the actual records and held fixed in the comparison; it is not "
+        "published."
+    ]
+    if method.floor:
+        found.append("The scale of the noise on a cluster's mean is nowhere below the public floor.")
+    elif method.sensitivity == "cluster":
+        found.append("Values in a cluster without spread can be released exactly, without noise.")
+    return found
 
 
 def _no_joint_k(method: Method, attributes: int) -> tuple[str, ...]:
@@ -301,8 +281,10 @@ def _data_dependent_settings(method: Method) -> tuple[str, ...]:
     return ()
 
 
-def _obstacles(method: Method, circumstances: Circumstances) -> tuple[str, ...]:
+def _obstacles(method: Method, facts: ModelFacts, circumstances: Circumstances) -> tuple[str, ...]:
     found = list(circumstances.experiment)
+    if not facts.guarantee:
+        found.append("The method gives no privacy guarantee.")
     if not method.clip:
         found.append("clip=False is for experiments: released values leave the public domain.")
     if circumstances.data_dependent or _data_dependent_settings(method):

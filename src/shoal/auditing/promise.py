@@ -21,7 +21,8 @@ from shoal.auditing.table import EXAMPLES, FALSE_ALARM, ROWS, Row, prepare_row, 
 from shoal.auditing.workers import available_cores
 from shoal.errors import InputError
 from shoal.method import Method
-from shoal.statement import PrivacyStatement, privacy_model
+from shoal.models import privacy_model
+from shoal.statement import PrivacyStatement
 
 BEGIN, END = "<!-- audit: begin -->", "<!-- audit: end -->"
 Result = tuple[Row, Audit, float]

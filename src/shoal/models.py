@@ -1,0 +1,117 @@
+"""Which privacy claim is which: a configured method comes in, the one model that holds for it leaves, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from shoal.method import Method
+
+Model = Literal["dp", "dp-given-partition", "idp-given-partition", "none"]
+
+_OTHER_RELEASES = "It does not cover other releases about the same people: their budgets add up."
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """What a model means, for everybody who reads a statement.
+
+    Attributes:
+        promise: the claim in one phrase; `{epsilon}`, `{unit}` and the names of settings are filled in.
+        target: what is protected.
+        not_promised: what a reader might wrongly take it for.
+        budgeted: the claim is about neighbouring tables and has an ε.
+        given_partition: the clusters are treated as fixed and known.
+        guarantee: there is one; without it a release is for experiments only.
+    """
+
+    promise: str
+    target: str
+    not_promised: tuple[str, ...]
+    budgeted: bool = True
+    given_partition: bool = False
+    guarantee: bool = True
+
+
+MODELS: Mapping[Model, ModelFacts] = {
+    "dp": ModelFacts(
+        "differential privacy of the original records, with ε = {epsilon} per {unit}",
+        "the original records",
+        ("It does not hide what is true of the whole population.", _OTHER_RELEASES),
+    ),
+    "dp-given-partition": ModelFacts(
+        "differential privacy of the microaggregated data, given the partition, with ε = {epsilon} per {unit}",
+        "the microaggregated data: cluster means, the clusters themselves taken as fixed and public",
+        (
+            "It is not differential privacy of the original records: replacing one record usually changes the "
+            "clusters, and what the clusters reveal is not covered.",
+            _OTHER_RELEASES,
+        ),
+        given_partition=True,
+    ),
+    "idp-given-partition": ModelFacts(
+        "individual differential privacy of the microaggregated data, given the partition, with ε = {epsilon} per "
+        "{unit}",
+        "the microaggregated data of the actual table against tables that differ from it in one record, the clusters "
+        "taken as fixed and public",
+        (
+            "It is not differential privacy: the noise is fitted to the actual records, and no two tables other than "
+            "the actual one and its neighbours are compared.",
+            "It does not cover the clusters: replacing one record usually changes them, and the noise with them.",
+            _OTHER_RELEASES,
+        ),
+        given_partition=True,
+    ),
+    "none": ModelFacts(
+        "no privacy guarantee",
+        "nothing",
+        ("Nothing is promised: the method is here to reproduce and to compare.",),
+        budgeted=False,
+        guarantee=False,
+    ),
+}
+
+
+def _by_stability(method: Method, attributes: int) -> Model:
+    if method.sensitivity != "global":
+        return "idp-given-partition"
+    if method.stability in ("record", "private"):
+        return "dp"
+    if method.stability == "rank" and (attributes == 1 or not method.link):
+        return "dp"
+    return "dp-given-partition"
+
+
+# by mechanism: the rule that settles the claim of its methods
+RULES: Mapping[str, Callable[[Method, int], Model]] = {
+    "clusters": _by_stability,
+    "tree": _by_stability,
+}
+
+
+def privacy_model(method: Method, attributes: int) -> Model:
+    """The claim that holds for a method on this many attributes.
+
+    Guarantee:
+        A replaced record that touches only its own cluster of one, or the rank-fixed clusters of a single
+        attribute (or of several whose columns are not linked), leaves the noise calibrated to all that
+        changes: claim `dp`. Boxes that are themselves drawn under the budget are paid for: claim `dp`. In every
+        other case clusters may move with the record: `dp-given-partition`. Noise that is calibrated to the actual
+        records protects those against their neighbours only: `idp-given-partition`.
+
+    Reference:
+        docs/proofs/sums.md, docs/proofs/tree.md, docs/proofs/individual.md; PSD-2014, Lemma 1; MDAI-2017, section 3.
+    """
+    return RULES[method.mechanism](method, attributes)
+
+
+def claims(method: Method) -> str:
+    """The claims a preset can carry, in words, computed from the same rule as the statement."""
+    one, several = privacy_model(method, 1), privacy_model(method, 2)
+    unlinked = privacy_model(replace(method, link=False), 2) if "link" in method.adjustable else several
+    if one == several == unlinked:
+        return one
+    extra = " or link=False" if unlinked == one else ""
+    return f"{several}; {one} for one attribute{extra}"
