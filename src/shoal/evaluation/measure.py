@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,28 +14,9 @@ from shoal.evaluation import utility
 from shoal.evaluation.anonymity import actual_k
 from shoal.evaluation.interval import CONFIDENCE
 from shoal.evaluation.linkage import record_linkage
+from shoal.evaluation.mean_sse import mean_sse
+from shoal.evaluation.pair import Pair, make_pair
 from shoal.evaluation.result import Evaluation, plain
-from shoal.io import Table, read
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Pair:
-    """The tables to compare.
-
-    Attributes:
-        before: the original rows.
-        after: the values to measure: unrounded and in the order of `before` when `matched`.
-        published: the released table as others see it.
-        released: names of the columns that were released.
-        domains: public domain of a column, where one is known.
-    """
-
-    before: Table
-    after: Table
-    published: Table
-    matched: bool
-    released: tuple[str, ...]
-    domains: dict[str, tuple[float, float]]
 
 
 def evaluate(original: Any, released: Any, *, columns: Sequence[str] | None = None) -> Evaluation:
@@ -67,10 +46,10 @@ def evaluate(original: Any, released: Any, *, columns: Sequence[str] | None = No
     >>> result.utility["mean_variation"], result.risk["actual_k"], result.utility["sse"]
     (0.0, 2, None)
     """
-    pair = _pair(original, released)
-    for table, name in ((pair.before, "original"), (pair.published, "released")):
+    pair = make_pair(original, released)
+    for table, which in ((pair.before, "original"), (pair.published, "released")):
         if table.n == 0:
-            raise InputError(f"the {name} table has no rows: there is nothing to evaluate.")
+            raise InputError(f"the {which} table has no rows: there is nothing to evaluate.")
     chosen = _chosen(pair, columns)
     before = np.column_stack([pair.before.numeric(name) for name in chosen])
     after = np.column_stack([pair.after.numeric(name) for name in chosen])
@@ -88,32 +67,7 @@ def evaluate(original: Any, released: Any, *, columns: Sequence[str] | None = No
     )
 
 
-def _pair(original: Any, released: Any) -> _Pair:
-    before = read(original)
-    # asked first: a dataframe may have columns that are called like the attributes of a release
-    if nw.dependencies.is_into_dataframe(released) or not hasattr(released, "aligned"):
-        published = read(released)
-        return _Pair(before, published, published, False, published.names, {})
-    published = read(released.data)
-    names, domains, kept = tuple(released.columns), dict(released.domains), released.kept
-    if kept is not None:
-        if len(kept) and int(np.max(kept)) >= before.n:
-            raise InputError(
-                f"the release was made from a table with at least {int(np.max(kept)) + 1} rows, "
-                f"this one has {before.n}: pass the table that was protected."
-            )
-        before = before.rows(np.asarray(kept, dtype=np.int64))
-    if released.aligned is None:
-        return _Pair(before, published, published, False, names, domains)
-    aligned = read(released.aligned)
-    if aligned.n != before.n:
-        raise InputError(
-            f"the release has {aligned.n} rows, the original table {before.n}: pass the table that was protected."
-        )
-    return _Pair(before, aligned, published, True, names, domains)
-
-
-def _chosen(pair: _Pair, columns: Sequence[str] | None) -> tuple[str, ...]:
+def _chosen(pair: Pair, columns: Sequence[str] | None) -> tuple[str, ...]:
     if columns is None:
         common = tuple(name for name in pair.released if _numeric_in_both(pair, name))
         if not common:
@@ -136,11 +90,11 @@ def _chosen(pair: _Pair, columns: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(columns))
 
 
-def _numeric_in_both(pair: _Pair, name: str) -> bool:
+def _numeric_in_both(pair: Pair, name: str) -> bool:
     return all(name in table.names and table.is_numeric(name) for table in (pair.before, pair.after))
 
 
-def _skipped(pair: _Pair, chosen: tuple[str, ...], columns: Sequence[str] | None) -> dict[str, str]:
+def _skipped(pair: Pair, chosen: tuple[str, ...], columns: Sequence[str] | None) -> dict[str, str]:
     """Columns of either table that were not measured, with the reason."""
     out: dict[str, str] = {}
     for name in dict.fromkeys((*pair.before.names, *pair.published.names)):
@@ -174,11 +128,18 @@ def _utility(
         }
     correlation = utility.correlation_difference(before, after)
     sse = _total(attributes, "sse") if matched else None
+    corrected, printed = (
+        (mean_sse(before, after), mean_sse(before, after, "paper")) if matched else (None, None)
+    )
     return {
         "sse": sse,
         "sae": _total(attributes, "sae") if matched else None,
-        "log10_sse": math.log10(sse) if sse else None,
+        "log10_sse": _log10(sse),
         "log2_sse": math.log2(sse) if sse else None,
+        "mean_sse": corrected,
+        "log10_mean_sse": _log10(corrected),
+        "mean_sse_paper": printed,
+        "log10_mean_sse_paper": _log10(printed),
         "normalised_sse": _average(attributes, "normalised_sse") if matched else None,
         "mean_variation": _average(attributes, "mean_variation"),
         "variance_variation": _average(attributes, "variance_variation"),
@@ -192,7 +153,7 @@ def _utility(
 
 
 def _risk(
-    pair: _Pair,
+    pair: Pair,
     before: NDArray[np.float64],
     after: NDArray[np.float64],
     names: tuple[str, ...],
@@ -217,7 +178,7 @@ def _risk(
     if not pair.matched or not complete.any():
         return out
     x, y = before[complete], after[complete]
-    widths = np.array([_width(pair, name, x[:, j]) for j, name in enumerate(names)])
+    widths = np.array([pair.width(name, x[:, j]) for j, name in enumerate(names)])
     linked = record_linkage(x, y, widths)
     out |= {
         "record_linkage": linked.percent,
@@ -228,12 +189,6 @@ def _risk(
         "record_linkage_widths": dict(zip(names, widths.tolist(), strict=True)),
     }
     return out
-
-
-def _width(pair: _Pair, name: str, values: NDArray[np.float64]) -> float:
-    """Public width of a column; the range of the original where no domain was declared."""
-    lo, hi = pair.domains.get(name, (float(values.min()), float(values.max())))
-    return float(hi) - float(lo)
 
 
 def _missing(values: NDArray[np.float64]) -> int:
@@ -249,6 +204,10 @@ def _average(attributes: dict[str, dict[str, Any]], key: str) -> float | None:
     """Mean over the attributes that have the measure."""
     found = [line[key] for line in attributes.values() if math.isfinite(line[key])]
     return math.fsum(found) / len(found) if found else None
+
+
+def _log10(value: float | None) -> float | None:
+    return math.log10(value) if value else None
 
 
 def _listed(names: Sequence[str]) -> str:

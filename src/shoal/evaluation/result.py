@@ -19,6 +19,8 @@ _UTILITY = (
     ("sae", "SAE", "low", "sum of absolute errors"),
     ("log10_sse", "log10 SSE", "low", "SSE on a log scale"),
     ("log2_sse", "log2 SSE", "low", "SSE on a log scale"),
+    ("log10_mean_sse", "log10 mean SSE", "low", "iDP paper, errors over sd"),
+    ("log10_mean_sse_paper", "  as printed", "low", "errors over the variance"),
     ("normalised_sse", "normalised SSE", "low", "1 = as if every row were the mean"),
     ("mean_variation", "mean variation", "low", "relative change of the means"),
     ("variance_variation", "variance variation", "low", "relative change of the variances"),

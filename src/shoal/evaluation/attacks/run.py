@@ -17,7 +17,7 @@ from shoal.evaluation.attacks.predicates import Predicates, count_matches
 from shoal.evaluation.attacks.report import AttackReport
 from shoal.evaluation.attacks.risk import Rate, Risk, computed, risk, sampled
 from shoal.evaluation.linkage import record_linkage
-from shoal.evaluation.measure import _Pair, _pair, _width
+from shoal.evaluation.pair import Pair, make_pair
 from shoal.io import read
 
 RECORD_LINKAGE = "record linkage"
@@ -80,7 +80,7 @@ def attack(
         raise OptionError(f"tolerance is {tolerance}: give a share of the column's range between 0 and 1.")
     if seed is not None and seed < 0:
         raise OptionError(f"seed is {seed}: give a whole number from 0 on.")
-    pair = _pair(original, released)
+    pair = make_pair(original, released)
     data = encode(pair.before, pair.published, None if control is None else read(control), columns)
     names = data.space.names
     if secret is not None and secret not in names:
@@ -125,7 +125,7 @@ def attack(
     return AttackReport(tuple(risks), names, rows, skipped, tolerance)
 
 
-def _record_linkage(pair: _Pair, names: Sequence[str]) -> list[Risk]:
+def _record_linkage(pair: Pair, names: Sequence[str]) -> list[Risk]:
     """Nearest record linkage, of a release that knows where its rows came from."""
     if not pair.matched:
         return []
@@ -136,7 +136,7 @@ def _record_linkage(pair: _Pair, names: Sequence[str]) -> list[Risk]:
         np.column_stack([table.numeric(name) for name in chosen]) for table in (pair.before, pair.after)
     )
     linked = record_linkage(
-        before, after, np.array([_width(pair, name, before[:, j]) for j, name in enumerate(chosen)])
+        before, after, np.array([pair.width(name, before[:, j]) for j, name in enumerate(chosen)])
     )
     low, high = linked.interval
     rate = Rate(linked.percent / 100.0, (low / 100.0, high / 100.0), linked.records)

@@ -1,0 +1,75 @@
+"""What is compared: an original and a release (or any other table) come in, tables with matching rows leave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.errors import InputError
+from shoal.io import Table, read
+from shoal.schema import Attribute
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pair:
+    """The tables to compare.
+
+    Attributes:
+        before: the original rows.
+        after: the values to measure: unrounded and in the order of `before` when `matched`.
+        published: the released table as others see it.
+        matched: whether row i of `after` came from row i of `before`.
+        released: names of the columns that were released.
+        domains: public domain of a column, where one is known.
+        attributes: kind of a column, where it is known: in `after`, a matched column is in numbers of its kind.
+    """
+
+    before: Table
+    after: Table
+    published: Table
+    matched: bool
+    released: tuple[str, ...]
+    domains: dict[str, tuple[float, float]]
+    attributes: Mapping[str, Attribute] = field(default_factory=dict)
+
+    def width(self, name: str, values: NDArray[np.float64]) -> float:
+        """Public width of a column; the range of the original where no domain was declared."""
+        lo, hi = self.domains.get(name, (float(values.min()), float(values.max())))
+        return float(hi) - float(lo)
+
+
+def make_pair(original: Any, released: Any) -> Pair:
+    """The tables to compare; rows that a release dropped are left out of the original.
+
+    Raises:
+        InputError: a table cannot be read, or it is not the one that was protected.
+    """
+    before = read(original)
+    # asked first: a dataframe may have columns that are called like the attributes of a release
+    if nw.dependencies.is_into_dataframe(released) or not hasattr(released, "aligned"):
+        published = read(released)
+        return Pair(before, published, published, False, published.names, {})
+    published = read(released.data)
+    names, domains, kept = tuple(released.columns), dict(released.domains), released.kept
+    schema = getattr(released, "schema", None)
+    attributes = {name: schema[name] for name in names} if schema is not None else {}
+    if kept is not None:
+        if len(kept) and int(np.max(kept)) >= before.n:
+            raise InputError(
+                f"the release was made from a table with at least {int(np.max(kept)) + 1} rows, "
+                f"this one has {before.n}: pass the table that was protected."
+            )
+        before = before.rows(np.asarray(kept, dtype=np.int64))
+    if released.aligned is None:
+        return Pair(before, published, published, False, names, domains, attributes)
+    aligned = read(released.aligned)
+    if aligned.n != before.n:
+        raise InputError(
+            f"the release has {aligned.n} rows, the original table {before.n}: pass the table that was protected."
+        )
+    return Pair(before, aligned, published, True, names, domains, attributes)
