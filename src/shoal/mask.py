@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.errors import OptionError
+from shoal.errors import OptionError, did_you_mean
+from shoal.local_sensitivity import CALIBRATIONS, cluster_scales
+from shoal.method import Method
 from shoal.noise import Source, discrete_box, discrete_laplace, discrete_staircase
 from shoal.partition import Partition
 from shoal.sensitivity import cluster_sum_scale
@@ -67,13 +69,70 @@ NOISES: Mapping[str, NoiseFamily] = {
 }
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Clusters:
+    """The clusters of a group, with what a claim "given the partition" takes as fixed.
+
+    Attributes:
+        scales: noise scale of every cluster, one array per attribute, where it is computed from the records.
+    """
+
+    partition: Partition
+    scales: tuple[NDArray[np.object_], ...] | None = None
+
+
+def calibrate(group: Group, partition: Partition, shares: Mapping[str, Fraction], method: Method) -> Clusters:
+    """Settle the noise of every cluster: by public widths when masking, or here, by the actual records.
+
+    Guarantee:
+        Scales that come from here protect the actual records against their neighbours only
+        (`idp-given-partition`), as long as they are held fixed and not published.
+    """
+    changes_of = CALIBRATIONS[method.sensitivity].changes
+    if changes_of is None:
+        return Clusters(partition)
+    steps = [lattice.steps for lattice in group.lattices]
+    return Clusters(
+        partition,
+        tuple(
+            cluster_scales(
+                [changes_of(x, width, partition) for x, width in zip(group.positions, steps, strict=True)],
+                steps,
+                [shares[column] for column in group.columns],
+                partition,
+                floors(group, method),
+            )
+        ),
+    )
+
+
+def floors(group: Group, method: Method) -> list[Fraction]:
+    """The least noise scale of each attribute's cluster means, in lattice steps."""
+    given = method.floor
+    if isinstance(given, tuple):
+        by_column = dict(given)
+        least = [by_column.get(column, Fraction(0)) for column in group.columns]
+    else:
+        least = [given or Fraction(0)] * len(group.columns)
+    return [floor / lattice.step for floor, lattice in zip(least, group.lattices, strict=True)]
+
+
+def check_floor(method: Method, columns: Sequence[str]) -> None:
+    """An error if a floor is given for a column that is not protected."""
+    if isinstance(method.floor, tuple):
+        for column, _ in method.floor:
+            if column not in columns:
+                raise OptionError(
+                    f"floor names column '{column}', which is not protected.{did_you_mean(column, columns)}"
+                )
+
+
 def mask_sums(
     group: Group,
-    partition: Partition,
+    clusters: Clusters,
     shares: Mapping[str, Fraction],
     source: Source,
-    noise: str = "laplace",
-    optimise: str = "variance",
+    method: Method,
 ) -> MaskedSums:
     """Exact cluster sums plus one draw of noise per cluster and attribute, or per cluster for joint noise.
 
@@ -81,24 +140,32 @@ def mask_sums(
         Laplace noise: attribute j's sums are `shares[j]`-DP with respect to whatever change keeps their L1 distance
         within the attribute's width (see `shoal.sensitivity.cluster_sum_scale`); over the group the shares add up.
         Staircase noise: the same, for changes of one cluster only. Box noise: all sums of the group together are
-        DP with their common share, for changes of one cluster only (`shoal.noise_rule.noise_allowed`).
+        DP with their common share, for changes of one cluster only (`shoal.noise_rule.noise_allowed`). Scales of
+        `calibrate`: the sums of the group together are individually DP with the sum of the shares.
 
     Reference:
-        MDAI-2017, Algorithms 1 and 2; PSD-2014, Algorithm 1; thesis, chapter 4.
+        MDAI-2017, Algorithms 1 and 2; PSD-2014, Algorithm 1; thesis, chapter 4; the iDP paper, section 4.
     """
-    family = NOISES[noise]
+    family, partition = NOISES[method.noise], clusters.partition
+    sums_of = CALIBRATIONS[method.sensitivity].sums
     everything = range(len(group.columns))
     sums: list[NDArray[np.int64]] = []
     for together in [everything] if family.joint else [[number] for number in everything]:
         names = [group.columns[number] for number in together]
-        steps = tuple(group.lattices[number].steps for number in together)
         try:
-            draws = family.draw(steps, shares[names[0]], len(partition), optimise, source)
+            if clusters.scales is not None:
+                draws = discrete_laplace(clusters.scales[together[0]], source=source)[:, np.newaxis]
+            else:
+                steps = tuple(group.lattices[number].steps for number in together)
+                draws = family.draw(
+                    steps, shares[names[0]], len(partition), method.optimise or "variance", source
+                )
         except OptionError as error:
             raise OptionError(
                 f"column{'s' if len(names) > 1 else ''} '{', '.join(names)}': {error}"
             ) from None
         sums += [
-            partition.sums(group.positions[number]) + draws[:, place] for place, number in enumerate(together)
+            sums_of(group.positions[number], partition) + draws[:, place]
+            for place, number in enumerate(together)
         ]
     return MaskedSums(partition, tuple(sums))

@@ -11,6 +11,7 @@ from shoal.models import claims
 
 _ALWAYS = ("epsilon", "clip")
 _NOISE = ("noise", "optimise")
+_INDIVIDUAL = ("k", "split", "remainder", "floor", "groups", "partition", "normalise", "gamma")
 
 PRESETS: dict[str, Method] = {
     method.name: method
@@ -53,6 +54,28 @@ PRESETS: dict[str, Method] = {
             split="equal",
             k=3,
             adjustable=(*_ALWAYS, "k", "split", "link", *_NOISE),
+        ),
+        Method(
+            name="idp-ls",
+            paper="the iDP paper, iDP-LS",
+            about="each attribute ranked by itself, noise as large as one record of the actual table can move a mean",
+            partition="ranking",
+            grouping="each",
+            split="equal",
+            sensitivity="local",
+            k=50,
+            adjustable=(*_ALWAYS, *_INDIVIDUAL),
+        ),
+        Method(
+            name="idp-cbls",
+            paper="the iDP paper, iDP-CBLS",
+            about="the same without the extremes of a cluster, so that noise follows the spread inside it",
+            partition="ranking",
+            grouping="each",
+            split="equal",
+            sensitivity="cluster",
+            k=15,
+            adjustable=(*_ALWAYS, *_INDIVIDUAL),
         ),
         Method(
             name="tree-dp",
@@ -102,7 +125,7 @@ def methods() -> list[MethodInfo]:
     """Every preset with its paper, claim and parameters.
 
     >>> [info.name for info in methods()]
-    ['laplace', 'mdav-dp', 'ranking-dp', 'optimal-dp', 'tree-dp']
+    ['laplace', 'mdav-dp', 'ranking-dp', 'optimal-dp', 'idp-ls', 'idp-cbls', 'tree-dp']
     """
     return [
         MethodInfo(

@@ -18,6 +18,7 @@ from shoal._version import __version__
 from shoal.budget import Plan
 from shoal.errors import ClaimError
 from shoal.lattice import Lattice, decimal_text
+from shoal.local_sensitivity import CALIBRATIONS
 from shoal.method import Method
 from shoal.models import MODELS, Model, ModelFacts, privacy_model
 from shoal.stages import PARTITIONS
@@ -179,6 +180,11 @@ def state(
         raise ClaimError(
             f"a value of the unit column '{circumstances.unit}' occurs in several rows, so a claim about rows is "
             "not a claim about persons: declare max_rows for it in the schema (the claim is then per person)."
+        )
+    if rows > 1 and method.sensitivity != "global" and not CALIBRATIONS[method.sensitivity].additive:
+        raise ClaimError(
+            f"method '{method.name}' protects one row at a time, but '{circumstances.unit}' declares {rows} rows per "
+            "person: use idp-ls or a method without individual scales, or keep one row per person."
         )
     # whether rows repeat is a private fact: where it does not refuse the claim, it must not show in it either
     per_person = circumstances.unit is not None and (circumstances.rows_declared or model == "dp")

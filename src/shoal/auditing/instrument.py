@@ -26,6 +26,7 @@ from shoal.io import read
 from shoal.mechanisms import MECHANISMS, Progress
 from shoal.noise import Source
 from shoal.noise import source as noise_source
+from shoal.partition import Partition
 from shoal.release import Preparation, prepare
 from shoal.schema import Schema
 
@@ -308,14 +309,15 @@ def _affordable(stage: Stage, cores: int) -> int:
     return max(FEWEST_RUNS, min(DEFAULT_RUNS, fitting))
 
 
-def _clusters(stage: Stage) -> Sequence[Any]:
+def _clusters(stage: Stage) -> Sequence[Partition]:
     if stage.frozen is not None:
-        return tuple(stage.frozen)
+        return tuple(held.partition for held in stage.frozen)
     freeze = MECHANISMS[stage.method.mechanism].freeze
     if freeze is None:
         return ()
     world = stage.world(stage.records)
-    return tuple(freeze(stage.method, world.described, world.plan, lambda *_: None, None))
+    held = freeze(stage.method, world.described, world.plan, lambda *_: None, None)
+    return tuple(fixed.partition for fixed in held)
 
 
 def _domain(described: Described) -> Domain:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.auditing.world import World
+from shoal.local_sensitivity import CALIBRATIONS
 from shoal.mechanisms import MECHANISMS
 from shoal.sensitivity import cluster_sum_scale
 
@@ -72,20 +73,26 @@ def likelihood_ratio(left: World, right: World) -> LikelihoodRatio | None:
 
 def _blocks(world: World) -> tuple[Blocks, ...]:
     described = world.described
-    partitions = world.frozen
-    if partitions is None:
+    clusters = world.frozen
+    if clusters is None:
         freeze = MECHANISMS[world.method.mechanism].freeze
         assert freeze is not None
-        partitions = freeze(world.method, described, world.plan, lambda *_: None, None)
+        clusters = freeze(world.method, described, world.plan, lambda *_: None, None)
     found = []
-    for partition in partitions:
+    sums_of = CALIBRATIONS[world.method.sensitivity].sums
+    for made in clusters:
+        partition = made.partition
         means, scales = [], []
-        for column in partition.columns:
+        for number, column in enumerate(partition.columns):
             lattice = described.lattices[column]
             positions, _ = described.positions(column)
-            scale = float(cluster_sum_scale(lattice.steps, world.plan.shares[column]) * lattice.step)
-            means.append(lattice.values(partition.sums(positions) / partition.sizes))
-            scales.append(scale / partition.sizes)
+            if made.scales is None:
+                steps = float(cluster_sum_scale(lattice.steps, world.plan.shares[column]))
+            else:
+                # a cluster without noise still needs a density: one far narrower than a lattice step
+                steps = np.maximum(made.scales[number].astype(np.float64), 1e-3)
+            means.append(lattice.values(sums_of(positions, partition) / partition.sizes))
+            scales.append(steps * float(lattice.step) / partition.sizes)
         numbers = tuple(described.columns.index(column) for column in partition.columns)
         found.append(Blocks(numbers, np.stack(means, 1), np.stack(scales, 1), partition.sizes))
     return tuple(found)

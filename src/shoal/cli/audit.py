@@ -50,6 +50,7 @@ def audit(
     remainder: options.Remainder = None,
     normalise: options.Normalise = None,
     link: options.Link = None,
+    floor: options.Floor = None,
     noise: options.Noise = None,
     optimise: options.Optimise = None,
     cuts: options.Cuts = None,

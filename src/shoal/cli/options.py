@@ -31,6 +31,7 @@ Normalise = Annotated[str | None, typer.Option(help="domain, none or zscore.")]
 Link = Annotated[
     bool | None, typer.Option("--link/--no-link", help="--no-link shuffles every column by itself.")
 ]
+Floor = Annotated[str | None, typer.Option(help="idp-*: least noise scale of a mean, a number or a=2,b=1.")]
 Noise = Annotated[str | None, typer.Option(help="laplace, staircase or box.")]
 Optimise = Annotated[str | None, typer.Option(help="With staircase or box: variance or interval.")]
 Clip = Annotated[bool | None, typer.Option("--clip/--no-clip", help="--no-clip is for experiments.")]
@@ -103,4 +104,4 @@ def _json(option: str, text: str) -> Any:
         raise OptionError(f"{option}: starts like JSON but is not: {error}.") from None
 
 
-_READERS: Mapping[str, Callable[[str], Any]] = {"split": _weights, "shares": _weights, "groups": _grouped}
+_READERS: Mapping[str, Callable[[str], Any]] = {"split": _weights, "floor": _weights, "shares": _weights, "groups": _grouped}

@@ -58,6 +58,7 @@ def protect(
     remainder: options.Remainder = None,
     normalise: options.Normalise = None,
     link: options.Link = None,
+    floor: options.Floor = None,
     noise: options.Noise = None,
     optimise: options.Optimise = None,
     clip: options.Clip = None,

@@ -43,8 +43,8 @@ class Mechanism:
     Attributes:
         plan: shares the budget, from public facts.
         run: spends it on the records.
-        freeze: what a claim "given the partition" takes as fixed, computed from the records; None where
-            a mechanism makes no such claim.
+        freeze: what a claim "given the partition" takes as fixed, computed from the records: one object per attribute
+            group, with its clusters as `.partition`; None where a mechanism makes no such claim.
         run_frozen: spends the budget on the records with what was frozen, possibly on other records.
     """
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from shoal.budget import Plan, split_budget
 from shoal.describe import Described
 from shoal.errors import OptionError
-from shoal.mask import NOISES, mask_sums
+from shoal.mask import NOISES, Clusters, calibrate, check_floor, mask_sums
 from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
 from shoal.method import Method
 from shoal.noise import Source
@@ -24,6 +24,7 @@ from shoal.stages import Group, partition_group
 def plan(method: Method, described: Described) -> Plan:
     """Share ε over the attributes by their public widths."""
     names = described.columns
+    check_floor(method, names)
     widths = [described.lattices[name].width for name in names]
     split = method.split if isinstance(method.split, str) else dict(method.split)
     shares = dict(zip(names, split_budget(method.budget, names, widths, split), strict=True))
@@ -62,19 +63,19 @@ def run(
         source,
         progress,
         labels,
-        lambda number, group: partition_group(group, method),
+        lambda number, group: _clusters(group, method, plan),
     )
 
 
 def freeze(
     method: Method, described: Described, plan: Plan, progress: Progress, labels: ArrayLike | None = None
-) -> tuple[Partition, ...]:
-    """The clusters of every attribute group, to be held fixed while records change."""
+) -> tuple[Clusters, ...]:
+    """The clusters of every attribute group and their own noise scales, to be held fixed while records change."""
     check_k(method.size, described.n)
     given = _given_labels(labels, described)
     groups = method.resolve_groups(described.columns)
     return tuple(
-        partition_group(group, method)
+        _clusters(group, method, plan)
         for group in _groups(groups, described, plan, given, progress, clipped={})
     )
 
@@ -85,7 +86,7 @@ def run_frozen(
     plan: Plan,
     source: Source,
     progress: Progress,
-    frozen: tuple[Partition, ...],
+    frozen: tuple[Clusters, ...],
 ) -> Rebuilt:
     """Like `run`, with clusters made before, perhaps on a neighbouring table."""
     return _spend(method, described, plan, source, progress, None, lambda number, group: frozen[number])
@@ -98,7 +99,7 @@ def _spend(
     source: Source,
     progress: Progress,
     labels: ArrayLike | None,
-    clusters_of: Callable[[int, Group], Partition],
+    clusters_of: Callable[[int, Group], Clusters],
 ) -> Rebuilt:
     check_k(method.size, described.n)
     groups = method.resolve_groups(described.columns)
@@ -106,14 +107,22 @@ def _spend(
     values: dict[str, NDArray[np.float64]] = {}
     partitions: list[Partition] = []
     clipped: dict[str, int] = {}
+    exact: dict[str, int] = {}
     for number, group in enumerate(_groups(groups, described, plan, given, progress, clipped)):
-        made = clusters_of(number, group)
-        masked = mask_sums(group, made, plan.shares, source, method.noise, method.optimise or "variance")
+        clusters = clusters_of(number, group)
+        made = clusters.partition
+        masked = mask_sums(group, clusters, plan.shares, source, method)
         for column, lattice, sums in zip(group.columns, group.lattices, masked.sums, strict=True):
             values[column] = centroids(sums, made.sizes, lattice, clip=method.clip)[made.labels]
         partitions.append(made)
+        exact.update(_released_exactly(group, clusters))
         progress("protecting", len(values), len(described.columns))
-    internal = {"values_clipped": clipped, "clusters": [_sizes(made) for made in partitions]}
+    internal: dict[str, object] = {
+        "values_clipped": clipped,
+        "clusters": [_sizes(made) for made in partitions],
+    }
+    if exact:
+        internal["clusters_without_noise"] = exact
     return Rebuilt(
         values={column: values[column] for column in described.columns},
         partitions=partitions,
@@ -156,6 +165,20 @@ def _groups(
             tuple(plan.shares[column] for column in columns),
             lambda what: progress(what, 0, 1),
         )
+
+
+def _clusters(group: Group, method: Method, plan: Plan) -> Clusters:
+    return calibrate(group, partition_group(group, method), plan.shares, method)
+
+
+def _released_exactly(group: Group, clusters: Clusters) -> dict[str, int]:
+    """How many clusters get no noise at all, a private fact; nothing where the public width sets the scale."""
+    if clusters.scales is None:
+        return {}
+    return {
+        column: int(np.count_nonzero(scales == 0))
+        for column, scales in zip(group.columns, clusters.scales, strict=True)
+    }
 
 
 def _sizes(made: Partition) -> dict[str, object]:

@@ -1,0 +1,200 @@
+"""How far one record of the actual table can move a cluster: records and clusters come in, noise scales leave.
+
+Every figure here is computed from private records: it may steer the noise of a release, but never be published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.errors import OptionError
+from shoal.noise import round_up_scale
+from shoal.partition import Partition
+
+Whole = NDArray[np.int64]
+
+# Sums of shares are taken in floating point; this much is added, far more than its rounding errors.
+_ROUNDING = Fraction(1, 2**40)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Edges:
+    """Records of one attribute sorted inside their clusters, with the values at both ends of each cluster.
+
+    Attributes:
+        rank: place of each record in its own cluster, in input order.
+        low: smallest, second and third smallest value of each cluster, shape (3, clusters).
+        high: largest, second and third largest value of each cluster.
+    """
+
+    rank: Whole
+    low: Whole
+    high: Whole
+
+
+def edges(positions: Whole, partition: Partition) -> Edges:
+    """Sort every cluster of at least three records; ties keep the input order."""
+    if int(partition.sizes.min()) < 3:
+        raise OptionError(
+            f"a cluster has {int(partition.sizes.min())} records: second smallest and second largest values need "
+            "clusters of at least 3 (k)."
+        )
+    order = np.lexsort((positions, partition.labels))
+    ends = np.cumsum(partition.sizes)
+    starts = ends - partition.sizes
+    rank = np.empty(partition.n, dtype=np.int64)
+    rank[order] = np.arange(partition.n) - np.repeat(starts, partition.sizes)
+    ordered = positions[order]
+    return Edges(
+        rank,
+        np.stack([ordered[starts + place] for place in range(3)]),
+        np.stack([ordered[ends - 1 - place] for place in range(3)]),
+    )
+
+
+def plain_sums(positions: Whole, partition: Partition) -> Whole:
+    """Exact cluster sums."""
+    return partition.sums(positions)
+
+
+def inner_sums(positions: Whole, partition: Partition) -> Whole:
+    """Cluster sums after one smallest value became the second smallest, and one largest the second largest.
+
+    >>> inner_sums(np.array([0, 4, 5, 9]), Partition.from_labels([0, 0, 0, 0])).tolist()
+    [18]
+    """
+    found = edges(positions, partition)
+    inner: Whole = partition.sums(positions) - found.low[0] + found.low[1] - found.high[0] + found.high[1]
+    return inner
+
+
+def changes_of_sums(positions: Whole, steps: int, partition: Partition) -> Whole:
+    """For each record, the most that its cluster's sum moves when it alone is replaced by any value of the domain.
+
+    Reference:
+        the iDP paper, section 3 (local sensitivity of the mean); docs/proofs/individual.md.
+
+    >>> changes_of_sums(np.array([1, 9]), 10, Partition.from_labels([0, 0])).tolist()
+    [9, 9]
+    """
+    return np.maximum(steps - positions, positions)
+
+
+def changes_of_inner_sums(positions: Whole, steps: int, partition: Partition) -> Whole:
+    """The same for sums without their extremes, where a replaced record can only reach its neighbours' values.
+
+    With the record taken out, t the others in ascending order: the farthest values it can take are beyond both ends,
+    which gives Σt + t[-1] - t[0] + t[1] and Σt + t[0] - t[-1] + t[-2].
+
+    Reference:
+        the iDP paper, Proposition 3 (its maximum over the records of a cluster); docs/proofs/individual.md.
+
+    >>> changes_of_inner_sums(np.array([0, 4, 5, 9]), 10, Partition.from_labels([0, 0, 0, 0])).tolist()
+    [6, 6, 6, 6]
+    """
+    found = edges(positions, partition)
+    label, rank = partition.labels, found.rank
+    low, high = found.low[:, label], found.high[:, label]
+    last = partition.sizes[label] - 1
+    others_low = np.where(rank == 0, low[1], low[0])
+    others_second_low = np.where(rank <= 1, low[2], low[1])
+    others_high = np.where(rank == last, high[1], high[0])
+    others_second_high = np.where(rank >= last - 1, high[2], high[1])
+    inner = low[1] - low[0] + high[1] - high[0]
+    up = others_high - others_low + others_second_low - positions - inner
+    down = inner + positions - (others_low - others_high + others_second_high)
+    most: Whole = np.maximum(up, down)
+    return most
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What is summed in a cluster, and how far a record can move that.
+
+    Attributes:
+        sums: exact sums of lattice positions per cluster.
+        changes: for each record the most its cluster's sum moves; None where the public width is used instead.
+        additive: r replaced records move a sum by at most r such changes, so that a person can own several rows.
+    """
+
+    sums: Callable[[Whole, Partition], Whole]
+    changes: Callable[[Whole, int, Partition], Whole] | None
+    additive: bool = True
+
+
+CALIBRATIONS: Mapping[str, Calibration] = {
+    "global": Calibration(plain_sums, None),
+    "local": Calibration(plain_sums, changes_of_sums),
+    "cluster": Calibration(inner_sums, changes_of_inner_sums, additive=False),
+}
+
+
+def cluster_scales(
+    changes: Sequence[Whole],
+    steps: Sequence[int],
+    shares: Sequence[Fraction],
+    partition: Partition,
+    floors: Sequence[Fraction],
+) -> list[NDArray[np.object_]]:
+    """Noise scales of the sums of every cluster, one array of exact fractions per attribute, in lattice steps.
+
+    Attribute j's noise is λ_C·W_j/ε_j, where λ_C is the largest loss Σ_j ε_j·c_ij/W_j that replacing a record i of the
+    cluster causes at the full scale W_j/ε_j, divided by Σ_j ε_j. For one attribute that is max_i c_i/ε.
+
+    Guarantee:
+        Replacing one record of the actual table, clusters and scales held fixed, costs at most Σ_j ε_j: scales are only
+        ever rounded up.
+
+    Reference:
+        docs/proofs/individual.md.
+    """
+    if len(changes) == 1:
+        (found,), (share,) = changes, shares
+        per_cluster = [_fractions(clusterwise_maximum(found, partition), lambda most: Fraction(most) / share)]
+    else:
+        total = sum(shares, Fraction(0))
+        weights = [float(share / total / width) for share, width in zip(shares, steps, strict=True)]
+        loss = np.sum([weight * found for weight, found in zip(weights, changes, strict=True)], axis=0)
+        worst = clusterwise_maximum(loss, partition)
+        per_cluster = [
+            _fractions(worst, partial(_part_of, Fraction(width) / share))
+            for width, share in zip(steps, shares, strict=True)
+        ]
+    return [
+        _at_least(scales, floor, partition.sizes) for scales, floor in zip(per_cluster, floors, strict=True)
+    ]
+
+
+def _part_of(full: Fraction, part: int | float) -> Fraction:
+    return Fraction(part) * (1 + _ROUNDING) * full
+
+
+def clusterwise_maximum(values: NDArray[np.number], partition: Partition) -> NDArray[np.number]:
+    """The largest value of each cluster; values are not negative."""
+    most = np.zeros(len(partition), dtype=values.dtype)
+    np.maximum.at(most, partition.labels, values)
+    return most
+
+
+def _fractions(
+    values: NDArray[np.number], scale_of: Callable[[int | float], Fraction]
+) -> NDArray[np.object_]:
+    """Scales of all clusters; equal values are looked at once."""
+    distinct, places = np.unique(values, return_inverse=True)
+    scales = np.empty(distinct.size, dtype=object)
+    scales[:] = [round_up_scale(scale_of(value)) for value in distinct.tolist()]
+    return scales[places]
+
+
+def _at_least(scales: NDArray[np.object_], floor: Fraction, sizes: Whole) -> NDArray[np.object_]:
+    """Scales of sums that never go below a floor, in lattice steps, for the mean."""
+    if not floor:
+        return scales
+    least = _fractions(sizes, lambda size: floor * Fraction(size))
+    return np.where(scales < least, least, scales)
