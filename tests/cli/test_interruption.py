@@ -17,7 +17,7 @@ OUT = ["--out", "deep/out", "--internal", "other/internal.html"]
 
 # a stage of the work each; the last two are in the middle of writing
 PLACES = [
-    "shoal.io._read_csv",
+    "shoal.io.files._read_csv",
     "shoal.stages.PartitionStage.run",
     "shoal.mask.discrete_laplace",
     "shoal.bundle.write",

@@ -1,0 +1,133 @@
+"""A Stata or SPSS file comes in; a table of texts, numbers and dates leaves, with its codebook."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from shoal.errors import InputError
+from shoal.io import moments
+from shoal.io.codebook import Code, Codebook, Variable
+from shoal.io.formats import TITLES, Format
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# formats that show no decimals: %8.0f and %12.0fc, F8.0, F8 and COMMA6
+_WHOLE = re.compile(r"%-?0?\d+\.0fc?$|(F|N|COMMA|DOT|DOLLAR)\d+(\.0)?$")
+_EXACT_WHOLE = 2.0**53
+
+
+def library() -> Any:
+    """pyreadstat, or one line that says how to get it."""
+    try:
+        import pyreadstat
+    except ImportError:
+        raise InputError("Stata and SPSS files need the extra 'files': pip install 'shoal[files]'.") from None
+    return pyreadstat
+
+
+def read_package(path: Path, source: Format) -> tuple[pa.Table, Codebook]:
+    """Columns whose values have labels become text; values declared as missing become missing.
+
+    Raises:
+        InputError: pyreadstat is not installed, or the file is not what its ending says.
+    """
+    import pyarrow as pa
+
+    known = library()
+    reader = known.read_dta if source == "stata" else known.read_sav
+    try:
+        # the ranges of missing values are told only to those who ask for the values themselves
+        _, described = reader(path, metadataonly=True, user_missing=True)
+        columns, meta = reader(path, output_format="dict", disable_datetime_conversion=True)
+    except (known.ReadstatError, known.PyreadstatError, UnicodeDecodeError) as error:
+        raise InputError(f"'{path}' cannot be read as {TITLES[source]}: {error}.") from None
+    arrays: dict[str, pa.Array] = {}
+    variables: dict[str, Variable] = {}
+    for name in meta.column_names:
+        stored = meta.readstat_variable_types[name]
+        variable = _variable(name, meta, described.missing_ranges.get(name, ()))
+        arrays[name], variables[name] = _column(pa.array(list(columns[name])), stored, variable, source)
+    return pa.table(arrays), Codebook(source, variables)
+
+
+def _variable(name: str, meta: Any, missing: Any) -> Variable:
+    labels: dict[Code, str] = {}
+    tags: dict[str, str] = {}
+    text_codes = meta.readstat_variable_types[name] in ("string", "string_ref")
+    for code, label in meta.variable_value_labels.get(name, {}).items():
+        if isinstance(code, str) and not text_codes:
+            tags[code] = label
+        else:
+            labels[_code(code)] = label
+    measure = meta.variable_measure.get(name)
+    return Variable(
+        label=meta.column_names_to_labels.get(name) or None,
+        format=meta.original_variable_types.get(name),
+        measure=measure if measure in ("nominal", "ordinal", "scale") else None,
+        labels=labels,
+        missing=tuple((_code(span["lo"]), _code(span["hi"])) for span in missing),
+        tags=tags,
+        width=meta.variable_display_width.get(name) or None,
+    )
+
+
+def _column(values: Any, stored: str, variable: Variable, source: Format) -> tuple[Any, Variable]:
+    """One column as the table shows it."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    if pa.types.is_null(values.type):
+        values = values.cast(pa.string() if stored in ("string", "string_ref") else pa.float64())
+    if pa.types.is_string(values.type):
+        # an empty text is how both packages store that there is none
+        values = compute.if_else(compute.equal(values, ""), None, values)
+    else:
+        family = moments.family(variable.format, source)
+        if family is not None:
+            numbers = values.cast(pa.float64()).to_numpy(zero_copy_only=False)
+            return moments.from_numbers(numbers, family, source), variable
+        if stored in ("float", "double"):
+            values = _numbers(values, stored, variable.format)
+    if not variable.labels:
+        return values, variable
+    encoded = values.dictionary_encode()
+    codes = [_code(code) for code in encoded.dictionary.to_pylist()]
+    if not _categorical(variable, codes):
+        return values, variable
+    variable = variable.showing_labels(codes)
+    texts = pa.array([variable.texts[code] for code in codes], pa.string())
+    return pa.DictionaryArray.from_arrays(encoded.indices, texts).cast(pa.string()), variable
+
+
+def _numbers(values: Any, stored: str, format: str | None) -> Any:
+    """Integers where the format shows no decimals and there are none; missing values stay missing."""
+    import pyarrow as pa
+
+    numbers = values.to_numpy(zero_copy_only=False)
+    present = numbers[~np.isnan(numbers)]
+    if format and _WHOLE.match(format):
+        whole = (present == np.rint(present)) & (np.abs(present) < _EXACT_WHOLE)
+        if whole.all():
+            return values.cast(pa.int64())
+    return values.cast(pa.float32()) if stored == "float" else values
+
+
+def _categorical(variable: Variable, codes: list[Code]) -> bool:
+    """Whether a labelled column holds names rather than numbers of which a few have a label."""
+    labelled = {code for code in variable.labels if not variable.is_missing(code)}
+    if not labelled:
+        return False
+    return variable.measure in ("nominal", "ordinal") or labelled.issuperset(codes)
+
+
+def _code(value: Any) -> Code:
+    """A value as the codebook holds it: whole numbers as int."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    code: Code = value
+    return code
