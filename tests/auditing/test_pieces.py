@@ -94,8 +94,19 @@ def test_frozen_clusters_stay_when_records_move() -> None:
     moved = made.records.copy()
     moved[0] = 100.0
     (frozen,) = made.world(moved).frozen
-    assert frozen.labels[0] == frozen.labels[1] != frozen.labels[2]
+    labels = frozen.partition.labels
+    assert labels[0] == labels[1] != labels[2]
     assert stage({"x": [0, 1, 99, 100]}, method="mdav-dp", k=2).frozen is None
+
+
+def test_individual_scales_are_frozen_with_the_clusters() -> None:
+    made = stage({"x": [50, 50, 50]}, "individual", method="idp-cbls", k=3)
+    moved = made.records.copy()
+    moved[0] = 100.0
+    (frozen,) = made.world(moved).frozen
+    assert [list(scales) for scales in frozen.scales] == [[0]]
+    (anew,) = stage({"x": moved[:, 0].tolist()}, "individual", method="idp-cbls", k=3).frozen
+    assert anew.scales[0][0] > 0
 
 
 def test_the_likelihood_of_shuffled_rows_sums_over_all_assignments() -> None:

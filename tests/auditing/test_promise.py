@@ -36,10 +36,15 @@ def pretended(row: Row) -> Audit:
 
 
 def test_the_tables_hold_every_row_and_what_its_statement_says() -> None:
-    text = promise.promise_tables([(row, pretended(row), 12.0) for row in ROWS], "today", "2 cores")
+    text = promise.promise_tables(
+        [promise.Result(row, pretended(row), 12.0, "today") for row in ROWS], "2 cores"
+    )
     for row in ROWS:
         assert f"| {row.name} |" in text
-    assert "| `mdav-dp` | `dp-given-partition`: ε-differential privacy of the cluster means" in text
+    assert (
+        "| `mdav-dp` | `dp-given-partition`: differential privacy of the microaggregated data, given" in text
+    )
+    assert "| `idp-ls` | `idp-given-partition`: individual differential privacy" in text
     assert "`ranking-dp`, one column | `dp`" in text
     assert "`ranking-dp`, several linked columns | `dp-given-partition`" in text
     assert "original view: **refuted**: at least 3.45, as it should be: this view is not claimed" in text
@@ -71,6 +76,31 @@ def test_an_unexpected_outcome_is_written_and_reported(
     )
     assert promise.main([str(page)]) == 0
     assert "at least 0.90" in page.read_text("utf-8")
+
+
+def test_only_rows_without_a_record_are_carried_out_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"{promise.BEGIN}{promise.END}")
+    carried_out: list[str] = []
+
+    def pretend(row: Row, **_: object) -> Audit:
+        carried_out.append(row.name)
+        return pretended(row)
+
+    monkeypatch.setattr(promise, "run_row", pretend)
+    promise.main([str(page)])
+    assert carried_out == [row.name for row in ROWS]
+    first = page.read_text("utf-8")
+    carried_out.clear()
+    promise.main([str(page), "--missing"])
+    assert carried_out == []
+    assert page.read_text("utf-8") == first
+    changed = (replace(ROWS[0], runs=77), *ROWS[1:-1])
+    monkeypatch.setattr(promise, "ROWS", changed)
+    promise.main([str(page), "--missing"])
+    assert carried_out == [ROWS[0].name]
 
 
 def test_the_page_of_the_project_has_every_preset_and_every_row() -> None:

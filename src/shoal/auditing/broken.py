@@ -22,7 +22,8 @@ from shoal.sensitivity import cluster_sum_scale
 def redrawn_noise(world: World, source: Source) -> Columns:
     """Every record of a cluster gets the cluster mean with noise of its own: averaging removes the noise."""
     values = {}
-    for partition in world.frozen:
+    for held in world.frozen:
+        partition = held.partition
         for column in partition.columns:
             lattice = world.described.lattices[column]
             positions, _ = world.described.positions(column)
