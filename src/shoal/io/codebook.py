@@ -35,7 +35,7 @@ class Variable:
     labels: Mapping[Code, str] = field(default_factory=dict)
     texts: Mapping[Code, str] = field(default_factory=dict)
     missing: tuple[tuple[Code, Code], ...] = ()
-    tags: Mapping[str, str] = field(default_factory=dict)
+    tags: Mapping[Code, str] = field(default_factory=dict)
     width: int | None = None
 
     def is_missing(self, code: Code) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shoal.errors import InputError
-from shoal.io import moments
+from shoal.io import package_dates as dates
 from shoal.io.codebook import Code, Codebook, Variable
 from shoal.io.formats import TITLES, Format
 
@@ -57,7 +57,7 @@ def read_package(path: Path, source: Format) -> tuple[pa.Table, Codebook]:
 
 def _variable(name: str, meta: Any, missing: Any) -> Variable:
     labels: dict[Code, str] = {}
-    tags: dict[str, str] = {}
+    tags: dict[Code, str] = {}
     text_codes = meta.readstat_variable_types[name] in ("string", "string_ref")
     for code, label in meta.variable_value_labels.get(name, {}).items():
         if isinstance(code, str) and not text_codes:
@@ -87,10 +87,10 @@ def _column(values: Any, stored: str, variable: Variable, source: Format) -> tup
         # an empty text is how both packages store that there is none
         values = compute.if_else(compute.equal(values, ""), None, values)
     else:
-        family = moments.family(variable.format, source)
+        family = dates.family(variable.format, source)
         if family is not None:
             numbers = values.cast(pa.float64()).to_numpy(zero_copy_only=False)
-            return moments.from_numbers(numbers, family, source), variable
+            return dates.from_numbers(numbers, family, source), variable
         if stored in ("float", "double"):
             values = _numbers(values, stored, variable.format)
     if not variable.labels:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.errors import InputError, OutputError
-from shoal.io import moments
+from shoal.io import package_dates as dates
 from shoal.io.codebook import Code, Codebook, Variable
 from shoal.io.formats import TITLES, Format, check_column_names
 from shoal.io.package_read import library
@@ -163,7 +163,7 @@ def _coded(values: Any, variable: Variable, target: Format) -> _Column:
     numbers = np.array([*(codes[text] for text in texts), np.nan], dtype=np.float64)[place]
     format = _number_format(variable, target)
     if all(isinstance(code, int) and abs(code) <= _LARGEST_LONG for code in every):
-        tagged: dict[Code, str] = {**labels, **dict(variable.tags)}
+        tagged: dict[Code, str] = {**labels, **variable.tags}
         return _Column(_integers(numbers), tagged, format, variable.missing)
     return _Column(numbers, labels, format, variable.missing)
 
@@ -209,11 +209,11 @@ def _numeric(numbers: NDArray[np.float64], variable: Variable, target: Format) -
 def _dates(values: Any, variable: Variable, target: Format) -> _Column:
     import pyarrow as pa
 
-    family: moments.Family = "day" if pa.types.is_date(values.type) else "instant"
-    numbers = moments.to_numbers(values, family, target)
+    family: dates.Family = "day" if pa.types.is_date(values.type) else "instant"
+    numbers = dates.to_numbers(values, family, target)
     format = variable.format
-    if moments.family(format, target) != family:
-        format = moments.DEFAULT_FORMATS[target, family]
+    if dates.family(format, target) != family:
+        format = dates.DEFAULT_FORMATS[target, family]
     return _Column(numbers, format=format, missing=_untouched(variable, numbers))
 
 
@@ -227,7 +227,7 @@ def _untouched(variable: Variable, numbers: NDArray[np.float64]) -> tuple[tuple[
 
 def _number_format(variable: Variable, target: Format) -> str | None:
     format = variable.format
-    if format is None or moments.family(format, target) is not None:
+    if format is None or dates.family(format, target) is not None:
         return None
     is_text = format.endswith("s") if target == "stata" else format.startswith("A")
     return None if is_text and not format.startswith("ADATE") else format
