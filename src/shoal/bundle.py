@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shoal.errors import OptionError, OutputError, ShoalError
-from shoal.io import Format, write
+from shoal.errors import OutputError, ShoalError
+from shoal.io import ENDINGS, Codebook, Format, check_writable, known_format, write
 from shoal.recipe import recipe_text
 
 if TYPE_CHECKING:
@@ -50,14 +50,20 @@ def save_bundle(
     release: Release, folder: Path, internal: str | Path | None, format: Format, evaluation: Any = None
 ) -> Path:
     """Write data, statement, recipe and public report to `folder`; the internal report to its own path."""
-    if format not in ("csv", "parquet"):
-        raise OptionError(f"format '{format}' is not one of csv, parquet.")
+    check_writable(release.columns, known_format(format))
     internal_path = None if internal is None else Path(internal)
     check_output(folder, internal_path)
     with contextlib.ExitStack() as undo, staged(folder) as aside:
-        write(release.data, aside / f"data.{format}")
+        write(release.data, aside / f"data{ENDINGS[format]}", public_codebook(release))
         write_documents(release, aside, undo, internal_path, evaluation)
     return folder
+
+
+def public_codebook(release: Release) -> Codebook | None:
+    """Codes and labels that may go with the released data: none that neither it nor the schema holds."""
+    if release.codebook is None:
+        return None
+    return release.codebook.public(release.data, {a.name: a.ordered for a in release.schema.attributes})
 
 
 def write_documents(

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from shoal.budget import Plan
 from shoal.coding import restored
 from shoal.describe import Declaration, Described, describe
-from shoal.io import Format, Table, read
+from shoal.io import Codebook, Format, Table, read
 from shoal.mechanisms import MECHANISMS, Mechanism, Progress, Rebuilt
 from shoal.method import Method
 from shoal.noise import Source
@@ -41,6 +41,7 @@ class Release:
         kept: numbers of the input rows that took part, None for all.
         notes: for the custodian: columns left out and why.
         internal: private facts about the original data (how many values were clipped); never published.
+        codebook: codes and labels of a table that came from a Stata or SPSS file.
     """
 
     data: Any
@@ -55,6 +56,7 @@ class Release:
     notes: tuple[str, ...]
     internal: dict[str, Any]
     format: Format
+    codebook: Codebook | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -97,7 +99,7 @@ def protect(
     """Turn a table about people into one that can be published.
 
     Args:
-        data: a path (CSV, Parquet) or a pandas, polars or pyarrow table.
+        data: a path (CSV, Parquet, Stata, SPSS) or a pandas, polars or pyarrow table.
         schema: kinds, roles and public domains; without one they are guessed and domains must be given.
         method: a preset, see `shoal.methods()`.
         epsilon: the privacy budget; decimal text is exact, a float means its shortest decimal text.
@@ -191,6 +193,7 @@ class Preparation:
             notes=described.notes,
             internal={"rows_read": described.table.n, "rows_released": described.n, **internal},
             format=described.table.format,
+            codebook=described.table.codebook,
         )
 
 

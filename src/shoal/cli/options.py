@@ -12,7 +12,10 @@ import typer
 
 from shoal.errors import OptionError
 
-Data = Annotated[Path, typer.Argument(help="The table: CSV or Parquet.", metavar="DATA", show_default=False)]
+Data = Annotated[
+    Path,
+    typer.Argument(help="The table: CSV, Parquet, Stata or SPSS.", metavar="DATA", show_default=False),
+]
 SchemaFile = Annotated[Path | None, typer.Option(help="Schema file; 'shoal schema DATA' drafts one.")]
 Config = Annotated[Path | None, typer.Option(help="Take the recipe of a method.toml.")]
 MethodName = Annotated[str | None, typer.Option(help="A preset; 'shoal methods' lists them.")]

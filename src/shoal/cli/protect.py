@@ -26,8 +26,8 @@ _LONG_SECONDS = 60
 
 _HELP = """Protect a table and write a bundle that may be published.
 
-    DIR gets data.csv (or data.parquet), statement.json, method.toml and report.html. Nothing is written when
-    anything goes wrong, and nothing is overwritten.
+    DIR gets the data in the format of the input (data.csv, data.parquet, data.dta or data.sav), statement.json,
+    method.toml and report.html. Nothing is written when anything goes wrong, and nothing is overwritten.
 
     Examples:
 
@@ -74,7 +74,7 @@ def protect(
     seed: Annotated[
         int | None, typer.Option(help="Experiments: a reproducible release, not publishable.")
     ] = None,
-    format: Annotated[str | None, typer.Option(help="csv or parquet; default: like the input.")] = None,
+    format: Annotated[str | None, typer.Option(help="csv, parquet, stata or spss; default: like DATA.")] = None,
     evaluate: Annotated[
         bool, typer.Option("--evaluate", help="Measure what was lost (private facts).")
     ] = False,
@@ -90,14 +90,14 @@ def protect(
 ) -> None:
     typed = locals()
     from shoal.bundle import check_output
+    from shoal.io import check_writable, known_format
     from shoal.release import prepare
 
     if out is None and not dry_run:
         raise OptionError("--out is missing: name a new folder for the bundle.")
     if out is not None:
         check_output(out, internal)
-    if format not in (None, "csv", "parquet"):
-        raise OptionError(f"format '{format}' is not one of csv, parquet.")
+    written = None if format is None else known_format(format)
     arguments = options.recipe_arguments(typed)
     table = _open(data)
     if columns:
@@ -105,7 +105,8 @@ def protect(
 
     def work() -> tuple[Release, Evaluation | None] | None:
         prepared = prepare(table, **arguments, seed=seed)
-        on_disk = table.path is not None and prepared.method.columnwise and not evaluate and format != "csv"
+        check_writable(prepared.described.columns, written or table.format)
+        on_disk = table.path is not None and prepared.method.columnwise and not evaluate and written in (None, "parquet")
         if dry_run or prepared.described.n * len(prepared.described.columns) >= _WORTH_AN_ESTIMATE:
             expected = estimate(prepared, columnwise=on_disk)
             if dry_run:
@@ -121,7 +122,7 @@ def protect(
                 prepared = prepare(read(data), **arguments, seed=seed)
             release = carry_out(prepared, progress)
             measured = measure(prepared.described.table, release) if evaluate else None
-            release.save(out, internal, format=format, evaluation=measured)  # type: ignore[arg-type]
+            release.save(out, internal, format=written, evaluation=measured)
         return release, measured
 
     from shoal.engine import carry_out_columnwise
