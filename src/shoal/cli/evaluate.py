@@ -7,29 +7,39 @@ from typing import Annotated
 
 import typer
 
+from shoal.cli import options
 from shoal.cli.output import print_json, results
+
+Target = Annotated[
+    str | None, typer.Option(help="Column to learn: one of classes, or a number with a threshold, 'a>30'.")
+]
 
 
 def evaluate(
     original: Annotated[Path, typer.Argument(help="The original table.", show_default=False)],
     released: Annotated[Path, typer.Argument(help="The released table, from any tool.", show_default=False)],
     columns: Annotated[str | None, typer.Option(help="Compare only these columns, a,b,c.")] = None,
+    target: Target = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Compare a released table with its original, without using the order of rows.
 
     Measures that need to know which row came from which (SSE, record linkage) are printed by
-    'shoal protect --evaluate'.
+    'shoal protect --evaluate'. With --target, a random forest is trained on the released rows, which must hold
+    that column, and tested on the original ones.
 
-    Example: shoal evaluate people.csv release/data.csv
+    Examples:
+
+      shoal evaluate people.csv release/data.csv
+
+      shoal evaluate people.csv release/data.csv --target 'income>30000'
     """
-    from shoal.cli.options import column_names
     from shoal.evaluation import evaluate as measure
     from shoal.io import read
 
     table = read(original)
-    chosen = None if columns is None else column_names([columns], table.names)
-    measured = measure(table, read(released), columns=chosen)
+    chosen = None if columns is None else options.column_names([columns], table.names)
+    measured = measure(table, read(released), columns=chosen, target=target)
     if json:
         print_json(measured.to_dict())
         return

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shoal.cli import options
+from shoal.cli.evaluate import Target
 from shoal.cli.interrupt import interruptibly
 from shoal.cli.output import complain, messages, print_json, progress_bar, results
 from shoal.errors import OptionError
@@ -78,6 +79,7 @@ def protect(
     evaluate: Annotated[
         bool, typer.Option("--evaluate", help="Measure what was lost (private facts).")
     ] = False,
+    target: Target = None,
     internal: Annotated[
         Path | None, typer.Option(help="Write the internal report here, outside of the bundle.")
     ] = None,
@@ -91,6 +93,7 @@ def protect(
     typed = locals()
     from shoal.bundle import check_output
     from shoal.io import check_writable, known_format
+    from shoal.evaluation.target import parse_target
     from shoal.release import prepare
 
     if out is None and not dry_run:
@@ -98,8 +101,12 @@ def protect(
     if out is not None:
         check_output(out, internal)
     written = None if format is None else known_format(format)
+    if target is not None and not evaluate:
+        raise OptionError("--target is measured by --evaluate: give that option too.")
     arguments = options.recipe_arguments(typed)
     table = _open(data)
+    if target is not None:
+        parse_target(target, table)  # a target that cannot be learned is refused before the budget is spent
     if columns:
         arguments["columns"] = options.column_names(columns, table.names)
 
@@ -121,7 +128,7 @@ def protect(
             if table.path is not None:
                 prepared = prepare(read(data), **arguments, seed=seed)
             release = carry_out(prepared, progress)
-            measured = measure(prepared.described.table, release) if evaluate else None
+            measured = measure(prepared.described.table, release, target=target) if evaluate else None
             release.save(out, internal, format=written, evaluation=measured)
         return release, measured
 

@@ -13,13 +13,24 @@ from shoal.errors import InputError, OptionError, did_you_mean
 from shoal.evaluation import utility
 from shoal.evaluation.anonymity import actual_k
 from shoal.evaluation.interval import CONFIDENCE
+from shoal.evaluation.learning import Protocol, Settings, learn_pairs
 from shoal.evaluation.linkage import record_linkage
 from shoal.evaluation.mean_sse import mean_sse
 from shoal.evaluation.pair import Pair, make_pair
 from shoal.evaluation.result import Evaluation, plain
 
 
-def evaluate(original: Any, released: Any, *, columns: Sequence[str] | None = None) -> Evaluation:
+def evaluate(
+    original: Any,
+    released: Any,
+    *,
+    columns: Sequence[str] | None = None,
+    target: str | None = None,
+    protocol: Protocol = "k-fold",
+    folds: int = 5,
+    runs: int = 5,
+    trees: int = 100,
+) -> Evaluation:
     """Measure what a release lost and what risk it leaves.
 
     With a `Release` whose rows have an original, all measures exist and are taken on its unrounded values
@@ -30,15 +41,23 @@ def evaluate(original: Any, released: Any, *, columns: Sequence[str] | None = No
         original: path, or pandas, polars or pyarrow table.
         released: a `Release`, or a path or table.
         columns: measure only these; by default the released columns, or the numeric columns both tables have.
+        target: also measure how well a random forest that learns from the release predicts this column: one of
+            classes, or a numeric one with a threshold, such as "income>30000"; see `shoal.evaluation.learn`.
+        protocol: of learning: `k-fold`, or `first-66%`, the split of the iDP paper.
+        folds: number of folds of `k-fold`.
+        runs: number of runs of learning, with different seeds; the intervals are over these.
+        trees: number of trees of a forest.
 
     Returns:
         Facts about the original data: they belong in the internal report, not in a publication.
 
     Raises:
-        InputError: a table is empty, there is no common numeric column, or a chosen one is unknown or text.
+        InputError: a table is empty, there is no common numeric column, or a chosen one is unknown or text;
+            the target is unknown, or cannot be learned.
+        OptionError: an option has a value that cannot be used.
 
     Cost:
-        O(n log n) per column; record linkage as described in `record_linkage`.
+        O(n log n) per column; record linkage as described in `record_linkage`, learning as in `learn`.
 
     >>> import pyarrow as pa
     >>> before = pa.table({"age": [20, 30, 40, 50]})
@@ -46,6 +65,7 @@ def evaluate(original: Any, released: Any, *, columns: Sequence[str] | None = No
     >>> result.utility["mean_variation"], result.risk["actual_k"], result.utility["sse"]
     (0.0, 2, None)
     """
+    settings = Settings(protocol, folds, runs, trees)
     pair = make_pair(original, released)
     for table, which in ((pair.before, "original"), (pair.published, "released")):
         if table.n == 0:
@@ -64,6 +84,7 @@ def evaluate(original: Any, released: Any, *, columns: Sequence[str] | None = No
             for j, name in enumerate(chosen)
         },
         skipped=_skipped(pair, chosen, columns),
+        learning=None if target is None else learn_pairs([pair], target, settings, columns=columns),
     )
 
 

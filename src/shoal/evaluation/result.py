@@ -55,6 +55,7 @@ class Evaluation:
         rows: number of rows of the original (those that were protected) and of the released table.
         missing: number of missing values of each measured column in both tables.
         skipped: columns that were not measured, and why.
+        learning: how well a classifier learns from the release; None without a target.
     """
 
     utility: dict[str, Any]
@@ -64,6 +65,7 @@ class Evaluation:
     rows: dict[str, int]
     missing: dict[str, dict[str, int]]
     skipped: dict[str, str]
+    learning: dict[str, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain Python values that JSON can hold; what does not exist is None."""
@@ -75,6 +77,7 @@ class Evaluation:
             "skipped": plain(self.skipped),
             "utility": plain(self.utility),
             "risk": plain(self.risk),
+            "learning": plain(self.learning),
         }
 
     def table(self) -> Table:
@@ -112,10 +115,36 @@ class Evaluation:
             out.add_row(escape(name), *(_shown(line[key]) for key, _ in shown), size)
         return out
 
+    def learning_table(self) -> Table | None:
+        """Accuracy and F-measures of a classifier, beside its bounds; None without a target."""
+        if self.learning is None:
+            return None
+        from rich.markup import escape
+
+        found = self.learning
+        out = _empty_table(f"Learning {escape(found['target'])} (random forest)")
+        out.add_column("measure", overflow="fold")
+        for title in ("release", "95% interval", "original", "majority class"):
+            out.add_column(title, justify="right", no_wrap=True)
+        sources = [found[source] for source in ("released", "original", "majority")]
+        for name in (None, *found["classes"]):
+            means = [part["accuracy"] if name is None else part["f"][name] for part in sources]
+            interval = sources[0]["accuracy_interval"] if name is None else sources[0]["f_interval"][name]
+            title = "accuracy" if name is None else f"F, {escape(name)}"
+            out.add_row(title, _shown(means[0]), _shown(interval), *(_shown(mean) for mean in means[1:]))
+        classes = (
+            "as released" if found["labels"] == "released" else "the true ones, as if published unmasked"
+        )
+        out.caption = (
+            f"{found['how']} Classes in training: {classes}. Intervals are over {found['runs']} runs."
+        )
+        return out
+
     def __rich__(self) -> Group:
         from rich.console import Group
 
-        return Group(self.table(), self.attribute_table())
+        tables = (self.table(), self.attribute_table(), self.learning_table())
+        return Group(*(table for table in tables if table is not None))
 
 
 def plain(value: Any) -> Any:

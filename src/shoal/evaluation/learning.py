@@ -1,0 +1,319 @@
+"""Learning from a release: an original and a released table come in, how well a classifier learns leaves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.errors import InputError, OptionError
+from shoal.evaluation.features import Features, make_features
+from shoal.evaluation.interval import CONFIDENCE
+from shoal.evaluation.pair import Pair, make_pair
+from shoal.evaluation.result import plain
+from shoal.evaluation.target import NO_CLASS, Codes, Target, parse_target
+
+Protocol = Literal["k-fold", "first-66%"]
+PROTOCOLS = ("k-fold", "first-66%")
+# of the rows, in file order, as the iDP paper splits them
+_FIRST_PERCENT = 66
+_HOW = {
+    (True, "k-fold"): "Trained on the released rows outside a fold, tested on the original rows of the fold.",
+    (True, "first-66%"): "Trained on the first 66% of the released rows, tested on the other original rows.",
+    (
+        False,
+        "k-fold",
+    ): "Trained on all released rows, tested on all original rows: the released rows have no known "
+    "order, so those tested may have taken part in training. The original itself is tested by folds.",
+    (
+        False,
+        "first-66%",
+    ): "Trained on all released rows, tested on the last 34% of the original rows: the released "
+    "rows have no known order, so those tested may have taken part in training.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How to measure. Runs differ in the seed of the forest and of the folds: 0, 1, 2, ...
+
+    Attributes:
+        protocol: `k-fold` cross-validation, or `first-66%`, the split of the iDP paper.
+        most_rows: larger tables are sampled down to this many rows.
+    """
+
+    protocol: Protocol = "k-fold"
+    folds: int = 5
+    runs: int = 5
+    trees: int = 100
+    most_rows: int = 20_000
+
+    def __post_init__(self) -> None:
+        if self.protocol not in PROTOCOLS:
+            raise OptionError(f"protocol '{self.protocol}' is not one of {', '.join(PROTOCOLS)}.")
+        for name, least in (("folds", 2), ("runs", 1), ("trees", 1), ("most_rows", 10)):
+            if getattr(self, name) < least:
+                raise OptionError(f"{name} is {getattr(self, name)}: give a whole number from {least} on.")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Task:
+    """Rows to train with and rows to test: features and classes of both tables.
+
+    Attributes:
+        truth: classes of the original rows.
+        taught: classes of the released rows as training sees them; `NO_CLASS` takes no part.
+    """
+
+    features: Features
+    truth: Codes
+    taught: Codes
+    matched: bool
+    classes: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Scores:
+    """One run: share of right answers, and the F-measure of each class (NaN where it never occurs)."""
+
+    accuracy: float
+    f: NDArray[np.float64]
+
+
+_Learner = Callable[[NDArray[np.float64], Codes, NDArray[np.float64], int], Codes]
+
+
+def learn(
+    original: Any,
+    released: Any,
+    target: str,
+    settings: Settings | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    bounds: bool = True,
+) -> dict[str, Any]:
+    """How well a random forest trained on released rows classifies original rows.
+
+    The classes are those of the original column. If the target was released, training sees its released values,
+    as a reader of the release would. If it was not, training sees the true classes of the rows, as in the iDP
+    paper, whose class attribute is not masked; this needs rows in input order.
+
+    Args:
+        original: path or table; for a release the table that was protected.
+        released: a `Release`, a path or a table; or a list of releases of the same table, one for each run in
+            turn, so that the intervals speak of the noise too.
+        target: a column of classes, or a numeric column with a threshold, such as "income>30000".
+        settings: protocol, number of runs and of trees.
+        columns: learn from these; by default from all released columns beside the target.
+        bounds: also measure the original (the upper bound) and the majority class, which no release changes.
+
+    Returns:
+        Plain values: `released`, `original` and `majority` each hold accuracy and F-measures with intervals
+        over the runs, None for a single run. Facts about the original data.
+
+    Raises:
+        InputError: the target is unknown, has one class only, or rows have neither a known order nor a target.
+        OptionError: a setting cannot be used, or the target has too many different values.
+
+    Cost:
+        For k-fold, 2 · runs · folds forests of `trees` trees; for the first 66%, 2 · runs.
+    """
+    releases = released if isinstance(released, list) else [released]
+    pairs = [make_pair(original, item) for item in releases]
+    return learn_pairs(pairs, target, settings or Settings(), columns=columns, bounds=bounds)
+
+
+def learn_pairs(
+    pairs: Sequence[Pair],
+    target: str,
+    settings: Settings,
+    *,
+    columns: Sequence[str] | None = None,
+    bounds: bool = True,
+) -> dict[str, Any]:
+    """The same for tables that are read already: the original is the same in all pairs."""
+    aim = parse_target(target, pairs[0].before)
+    tasks = [_task(pair, aim, columns) for pair in pairs]
+    truth = tasks[0].truth
+    _check_split(settings, truth, aim)
+    rows = [_picked(task, settings.most_rows) for task in tasks]
+    forest = _forest(settings.trees)
+    runs = range(settings.runs)
+    out: dict[str, Any] = {
+        "target": target,
+        "classes": {name: int((truth == code).sum()) for code, name in enumerate(aim.classes)},
+        "rows_without_target": int((truth == NO_CLASS).sum()),
+        "rows_used": {"original": int(rows[0].truth.size), "released": int(rows[0].taught.size)},
+        "features": list(tasks[0].features.names),
+        "labels": "released" if aim.column in pairs[0].released else "original",
+        "protocol": settings.protocol,
+        "folds": settings.folds if settings.protocol == "k-fold" else None,
+        "runs": settings.runs,
+        "trees": settings.trees,
+        "releases": len(pairs),
+        "confidence": CONFIDENCE,
+        "how": _HOW[pairs[0].matched, settings.protocol],
+        "released": _summary(
+            [_from_released(rows[run % len(rows)], settings, run, forest) for run in runs], aim
+        ),
+    }
+    if bounds:
+        out["original"] = _summary([_from_original(rows[0], settings, run, forest) for run in runs], aim)
+        out["majority"] = _summary([_from_original(rows[0], settings, run, _majority) for run in runs], aim)
+    found: dict[str, Any] = plain(out)
+    return found
+
+
+def _task(pair: Pair, aim: Target, columns: Sequence[str] | None) -> _Task:
+    truth = aim.codes(pair.before)
+    if aim.column in pair.released:
+        taught = aim.codes(pair.after, pair.attributes.get(aim.column) if pair.matched else None)
+        if (taught == NO_CLASS).all():
+            raise InputError(
+                f"no released value of '{aim.column}' is one of the classes of the original: "
+                f"{', '.join(aim.classes[:8])}."
+            )
+    elif pair.matched:
+        taught = truth
+    else:
+        raise InputError(
+            f"the target '{aim.column}' was not released, and the released rows have no known order, so nobody can "
+            "tell their classes: release that column too, or evaluate where the rows are known, with protect "
+            "--evaluate and a method that keeps them."
+        )
+    return _Task(make_features(pair, aim.column, columns), truth, taught, pair.matched, len(aim.classes))
+
+
+def _check_split(settings: Settings, truth: Codes, aim: Target) -> None:
+    known = truth[truth != NO_CLASS]
+    if settings.protocol == "k-fold" and known.size < settings.folds:
+        raise OptionError(
+            f"folds is {settings.folds}, but only {known.size} rows have a class: give at most as many."
+        )
+    if settings.protocol == "first-66%":
+        train, test = _first(known.size)
+        if test.size == 0 or np.unique(known[train]).size < 2:
+            raise InputError(
+                f"the first {_FIRST_PERCENT}% of the rows do not hold two classes of '{aim.text}', or leave no row to "
+                "test: use the protocol k-fold."
+            )
+
+
+def _picked(task: _Task, most: int) -> _Task:
+    """The rows that take part: those with a class, at most so many, in file order."""
+    features, truth, taught = task.features, task.truth, task.taught
+    known = _sample(np.flatnonzero(truth != NO_CLASS), most)
+    # rows in the same order stay so; a row may have a class in one table only, and then trains nothing
+    used = known if task.matched else _sample(np.flatnonzero(taught != NO_CLASS), most)
+    return _Task(
+        Features(features.names, features.before[known], features.after[used]),
+        truth[known],
+        taught[used],
+        task.matched,
+        task.classes,
+    )
+
+
+def _sample(rows: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+    if rows.size <= most:
+        return rows
+    return np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
+
+
+def _from_released(task: _Task, settings: Settings, run: int, learner: _Learner) -> _Scores:
+    """Scores of a learner that sees released rows in training and original rows in the test."""
+    features = task.features
+    predicted = np.full(task.truth.size, NO_CLASS)
+    if task.matched:
+        for train, test in _splits(settings, task.truth, run):
+            usable = train[task.taught[train] != NO_CLASS]
+            if usable.size:
+                predicted[test] = learner(
+                    features.after[usable], task.taught[usable], features.before[test], run
+                )
+    else:
+        test = np.concatenate([test for _, test in _splits(settings, task.truth, run)])
+        predicted[test] = learner(features.after, task.taught, features.before[test], run)
+    return _scores(task, settings, run, predicted)
+
+
+def _from_original(task: _Task, settings: Settings, run: int, learner: _Learner) -> _Scores:
+    """Scores of a learner that sees the original rows and their true classes."""
+    before = task.features.before
+    predicted = np.full(task.truth.size, NO_CLASS)
+    for train, test in _splits(settings, task.truth, run):
+        predicted[test] = learner(before[train], task.truth[train], before[test], run)
+    return _scores(task, settings, run, predicted)
+
+
+def _splits(settings: Settings, truth: Codes, run: int) -> Iterator[tuple[Codes, Codes]]:
+    """Rows to train with and rows to test, once for each fold."""
+    if settings.protocol == "first-66%":
+        yield _first(truth.size)
+        return
+    # dealt out class by class, so that every fold has its share of each
+    order = np.random.default_rng(run).permutation(truth.size)
+    order = order[np.argsort(truth[order], kind="stable")]
+    fold = np.empty(truth.size, dtype=np.int64)
+    fold[order] = np.arange(truth.size) % settings.folds
+    for number in range(settings.folds):
+        yield np.flatnonzero(fold != number), np.flatnonzero(fold == number)
+
+
+def _first(rows: int) -> tuple[Codes, Codes]:
+    cut = rows * _FIRST_PERCENT // 100
+    return np.arange(cut), np.arange(cut, rows)
+
+
+def _scores(task: _Task, settings: Settings, run: int, predicted: Codes) -> _Scores:
+    test = np.concatenate([test for _, test in _splits(settings, task.truth, run)])
+    truth, found = task.truth[test], predicted[test]
+    f = np.full(task.classes, math.nan)
+    for code in range(task.classes):
+        either = int((truth == code).sum() + (found == code).sum())
+        if either:
+            f[code] = 2 * int(((truth == code) & (found == code)).sum()) / either
+    return _Scores(float((truth == found).mean()), f)
+
+
+def _forest(trees: int) -> _Learner:
+    def learner(X: NDArray[np.float64], y: Codes, asked: NDArray[np.float64], seed: int) -> Codes:
+        from sklearn.ensemble import RandomForestClassifier
+
+        forest = RandomForestClassifier(n_estimators=trees, random_state=seed, n_jobs=1)
+        return np.asarray(forest.fit(X, y).predict(asked), dtype=np.int64)
+
+    return learner
+
+
+def _majority(X: NDArray[np.float64], y: Codes, asked: NDArray[np.float64], seed: int) -> Codes:
+    return np.full(len(asked), int(np.bincount(y).argmax()))
+
+
+def _summary(runs: list[_Scores], aim: Target) -> dict[str, Any]:
+    accuracy, accuracy_interval = _mean([scores.accuracy for scores in runs])
+    by_class = [_mean([float(scores.f[code]) for scores in runs]) for code in range(len(aim.classes))]
+    return {
+        "accuracy": accuracy,
+        "accuracy_interval": accuracy_interval,
+        "f": {name: mean for name, (mean, _) in zip(aim.classes, by_class, strict=True)},
+        "f_interval": {name: interval for name, (_, interval) in zip(aim.classes, by_class, strict=True)},
+    }
+
+
+def _mean(values: list[float]) -> tuple[float, tuple[float, float] | None]:
+    """Mean over the runs with its Student interval; runs without the measure are left out."""
+    found = np.array([value for value in values if math.isfinite(value)])
+    if found.size == 0:
+        return math.nan, None
+    mean = float(found.mean())
+    if found.size == 1:
+        return mean, None
+    from scipy.special import stdtrit
+
+    half = float(stdtrit(found.size - 1, 0.5 + CONFIDENCE / 2) * found.std(ddof=1) / math.sqrt(found.size))
+    return mean, (max(0.0, mean - half), min(1.0, mean + half))
