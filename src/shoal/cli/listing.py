@@ -48,7 +48,8 @@ def methods(
 
 def schema(
     data: Annotated[
-        Path, typer.Argument(help="The table: CSV, Parquet, Stata or SPSS.", metavar="DATA", show_default=False)
+        Path,
+        typer.Argument(help="The table: CSV, Parquet, Stata or SPSS.", metavar="DATA", show_default=False),
     ],
     out: Annotated[Path | None, typer.Option(help="Write the draft here instead of printing it.")] = None,
 ) -> None:

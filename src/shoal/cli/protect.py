@@ -75,7 +75,9 @@ def protect(
     seed: Annotated[
         int | None, typer.Option(help="Experiments: a reproducible release, not publishable.")
     ] = None,
-    format: Annotated[str | None, typer.Option(help="csv, parquet, stata or spss; default: like DATA.")] = None,
+    format: Annotated[
+        str | None, typer.Option(help="csv, parquet, stata or spss; default: like DATA.")
+    ] = None,
     evaluate: Annotated[
         bool, typer.Option("--evaluate", help="Measure what was lost (private facts).")
     ] = False,
@@ -113,7 +115,8 @@ def protect(
     def work() -> tuple[Release, Evaluation | None] | None:
         prepared = prepare(table, **arguments, seed=seed)
         check_writable(prepared.described.columns, written or table.format)
-        on_disk = table.path is not None and prepared.method.columnwise and not evaluate and written in (None, "parquet")
+        parquet = written in (None, "parquet")
+        on_disk = table.path is not None and prepared.method.columnwise and not evaluate and parquet
         if dry_run or prepared.described.n * len(prepared.described.columns) >= _WORTH_AN_ESTIMATE:
             expected = estimate(prepared, columnwise=on_disk)
             if dry_run:
