@@ -1,0 +1,126 @@
+"""Names of concepts. In: labels as a table or a person spells them. Out: codes, or an error with a hint."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.errors import InputError, did_you_mean
+from shoal.taxonomy.build import label, listed
+
+_JOINTS = re.compile(r"[-_\s]+")
+
+
+def loose(name: str) -> str:
+    """What is left of a name when case, accents' encoding, hyphens, underscores and blanks do not count.
+
+    >>> loose("United-States") == loose("united_states ") == loose("United  States")
+    True
+    """
+    return _JOINTS.sub(" ", unicodedata.normalize("NFKC", name).casefold()).strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Codes by exact label, and by loose spelling where exactly the label is not there."""
+
+    exact: Mapping[str, int]
+    similar: Mapping[str, tuple[int, ...]]
+    labels: Sequence[str]
+
+    @classmethod
+    def of(cls, labels: Sequence[str]) -> Names:
+        similar: dict[str, tuple[int, ...]] = {}
+        for code, name in enumerate(labels):
+            key = loose(name)
+            similar[key] = (*similar.get(key, ()), code)
+        return cls({name: code for code, name in enumerate(labels)}, similar, labels)
+
+    def find(self, value: Any, what: str) -> int:
+        """The code of a label, spelled exactly or nearly so.
+
+        Raises:
+            InputError: there is no such concept, or the spelling fits several.
+        """
+        name = label(value)
+        code = self.exact.get(name)
+        if code is not None:
+            return code
+        candidates = self.similar.get(loose(name), ())
+        if len(candidates) == 1:
+            return candidates[0]
+        if candidates:
+            raise InputError(
+                f"{what}: '{name}' can be {listed([self.labels[c] for c in candidates])} of the taxonomy: "
+                "spell it as one of them."
+            )
+        raise InputError(
+            f"{what}: '{name}' is not in the taxonomy.{did_you_mean(name, self.labels)} "
+            "Correct the value, or add it to the taxonomy."
+        )
+
+    def find_all(self, values: Iterable[Any], what: str) -> dict[int, str]:
+        """Codes of different values, each with its spelling; two spellings of one concept are an error."""
+        found: dict[int, str] = {}
+        for value in values:
+            code = self.find(value, what)
+            if code in found:
+                raise InputError(f"{what}: '{found[code]}' and '{value}' are the same concept: keep one.")
+            found[code] = label(value)
+        if not found:
+            raise InputError(f"{what} has no values: list those that can occur.")
+        return found
+
+    def encode(
+        self, values: Iterable[Any], what: str, allowed: frozenset[int] | None, missing: int | None
+    ) -> NDArray[np.int64]:
+        """Codes of a column, of the allowed concepts only; the first row in the way is named."""
+        found, which = distinct(values)
+        codes = np.empty(len(found) + 1, dtype=np.int64)
+        codes[-1] = -1 if missing is None else missing
+        for number in np.unique(which).tolist():
+            row = f"{what}, row {int(np.argmax(which == number)) + 1}"
+            if number < 0:
+                if missing is None:
+                    raise InputError(f"{row}: the value is missing: fill it, or choose what missing means.")
+                continue
+            codes[number] = code = self.find(found[number], row)
+            if allowed is not None and code not in allowed:
+                hint = did_you_mean(label(found[number]), [self.labels[c] for c in sorted(allowed)])
+                raise InputError(
+                    f"{row}: '{label(found[number])}' is a group of the taxonomy and not a value of the domain.{hint} "
+                    "Use a value, or add it to the domain."
+                )
+        return codes[which]
+
+
+def distinct(values: Iterable[Any]) -> tuple[list[Any], NDArray[np.int64]]:
+    """The different values of a column, and for each row which of them it holds (-1 where it is missing).
+
+    >>> found, which = distinct(["b", "a", None, "b"])
+    >>> found, which.tolist()
+    (['b', 'a'], [0, 1, -1, 0])
+    """
+    import pyarrow as pa
+
+    native = values.to_arrow() if hasattr(values, "to_arrow") else values
+    try:
+        column = (
+            native if isinstance(native, pa.ChunkedArray | pa.Array) else pa.array(native, from_pandas=True)
+        )
+    except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError):
+        # text and numbers side by side: only their text can be compared
+        texts = [None if value is None or value != value else label(value) for value in values]
+        column = pa.array(texts, pa.string())
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    which = column.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return column.dictionary.to_pylist(), which
