@@ -6,6 +6,7 @@ from shoal.auditing import Audit, audit
 from shoal.errors import ClaimError, InputError, OptionError, OutputError, ShoalError
 from shoal.evaluation import Evaluation, evaluate
 from shoal.evaluation.attacks import AttackReport, attack
+from shoal.kanonymity import Check, check
 from shoal.partition import Partition
 from shoal.presets import methods
 from shoal.release import Release, protect
@@ -16,6 +17,7 @@ __all__ = [
     "AttackReport",
     "Attribute",
     "Audit",
+    "Check",
     "ClaimError",
     "Evaluation",
     "InputError",
@@ -29,6 +31,7 @@ __all__ = [
     "__version__",
     "attack",
     "audit",
+    "check",
     "evaluate",
     "methods",
     "noise",

@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from shoal.cli import attack, audit, demo, evaluate, listing, protect
+from shoal.cli import attack, audit, check, demo, evaluate, listing, protect
 from shoal.cli.output import complain
 from shoal.errors import ShoalError
 
@@ -47,6 +47,7 @@ for _command in (
     protect.protect,
     evaluate.evaluate,
     attack.attack,
+    check.check,
     audit.audit,
     listing.methods,
     listing.schema,

@@ -1,0 +1,172 @@
+"""What `check` returns: levels of a table come in, a dictionary, JSON or a terminal table leaves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from shoal.evaluation.result import plain
+
+if TYPE_CHECKING:
+    from rich.console import Group
+    from rich.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Closeness:
+    """What the groups say about one confidential attribute.
+
+    Attributes:
+        values: how many different values the whole table has.
+        distinct_l: fewest different values in a group.
+        entropy_l: exponential of the least entropy of a group.
+        emd: largest earth mover's distance of a group to the table.
+        ground: how far apart two values are in it: `ordered` or `equal`.
+        ratio: largest ratio, either way, between a value's share in a group and in the table; infinite where
+            a group lacks a value.
+    """
+
+    values: int
+    distinct_l: int
+    entropy_l: float
+    emd: float
+    ground: str
+    ratio: float
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """A level that was asked for, what was found, and whether that is enough."""
+
+    name: str
+    wanted: float
+    found: float
+    met: bool
+
+    @property
+    def words(self) -> str:
+        verdict = "met" if self.met else "not met"
+        return f"{self.name} {self.wanted:g}: {verdict}, found {_shown(self.found)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """The levels of protection that a table reaches, measured on nothing but the table.
+
+    Attributes:
+        rows: number of rows.
+        quasi: the columns that groups agree in.
+        groups: number of different combinations of those.
+        k: size of the smallest group.
+        unique: number of rows that no other row equals.
+        reidentification: probability 1/|group| of picking the right row of a group, over all rows: the largest, the
+            mean, the median, and the share of rows above 1/2, 1/5, 1/10 and 1/20.
+        confidential: what the groups say about each confidential attribute.
+        requirements: the levels that were asked for.
+    """
+
+    rows: int
+    quasi: tuple[str, ...]
+    groups: int
+    k: int
+    unique: int
+    reidentification: Mapping[str, Any]
+    confidential: Mapping[str, Closeness]
+    requirements: tuple[Requirement, ...]
+
+    @property
+    def met(self) -> bool:
+        """Every level that was asked for is reached."""
+        return all(requirement.met for requirement in self.requirements)
+
+    @property
+    def distinct_l(self) -> int | None:
+        """The l of the attribute with the least; None without a confidential attribute."""
+        return min((entry.distinct_l for entry in self.confidential.values()), default=None)
+
+    @property
+    def entropy_l(self) -> float | None:
+        return min((entry.entropy_l for entry in self.confidential.values()), default=None)
+
+    @property
+    def emd(self) -> float | None:
+        """The earth mover's distance of the attribute with the largest."""
+        return max((entry.emd for entry in self.confidential.values()), default=None)
+
+    @property
+    def ratio(self) -> float | None:
+        return max((entry.ratio for entry in self.confidential.values()), default=None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; an infinite ratio is None."""
+        return {
+            "rows": self.rows,
+            "quasi": list(self.quasi),
+            "groups": self.groups,
+            "k": self.k,
+            "unique": self.unique,
+            "unique_share": self.unique / self.rows,
+            "reidentification": plain(self.reidentification),
+            "distinct_l": self.distinct_l,
+            "entropy_l": self.entropy_l,
+            "t_emd": self.emd,
+            "t_ratio": plain(self.ratio),
+            "confidential": {
+                name: {
+                    "values": entry.values,
+                    "distinct_l": entry.distinct_l,
+                    "entropy_l": entry.entropy_l,
+                    "t_emd": entry.emd,
+                    "ground": entry.ground,
+                    "t_ratio": plain(entry.ratio),
+                }
+                for name, entry in self.confidential.items()
+            },
+            "requirements": [
+                {"name": r.name, "wanted": r.wanted, "found": plain(r.found), "met": r.met}
+                for r in self.requirements
+            ],
+            "met": self.met,
+        }
+
+    def __rich__(self) -> Group:
+        from rich.console import Group
+        from rich.markup import escape
+
+        risk = self.reidentification
+        whole = _titled(f"{self.rows} rows, grouped by {escape(', '.join(self.quasi))}")
+        whole.add_column("measure", no_wrap=True)
+        whole.add_column("value", justify="right", no_wrap=True)
+        whole.add_column("meaning")
+        for name, value, meaning in (
+            ("k", str(self.k), "rows of the smallest group"),
+            ("groups", str(self.groups), "different combinations of the columns"),
+            ("unique rows", f"{self.unique / self.rows:.2%}", "rows that no other row equals"),
+            ("largest risk", _shown(risk["largest"]), "chance of picking the right row of a group"),
+            ("mean risk", _shown(risk["mean"]), "the same, over all rows"),
+            ("risk above 1/5", f"{risk['above_one_in_5']:.2%}", "share of the rows"),
+        ):
+            whole.add_row(name, value, meaning)
+        if not self.confidential:
+            return Group(whole)
+        own = _titled("What groups say about confidential columns (worst group)")
+        own.add_column("column", overflow="fold")
+        for title in ("values", "distinct l", "entropy l", "t (EMD)", "ground", "t (ratio)"):
+            own.add_column(title, justify="right", no_wrap=True)
+        for name, entry in self.confidential.items():
+            cells = (str(entry.values), str(entry.distinct_l), *map(_shown, (entry.entropy_l, entry.emd)))
+            own.add_row(escape(name), *cells, entry.ground, _shown(entry.ratio))
+        return Group(whole, own)
+
+
+def _titled(title: str) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    return Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+
+
+def _shown(value: float) -> str:
+    return "infinite" if math.isinf(value) else f"{value:.4g}"
