@@ -3,6 +3,7 @@
 from shoal.partition.base import Partition
 from shoal.partition.best_k import best_k
 from shoal.partition.given import given
+from shoal.partition.insensitive import insensitive
 from shoal.partition.interval_costs import expected_error
 from shoal.partition.mdav import mdav
 from shoal.partition.normalise import normalise
@@ -15,6 +16,7 @@ __all__ = [
     "best_k",
     "expected_error",
     "given",
+    "insensitive",
     "mdav",
     "normalise",
     "optimal",
