@@ -1,0 +1,42 @@
+"""Knowledge refinement: what is expected of an answer comes in, one sample closer to the truth leaves."""
+
+from shoal.query.refinement.distances import absolute, combined, from_function, from_table, nominal
+from shoal.query.refinement.factors import Factors, movable
+from shoal.query.refinement.priors import (
+    Prior,
+    categorical,
+    from_scipy,
+    histogram,
+    joint,
+    normal,
+    product,
+    uniform,
+)
+from shoal.query.refinement.refine import Refined, refine
+from shoal.query.refinement.sample import sample
+from shoal.query.refinement.support import Grid, Labels, Points, Support
+
+__all__ = [
+    "Factors",
+    "Grid",
+    "Labels",
+    "Points",
+    "Prior",
+    "Refined",
+    "Support",
+    "absolute",
+    "categorical",
+    "combined",
+    "from_function",
+    "from_scipy",
+    "from_table",
+    "histogram",
+    "joint",
+    "movable",
+    "nominal",
+    "normal",
+    "product",
+    "refine",
+    "sample",
+    "uniform",
+]

@@ -1,0 +1,208 @@
+"""What is known before the query. In: a distribution over possible answers. Out: whole-number weights, exact masses.
+
+A prior comes from the one who asks and never from the data: whatever it is, the promise is the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shoal.errors import OptionError
+from shoal.lattice import Lattice, exact
+from shoal.query.refinement.support import Grid, Labels, Points, Support
+
+# Draws below a total need it to fit into 63 bits.
+MAX_TOTAL = 1 << 62
+# Masses that come as floating-point numbers are rounded to whole parts of this.
+_PARTS = 1 << 50
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prior:
+    """Whole-number weights of all possible answers; the mass of an answer is its weight over their total.
+
+    >>> uniform(Labels(("a", "b", "c"))).mass(1)
+    Fraction(1, 3)
+    """
+
+    support: Support
+    weights: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        if self.weights.shape != (self.support.size,):
+            raise OptionError(
+                f"a prior over {self.support.size} answers needs as many masses, got {self.weights.size}."
+            )
+        if self.weights.min() < 0 or not 0 < sum_exactly(self.weights) <= MAX_TOTAL:
+            raise OptionError("the masses of a prior must be at least 0, and one of them above 0.")
+        self.weights.setflags(write=False)
+
+    @property
+    def total(self) -> int:
+        return int(self.weights.sum())
+
+    def mass(self, index: int) -> Fraction:
+        """The exact prior probability of an answer."""
+        return Fraction(int(self.weights[index]), self.total)
+
+
+def uniform(support: Support) -> Prior:
+    """Every answer alike: nothing is known."""
+    return Prior(support, np.ones(support.size, dtype=np.int64))
+
+
+def normal(lattice: Lattice, mean: Fraction, deviation: Fraction) -> Prior:
+    """A normal distribution cut off at the ends of the lattice; a point has the mass of the step around it.
+
+    >>> prior = normal(Lattice(Fraction(0), Fraction(10), Fraction(1)), Fraction(5), Fraction(2))
+    >>> round(float(prior.mass(5)), 4), prior.mass(4) == prior.mass(6)
+    (0.1986, True)
+    """
+    if deviation <= 0:
+        raise OptionError(
+            f"the standard deviation of a normal prior must be above 0, got {float(deviation):g}."
+        )
+    from scipy import stats
+
+    return from_scipy(lattice, stats.norm(float(mean), float(deviation)))
+
+
+def from_scipy(lattice: Lattice, distribution: Any) -> Prior:
+    """Any frozen distribution of scipy, cut off at the ends of the lattice; a point has the mass of the step around it.
+
+    >>> from scipy import stats
+    >>> coin = from_scipy(Lattice(Fraction(0), Fraction(2), Fraction(1)), stats.binom(2, 0.5))
+    >>> [round(float(coin.mass(i)), 6) for i in range(3)]
+    [0.25, 0.5, 0.25]
+    """
+    points = Points(lattice)
+    edges = float(lattice.lo) + float(lattice.step) * (np.arange(points.size + 1) - 0.5)
+    # from both ends, since a difference of numbers near 1 knows little of a small tail
+    low, high = np.diff(distribution.cdf(edges)), -np.diff(distribution.sf(edges))
+    masses = np.where(edges[1:] <= distribution.median(), low, high)
+    return Prior(points, _parts(masses))
+
+
+def histogram(lattice: Lattice, edges: Sequence[Fraction], weights: Sequence[object]) -> Prior:
+    """Public counts of bins, spread evenly over the points of each bin. A bin starts at its lower edge.
+
+    The last bin includes its upper edge; points outside all bins have no mass.
+
+    >>> edges = [Fraction(0), Fraction(2), Fraction(3)]
+    >>> prior = histogram(Lattice(Fraction(0), Fraction(3), Fraction(1)), edges, [1, 3])
+    >>> [prior.mass(i) for i in range(4)]
+    [Fraction(1, 8), Fraction(1, 8), Fraction(3, 8), Fraction(3, 8)]
+    """
+    if len(edges) != len(weights) + 1 or any(a >= b for a, b in pairwise(edges)):
+        raise OptionError("a histogram prior needs growing edges, one more than weights.")
+    points = Points(lattice)
+    # the first point at or above each edge
+    places = [min(max(math.ceil((edge - lattice.lo) / lattice.step), 0), points.size) for edge in edges]
+    if points.answer(min(places[-1], points.size - 1)) == edges[-1]:
+        places[-1] += 1
+    masses = [Fraction(0)] * points.size
+    for (start, end), weight in zip(pairwise(places), weights, strict=True):
+        mass = _mass(weight)
+        if mass and end <= start:
+            raise OptionError(
+                "a bin of a histogram prior holds no point of the lattice: merge it with another."
+            )
+        masses[start:end] = [mass / max(end - start, 1)] * (end - start)
+    return Prior(points, _whole(masses))
+
+
+def categorical(masses: Mapping[str, object], order: Sequence[str] | None = None) -> Prior:
+    """Masses of categories, as decimals or fractions; they need not add up to 1.
+
+    >>> categorical({"0": "0.99", "1": "0.01"}).mass(1)
+    Fraction(1, 100)
+    """
+    labels = tuple(masses) if order is None else tuple(order)
+    for label in masses:
+        if label not in labels:
+            raise OptionError(f"the prior names '{label}', which is no possible answer.")
+    return Prior(Labels(labels), _whole([_mass(masses.get(label, 0)) for label in labels]))
+
+
+def joint(parts: Sequence[Support], masses: Mapping[tuple[Any, ...], object]) -> Prior:
+    """Masses of whole vectors; vectors that are not named have none and are never answered.
+
+    >>> prior = joint([Labels(("n", "y"))] * 2, {("n", "n"): 2, ("n", "y"): 1, ("y", "n"): 1})
+    >>> prior.mass(3), prior.mass(0)
+    (Fraction(0, 1), Fraction(1, 2))
+    """
+    grid = Grid(tuple(parts))
+    found = [Fraction(0)] * grid.size
+    for vector, mass in masses.items():
+        place = grid.index(vector)
+        if place is None:
+            raise OptionError(f"the joint prior names {vector!r}, which is no possible answer.")
+        found[place] += _mass(mass)
+    return Prior(grid, _whole(found))
+
+
+def product(*parts: Prior) -> Prior:
+    """Independent parts of a vector. Exact as long as the product of all totals stays below 2^62.
+
+    >>> prior = product(categorical({"a": 1, "b": 3}), uniform(Labels(("x", "y"))))
+    >>> [prior.mass(i) for i in range(4)]
+    [Fraction(1, 8), Fraction(1, 8), Fraction(3, 8), Fraction(3, 8)]
+    """
+    grid = Grid(tuple(part.support for part in parts))
+    reduced = [_reduced(part.weights) for part in parts]
+    if math.prod(int(weights.sum()) for weights in reduced) > MAX_TOTAL:
+        reduced = [_coarser(weights, 61 // len(parts)) for weights in reduced]
+    combined = reduced[0]
+    for weights in reduced[1:]:
+        combined = np.multiply.outer(combined, weights).ravel()
+    return Prior(grid, combined)
+
+
+def sum_exactly(weights: NDArray[np.int64]) -> int:
+    """The sum of whole numbers of at least 0, also where it does not fit into 64 bits."""
+    return (int((weights >> 32).sum()) << 32) + int((weights & 0xFFFFFFFF).sum())
+
+
+def _mass(value: object) -> Fraction:
+    mass = exact(value, "a mass of the prior")
+    if mass < 0:
+        raise OptionError(f"a mass of the prior must be at least 0, got {value}.")
+    return mass
+
+
+def _whole(masses: Sequence[Fraction]) -> NDArray[np.int64]:
+    """Whole numbers in the ratio of the masses; rounded to parts of 2^50 only where exact ones would be too large."""
+    common = math.lcm(*{mass.denominator for mass in masses})
+    if common * sum(masses) <= MAX_TOTAL:
+        return _reduced(np.array([int(mass * common) for mass in masses], dtype=np.int64))
+    total = sum(masses)
+    return np.array([max(round(mass * _PARTS / total), 1) if mass else 0 for mass in masses], dtype=np.int64)
+
+
+def _parts(masses: ArrayLike) -> NDArray[np.int64]:
+    found = np.asarray(masses, dtype=np.float64)
+    found = np.where(np.isfinite(found) & (found > 0), found, 0)
+    if not found.any():
+        raise OptionError("the prior has no mass on the possible answers.")
+    # what is possible stays possible
+    return np.where(found > 0, np.maximum(np.rint(found / found.sum() * _PARTS), 1), 0).astype(np.int64)
+
+
+def _reduced(weights: NDArray[np.int64]) -> NDArray[np.int64]:
+    divisor = int(np.gcd.reduce(weights))
+    return weights // divisor if divisor > 1 else weights
+
+
+def _coarser(weights: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
+    """Weights rounded so that their total stays below 2^bits; what is possible stays possible."""
+    shrink = max(sum_exactly(weights).bit_length() - (bits - 1), 0)
+    rounded = weights >> shrink
+    return np.where((weights > 0) & (rounded == 0), 1, rounded)
