@@ -1,0 +1,283 @@
+"""Private centroids of nominal values. In: clusters of values, a public taxonomy, ε. Out: one concept per cluster.
+
+A concept's score is its marginality towards the cluster: a sum of distances in whole units, rounded once and for all.
+How far one record can move it is a whole number that the public tree alone determines. The choice among concepts needs
+exact coins of probability exp(-x) with rational x and nothing else, so no probability is a floating-point number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shoal.errors import InputError, OptionError, did_you_mean
+from shoal.noise.entropy import Source
+from shoal.noise.epsilon import shown
+from shoal.noise.exact import bernoulli_exp
+from shoal.noise.scale import LARGEST_NUMERATOR, round_up_scale
+from shoal.taxonomy import Taxonomy
+from shoal.taxonomy.marginality import (
+    histogram_blocks,
+    marginality_sums,
+    nearest_and_farthest,
+    whole_table,
+)
+from shoal.taxonomy.shape import Codes
+
+Neighbours = Literal["replace-one", "add-remove"]
+Rule = Literal["permute-and-flip", "exponential"]
+
+# Units of a distance: 2^-30, so that the scores of 2^32 records stay below 2^62.
+_FINEST_BITS = 30
+_MOST_RECORDS = 1 << 32
+# With fewer bits than these ε is so small that a choice could not be told from a uniform one.
+_FEWEST_BITS = 4
+# Proposals drawn together for each cluster that has none yet.
+_TRIES = 16
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scoring:
+    """How concepts are scored and how large the differences must be to count: public, whatever the records.
+
+    Attributes:
+        table: distances by counts of ancestors, in whole units.
+        sensitivity: whole units by which one record moves the difference of two candidates' scores, at most.
+        scale: units of score per unit of exponent, at least sensitivity / ε; None where the choice is uniform.
+    """
+
+    table: NDArray[np.int64]
+    sensitivity: int
+    scale: Fraction | None
+
+
+def categorical_centroids(
+    labels: ArrayLike,
+    codes: ArrayLike,
+    clusters: int,
+    taxonomy: Taxonomy,
+    epsilon: Fraction,
+    source: Source,
+    *,
+    generalise: bool = True,
+    neighbours: Neighbours = "replace-one",
+    rule: Rule = "permute-and-flip",
+) -> Codes:
+    """One concept for each cluster, the less marginal the likelier.
+
+    Args:
+        labels: cluster of each record, 0 .. clusters - 1.
+        codes: value of each record, a code of the taxonomy's domain.
+        clusters: number of clusters; an empty one gets a uniform choice.
+        taxonomy: the public tree of the attribute's domain.
+        epsilon: the loss of one cluster when one of its records changes.
+        source: where the bits come from.
+        generalise: any concept can be chosen, not only values of the domain.
+        neighbours: a change replaces a record of the cluster, or adds or removes one.
+        rule: `permute-and-flip`, or `exponential`, the mechanism of the thesis, which is never better.
+
+    Raises:
+        InputError: a code outside the domain, a label outside the clusters.
+        OptionError: ε not above 0, an unknown rule or relation of neighbours.
+
+    Guarantee:
+        When one record of a cluster changes, each outcome's probability changes by a factor within e^±ε, exactly.
+        A record that touches several clusters costs ε for each of them.
+
+    Cost:
+        Time clusters · concepts · levels², and one coin per cluster and candidate; memory in blocks.
+
+    Reference:
+        The thesis, Algorithm 6.3; McKenna and Sheldon, "Permute-and-Flip: A New Mechanism for Differentially Private
+        Selection"; docs/proofs/categorical.md.
+
+    >>> from shoal.noise.entropy import Seeded
+    >>> tree = Taxonomy.flat(["a", "b"])
+    >>> values = tree.encode(["a"] * 90 + ["b"] * 80)
+    >>> chosen = categorical_centroids([0] * 90 + [1] * 80, values, 2, tree, Fraction(5), Seeded(1))
+    >>> tree.decode(chosen).tolist()
+    ['a', 'b']
+    """
+    which, values = _checked(labels, codes, clusters, taxonomy)
+    scoring = score_by(taxonomy, epsilon, generalise=generalise, neighbours=neighbours)
+    choose = _RULES[_known(rule)]
+    candidates = taxonomy.candidates(generalise=generalise)
+    chosen = np.empty(clusters, dtype=np.int64)
+    for block, counts in histogram_blocks(taxonomy.shape, which, values, clusters):
+        if scoring.scale is None:
+            places = source.below(candidates.size, counts.shape[0])
+        else:
+            scores = marginality_sums(taxonomy.shape, counts, scoring.table)[:, candidates]
+            places = choose(scores, scoring.scale, source)
+        chosen[block] = candidates[places]
+    return chosen
+
+
+def score_by(taxonomy: Taxonomy, epsilon: Fraction, *, generalise: bool, neighbours: Neighbours) -> Scoring:
+    """Table, sensitivity and scale for a taxonomy and an ε: public facts only.
+
+    Replace-one: where value x becomes y, the score of c moves by table(c, y) - table(c, x), in size at most the largest
+    spread of table(c, .) over the domain; the difference of two scores moves by at most twice that. Add/remove: all
+    scores move the same way, that of c by table(c, x) >= 0, and a difference of two by at most the largest entry.
+
+    >>> scoring = score_by(Taxonomy.flat(["a", "b"]), Fraction(1), generalise=True, neighbours="replace-one")
+    >>> scoring.sensitivity / 2**31 == round(Taxonomy.flat(["a", "b"]).diameter * 2**30) / 2**30
+    True
+    """
+    if not isinstance(epsilon, Fraction) or epsilon <= 0:
+        raise OptionError(f"epsilon must be a Fraction above 0, got {shown(epsilon)}.")
+    if neighbours not in get_args(Neighbours):
+        raise OptionError(f"neighbours must be replace-one or add-remove, got {shown(neighbours)}.")
+    bits = _bits(epsilon)
+    table = whole_table(taxonomy.shape, max(bits, 0))
+    domain = np.array(taxonomy.domain, dtype=np.int64)
+    nearest, farthest = nearest_and_farthest(taxonomy.shape, domain, table)
+    candidates = taxonomy.candidates(generalise=generalise)
+    if neighbours == "replace-one":
+        sensitivity = 2 * int((farthest - nearest)[candidates].max())
+    else:
+        sensitivity = int(farthest[candidates].max())
+    if bits < _FEWEST_BITS:
+        return Scoring(table, sensitivity, None)
+    # a scale below one unit is never needed, and rounding up is always safe
+    return Scoring(table, sensitivity, max(round_up_scale(sensitivity / epsilon), Fraction(1)))
+
+
+def _bits(epsilon: Fraction) -> int:
+    """Bits of a unit of distance such that 2 · 2^bits / ε is a scale the coins can take."""
+    largest = epsilon * (LARGEST_NUMERATOR // 2)
+    return min(_FINEST_BITS, (largest.numerator // largest.denominator).bit_length() - 1)
+
+
+def _checked(labels: ArrayLike, codes: ArrayLike, clusters: int, taxonomy: Taxonomy) -> tuple[Codes, Codes]:
+    which, values = np.asarray(labels, dtype=np.int64), np.asarray(codes, dtype=np.int64)
+    if which.ndim != 1 or which.shape != values.shape:
+        raise InputError(
+            f"there must be one label and one code per record, got {which.size} and {values.size}."
+        )
+    if which.size >= _MOST_RECORDS:
+        raise InputError(f"{which.size} records are too many for exact scores: fewer than 2^32 are needed.")
+    if which.size and (which.min() < 0 or which.max() >= clusters):
+        raise InputError(f"labels must be from 0 to {clusters - 1}, the number of the last cluster.")
+    inside = np.zeros(taxonomy.size, dtype=np.bool_)
+    inside[list(taxonomy.domain)] = True
+    wrong = (values < 0) | (values >= taxonomy.size)
+    wrong |= ~inside[np.where(wrong, 0, values)]
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise InputError(f"row {row + 1}: code {values[row]} is not a value of the taxonomy's domain.")
+    return which, values
+
+
+def permute_and_flip(scores: NDArray[np.int64], scale: Fraction, source: Source) -> Codes:
+    """The place of one score in each row, exactly as permute-and-flip chooses it: the lower the likelier.
+
+    In a random order every candidate flips a coin of probability exp(-(score - lowest) / scale), and the first to
+    succeed is chosen. Coins do not depend on the order, so they may all be flipped first: the choice is then
+    uniform among those that succeeded, to which the lowest always belong.
+
+    Guarantee:
+        If a change moves the difference of any two scores of a row by at most D, it costs at most D / scale.
+
+    Reference:
+        docs/proofs/categorical.md, sections 2 and 3.
+
+    >>> from shoal.noise.entropy import Seeded
+    >>> permute_and_flip(np.array([[0, 10**9], [10**9, 0]]), Fraction(1), Seeded(1)).tolist()
+    [0, 1]
+    """
+    heads = _coins(scores - scores.min(axis=1, keepdims=True), scale, source)
+    rank = source.below(heads.sum(axis=1))
+    found: Codes = np.argmax(np.cumsum(heads, axis=1) > rank[:, np.newaxis], axis=1).astype(np.int64)
+    return found
+
+
+def exponential_places(scores: NDArray[np.int64], scale: Fraction, source: Source) -> Codes:
+    """The place of one score in each row, with probability exactly proportional to exp(-score / scale).
+
+    A uniform candidate is kept with probability exp(-(score - lowest) / scale), otherwise another is drawn.
+
+    Guarantee:
+        If a change moves the difference of any two scores of a row by at most D, it costs at most D / scale.
+
+    Cost:
+        At most as many proposals as there are candidates, on average.
+    """
+    excess = scores - scores.min(axis=1, keepdims=True)
+    chosen = np.zeros(scores.shape[0], dtype=np.int64)
+    pending = np.arange(scores.shape[0])
+    while pending.size:
+        proposed = source.below(scores.shape[1], (pending.size, _TRIES))
+        kept = _coins(excess[pending[:, np.newaxis], proposed], scale, source)
+        first = np.argmax(kept, axis=1)
+        done = kept.any(axis=1)
+        chosen[pending[done]] = proposed[done, first[done]]
+        pending = pending[~done]
+    return chosen
+
+
+_RULES: dict[str, Callable[[NDArray[np.int64], Fraction, Source], Codes]] = {
+    "permute-and-flip": permute_and_flip,
+    "exponential": exponential_places,
+}
+
+
+def centroid_probabilities(
+    histogram: ArrayLike,
+    taxonomy: Taxonomy,
+    epsilon: Fraction,
+    *,
+    generalise: bool = True,
+    neighbours: Neighbours = "replace-one",
+    rule: Rule = "permute-and-flip",
+) -> NDArray[np.float64]:
+    """The probability of every concept for one cluster, in floating point: for measuring, never for drawing.
+
+    Permute-and-flip chooses c with probability p_c ∫ Π (1 - p_j + p_j·t) dt over t from 0 to 1, the product over all
+    j other than c and p_j the coin of j: a polynomial, which Gauss' rule integrates exactly.
+
+    >>> centroid_probabilities([0, 5, 5], Taxonomy.flat(["a", "b"]), Fraction(1), generalise=False).tolist()
+    [0.0, 0.5, 0.5]
+    """
+    scoring = score_by(taxonomy, epsilon, generalise=generalise, neighbours=neighbours)
+    candidates = taxonomy.candidates(generalise=generalise)
+    counts = np.asarray(histogram, dtype=np.int64)[np.newaxis]
+    scores = marginality_sums(taxonomy.shape, counts, scoring.table)[0, candidates]
+    exponents = (scores - scores.min()) / float(scoring.scale) if scoring.scale else np.zeros(scores.size)
+    coins = np.exp(-exponents)
+    found = np.zeros(taxonomy.size)
+    if _known(rule) == "exponential":
+        found[candidates] = coins / coins.sum()
+        return found
+    nodes, weights = np.polynomial.legendre.leggauss(candidates.size // 2 + 1)
+    factors = 1 - coins * (1 - nodes[:, np.newaxis]) / 2
+    products = np.exp(np.log(factors).sum(axis=1, keepdims=True) - np.log(factors))
+    found[candidates] = coins * (weights @ products) / 2
+    return found
+
+
+def _known(rule: str) -> str:
+    if rule not in _RULES:
+        raise OptionError(
+            f"rule must be {' or '.join(_RULES)}, got {shown(rule)}.{did_you_mean(rule, _RULES)}"
+        )
+    return rule
+
+
+def _coins(excess: NDArray[np.int64], scale: Fraction, source: Source) -> NDArray[np.bool_]:
+    """True with probability exactly exp(-excess / scale).
+
+    With scale t/s and excess = q·t + r the exponent is q·s + r·s/t. Neither product leaves 64 bits: a scale from
+    `round_up_scale` with s > 1 is below 2^20, so r < t < 2^40 and s <= 2^20; and q·s <= excess, the scale being >= 1.
+    """
+    t, s = scale.numerator, scale.denominator
+    whole, rest = np.divmod(excess, t)
+    heads = bernoulli_exp(rest * s, t, source)
+    turns = heads & (whole > 0)
+    heads[turns] = bernoulli_exp(whole[turns] * s, 1, source)
+    return heads
