@@ -42,7 +42,7 @@ def read_package(path: Path, source: Format) -> tuple[pa.Table, Codebook]:
     reader = known.read_dta if source == "stata" else known.read_sav
     try:
         # the ranges of missing values are told only to those who ask for the values themselves
-        _, described = reader(path, metadataonly=True, user_missing=True)
+        _, described = reader(path, metadataonly=True, user_missing=True, output_format="dict")
         columns, meta = reader(path, output_format="dict", disable_datetime_conversion=True)
     except (known.ReadstatError, known.PyreadstatError, UnicodeDecodeError) as error:
         raise InputError(f"'{path}' cannot be read as {TITLES[source]}: {error}.") from None
