@@ -94,8 +94,8 @@ def protect(
 ) -> None:
     typed = locals()
     from shoal.bundle import check_output
-    from shoal.io import check_writable, known_format
     from shoal.evaluation.target import parse_target
+    from shoal.io import check_writable, known_format
     from shoal.release import prepare
 
     if out is None and not dry_run:
