@@ -12,7 +12,7 @@ from shoal.errors import InputError, OptionError
 from shoal.evaluation.anonymity import column_codes
 from shoal.evaluation.groups import row_groups
 from shoal.io import Table, read
-from shoal.kanonymity.distributions import count_groups, distinct_values, entropies, ratio_distances
+from shoal.kanonymity.distributions import count_groups, distinct_values, entropies, ratio_distances, within
 from shoal.kanonymity.diversity import EMD
 from shoal.kanonymity.measured import Check, Closeness, Requirement
 from shoal.schema import Schema
@@ -91,18 +91,11 @@ def check(
         reidentification=_reidentification(groups.sizes),
         confidential=found,
         requirements=tuple(
-            Requirement(name, level, value, reaches(value, level, at_least))
+            Requirement(name, level, value, value >= level if at_least else bool(within(value, level)))
             for name, level, value, at_least in wanted
             if level is not None
         ),
     )
-
-
-def reaches(found: float, wanted: float, at_least: bool) -> bool:
-    """Whether a measured level is as good as the one asked for, up to the rounding of a measured fraction."""
-    if at_least:
-        return found >= wanted
-    return found <= wanted * (1 + 1e-12) + 1e-12
 
 
 def _columns(

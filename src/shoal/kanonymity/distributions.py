@@ -123,3 +123,12 @@ def ordered_distances(counts: GroupCounts) -> NDArray[np.float64]:
     below = (before[ends] - before[crossing]) - heights * (ends - crossing)
     work = np.bincount(groups, weights=above + below, minlength=counts.sizes.size)
     return np.asarray(np.maximum(work, 0.0) / (kinds - 1))
+
+
+def within(found: float | NDArray[np.float64], limit: float) -> NDArray[np.bool_]:
+    """Whether distances are at most the limit, up to the rounding of a computed fraction.
+
+    >>> bool(within(0.1 + 0.2, 0.3))
+    True
+    """
+    return np.asarray(np.asarray(found) <= limit * (1 + 1e-12) + 1e-12)

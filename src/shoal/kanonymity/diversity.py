@@ -14,6 +14,7 @@ from shoal.kanonymity.distributions import (
     distinct_values,
     equal_distances,
     ordered_distances,
+    within,
 )
 from shoal.kanonymity.merging import Merged, merge_until
 from shoal.partition import Partition
@@ -95,7 +96,7 @@ def bring_close(
     coded = [value_numbers(values, partition.n) for values in confidential]
 
     def lacking(current: Partition) -> NDArray[np.bool_]:
-        found = [EMD[ground](count_groups(current.labels, values)) > t for values in coded]
+        found = [~within(EMD[ground](count_groups(current.labels, values)), t) for values in coded]
         return np.asarray(np.logical_or.reduce(found))
 
     return merge_until(partition, X, lacking)
