@@ -180,8 +180,8 @@ def test_folder_that_appears_meanwhile_is_not_overwritten(
 ) -> None:
     write = shoal.bundle.write
 
-    def slow(data: Any, path: Path) -> None:
-        write(data, path)
+    def slow(data: Any, path: Path, codebook: Any) -> None:
+        write(data, path, codebook)
         (tmp_path / "out").mkdir()
         (tmp_path / "out" / "mine.txt").write_text("mine")
 

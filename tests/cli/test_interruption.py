@@ -67,8 +67,8 @@ from shoal.cli import run
 
 write = shoal.bundle.write
 
-def slow_write(frame, path):
-    write(frame, path)
+def slow_write(frame, path, codebook):
+    write(frame, path, codebook)
     print("half way", flush=True)
     time.sleep(600)
 
