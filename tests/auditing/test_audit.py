@@ -30,7 +30,9 @@ def ids(row: Row) -> str:
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.refuted and "20%" not in row.name], ids=ids)
 def test_what_is_not_private_is_refuted_within_few_runs(row: Row) -> None:
-    found = run_row(row, runs=1000, confidence=0.99, seed=7, workers=1)
+    # fitted noise gives itself away in a rare event only
+    runs = 4000 if row.name == "idp-ls" else 1000
+    found = run_row(row, runs=runs, confidence=0.99, seed=7, workers=1)
     assert found.refuted
     assert found.alarm == found.claimed
     assert found.claimed == (row.flaw is not None)
