@@ -12,6 +12,8 @@ from shoal.errors import OptionError, did_you_mean
 from shoal.lattice import exact
 from shoal.noise import parse_epsilon
 from shoal.noise.staircase_shape import OPTIMISE
+from shoal.partition.corners import CORNER_RULES
+from shoal.partition.insensitive import ORDERS
 from shoal.stages import PARTITIONS, Stability
 
 CHOICES: Mapping[str, tuple[str, ...]] = {
@@ -22,6 +24,9 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "neighbours": ("replace-one", "add-remove"),
     "noise": ("laplace", "staircase", "box"),
     "optimise": OPTIMISE,
+    "composition": ("strict", "parallel"),
+    "order": ORDERS,
+    "corners": tuple(CORNER_RULES),
 }
 _SWITCHES = ("link", "clip")
 
@@ -39,6 +44,9 @@ OPTIONS: Mapping[str, str] = {
     "floor": "least scale of the noise on a cluster's mean, in the column's units; a number, or one by column",
     "optimise": "with noise=staircase or box: variance (the default) or interval, the shortest one of 95%",
     "clip": "False leaves noisy values outside the public domain (experiments only)",
+    "composition": "strict (ε pays for every cluster one record can change) or parallel (as published, no guarantee)",
+    "order": "corners (clusters taken from the corners of the domain in turn) or single (from both ends of one order)",
+    "corners": "with order=corners: alternate (a corner and its opposite, counting up) or hamming (the thesis' rule)",
     "cuts": "levels of cut points of each attribute, 2^cuts intervals; by default as many as pay off",
     "depth": "levels of the tree over all attributes; by default as many as pay off",
     "shares": "weights of cuts, intervals, leaves and means in the budget; by default from the depth",
@@ -75,6 +83,9 @@ class Method:
     summary: str = "mean"
     sensitivity: str = "global"
     floor: Fraction | tuple[tuple[str, Fraction], ...] | None = None
+    composition: str = "strict"
+    order: str = "corners"
+    corners: str = "alternate"
     noise: str = "laplace"
     optimise: str | None = None
     rebuild: str = "centroid"

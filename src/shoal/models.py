@@ -84,9 +84,14 @@ def _by_stability(method: Method, attributes: int) -> Model:
     return "dp-given-partition"
 
 
+def _by_composition(method: Method, attributes: int) -> Model:
+    return "none" if method.composition == "parallel" else "dp"
+
+
 # by mechanism: the rule that settles the claim of its methods
 RULES: Mapping[str, Callable[[Method, int], Model]] = {
     "clusters": _by_stability,
+    "insensitive": _by_composition,
     "tree": _by_stability,
 }
 
@@ -97,12 +102,14 @@ def privacy_model(method: Method, attributes: int) -> Model:
     Guarantee:
         A replaced record that touches only its own cluster of one, or the rank-fixed clusters of a single
         attribute (or of several whose columns are not linked), leaves the noise calibrated to all that
-        changes: claim `dp`. Boxes that are themselves drawn under the budget are paid for: claim `dp`. In every
+        changes: claim `dp`. Boxes that are themselves drawn under the budget are paid for: claim `dp`. Insensitive
+        clusters change by one record each, and strict composition pays for all of them: claim `dp`. In every
         other case clusters may move with the record: `dp-given-partition`. Noise that is calibrated to the actual
         records protects those against their neighbours only: `idp-given-partition`.
 
     Reference:
-        docs/proofs/sums.md, docs/proofs/tree.md, docs/proofs/individual.md; PSD-2014, Lemma 1; MDAI-2017, section 3.
+        docs/proofs/sums.md, docs/proofs/tree.md, docs/proofs/individual.md, docs/proofs/insensitive.md;
+        PSD-2014, Lemma 1; MDAI-2017, section 3.
     """
     return RULES[method.mechanism](method, attributes)
 
@@ -111,6 +118,9 @@ def claims(method: Method) -> str:
     """The claims a preset can carry, in words, computed from the same rule as the statement."""
     one, several = privacy_model(method, 1), privacy_model(method, 2)
     unlinked = privacy_model(replace(method, link=False), 2) if "link" in method.adjustable else several
+    if "composition" in method.adjustable:
+        published = privacy_model(replace(method, composition="parallel"), 2)
+        return f"{several}; {published} with composition=parallel"
     if one == several == unlinked:
         return one
     extra = " or link=False" if unlinked == one else ""

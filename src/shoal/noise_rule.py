@@ -14,7 +14,8 @@ def noise_allowed(method: Method, attributes: int) -> None:
     Guarantee:
         Staircase and box noise spend the whole ε of a block (the sums of one cluster) on any change of it, however
         small. They pass only where a record touches a single block of each attribute group: clusters of one record,
-        and clusters that the claim takes as fixed. Laplace noise is measured in L1 norm over all blocks
+        and clusters that the claim takes as fixed; or where every block has an ε of its own and the budget pays for all
+        of them: insensitive clusters. Laplace noise is measured in L1 norm over all blocks
         and always passes.
 
     Raises:
@@ -23,7 +24,7 @@ def noise_allowed(method: Method, attributes: int) -> None:
     Reference:
         docs/proofs/staircase.md, sections 3 and 4.
     """
-    if not NOISES[method.noise].blockwise or method.stability == "record":
+    if not NOISES[method.noise].blockwise or method.stability in ("record", "each"):
         return
     if method.stability == "private":
         raise OptionError(

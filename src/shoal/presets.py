@@ -78,6 +78,17 @@ PRESETS: dict[str, Method] = {
             adjustable=(*_ALWAYS, *_INDIVIDUAL),
         ),
         Method(
+            name="insensitive-dp",
+            paper="the thesis, chapter 6, its composition corrected",
+            about="clusters that change by at most one record each when one is replaced, noise on all their means",
+            partition="insensitive",
+            grouping="joint",
+            mechanism="insensitive",
+            split="equal",
+            kinds=("numeric", "ordinal", "date"),
+            adjustable=(*_ALWAYS, "k", "split", "composition", "order", "corners", *_NOISE),
+        ),
+        Method(
             name="tree-dp",
             paper="ours, the differential privacy the papers were after",
             about="boxes of a tree of private medians, rows drawn from noisy counts and means",
@@ -125,7 +136,7 @@ def methods() -> list[MethodInfo]:
     """Every preset with its paper, claim and parameters.
 
     >>> [info.name for info in methods()]
-    ['laplace', 'mdav-dp', 'ranking-dp', 'optimal-dp', 'idp-ls', 'idp-cbls', 'tree-dp']
+    ['laplace', 'mdav-dp', 'ranking-dp', 'optimal-dp', 'idp-ls', 'idp-cbls', 'insensitive-dp', 'tree-dp']
     """
     return [
         MethodInfo(

@@ -221,10 +221,13 @@ def prepare(
     described = describe(table, declared, configured.kinds)
     noise_allowed(configured, len(described.columns))
     mechanism = MECHANISMS[configured.mechanism]
+    advice: tuple[str, ...] = ()
+    if mechanism.settle is not None:
+        configured, advice = mechanism.settle(configured, described)
     plan = mechanism.plan(configured, described)
     source = noise_source(seed)
     statement = state(configured, described.lattices, plan, _with_seed(described.circumstances, source))
-    described = replace(described, notes=(*described.notes, *_starved(configured, plan)))
+    described = replace(described, notes=(*described.notes, *advice, *_starved(configured, plan)))
     return Preparation(configured, declared, described, mechanism, plan, source, statement)
 
 

@@ -18,15 +18,17 @@ from shoal import partition as algorithms
 from shoal.errors import OptionError
 from shoal.lattice import Lattice
 from shoal.partition import Partition
+from shoal.partition.insensitive import insensitive_mixed
 from shoal.partition.mdav import prepares_kernels
+from shoal.partition.mixed_distance import numeric_ends
 
 if TYPE_CHECKING:
     from shoal.method import Method
 
 # record: the record's own cluster of one and no other; rank: intervals of ranks fixed in advance;
 # data: any cluster may change; caller: labels came from outside, nothing is known about them;
-# private: any box may change, and the budget pays for that.
-Stability = Literal["record", "rank", "data", "caller", "private"]
+# private: any box may change, and the budget pays for that; each: any cluster may change, each by one record at most.
+Stability = Literal["record", "rank", "data", "caller", "private", "each"]
 Progress = Callable[[int, int], None]
 
 
@@ -104,6 +106,15 @@ def _vmdav(group: Group, method: Method) -> Partition:
     return algorithms.vmdav(values, method.size, float(method.gamma), progress=group.progress)
 
 
+def _insensitive(group: Group, method: Method) -> Partition:
+    ends = [
+        numeric_ends(p, 0, lattice.steps) for p, lattice in zip(group.positions, group.lattices, strict=True)
+    ]
+    return insensitive_mixed(
+        ends, method.size, order=method.order, corners=method.corners, progress=group.progress
+    )
+
+
 def _given(group: Group, method: Method) -> Partition:
     if group.labels is None:
         raise OptionError("partition='given' needs labels=, one cluster label per record.")
@@ -133,6 +144,9 @@ PARTITIONS: Mapping[str, PartitionStage] = {
         unbounded=True,
     ),
     "given": PartitionStage("caller", "labels supplied by the caller", _given, unbounded=True),
+    "insensitive": PartitionStage(
+        "each", "the k records nearest to a corner of the domain, in turn", _insensitive
+    ),
     "boxes": PartitionStage("private", "boxes of a tree that is drawn under the budget", _boxes),
 }
 

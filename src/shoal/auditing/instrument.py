@@ -40,6 +40,7 @@ CLAIMED_VIEWS: Mapping[str, tuple[str, ...]] = {
     "dp": ("original", "given-partition", "individual"),
     "dp-given-partition": ("given-partition", "individual"),
     "idp-given-partition": ("individual",),
+    "none": (),
 }
 
 DEFAULT_RUNS = 20_000

@@ -4,8 +4,13 @@ from collections.abc import Mapping
 
 from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
 from shoal.mechanisms.clusters import CLUSTERS
+from shoal.mechanisms.insensitive import INSENSITIVE
 from shoal.mechanisms.tree import TREE
 
-MECHANISMS: Mapping[str, Mechanism] = {"clusters": CLUSTERS, "tree": TREE}
+MECHANISMS: Mapping[str, Mechanism] = {
+    "clusters": CLUSTERS,
+    "insensitive": INSENSITIVE,
+    "tree": TREE,
+}
 
 __all__ = ["MECHANISMS", "Mechanism", "Progress", "Rebuilt"]

@@ -46,9 +46,12 @@ class Mechanism:
         freeze: what a claim "given the partition" takes as fixed, computed from the records: one object per attribute
             group, with its clusters as `.partition`; None where a mechanism makes no such claim.
         run_frozen: spends the budget on the records with what was frozen, possibly on other records.
+        settle: fills in settings that follow from the public number of rows, and says what the custodian should know
+            about them.
     """
 
     plan: Callable[[Method, Described], Plan]
     run: Callable[[Method, Described, Plan, Source, Progress, ArrayLike | None], Rebuilt]
     freeze: Callable[[Method, Described, Plan, Progress, ArrayLike | None], Any] | None = None
     run_frozen: Callable[[Method, Described, Plan, Source, Progress, Any], Rebuilt] | None = None
+    settle: Callable[[Method, Described], tuple[Method, tuple[str, ...]]] | None = None

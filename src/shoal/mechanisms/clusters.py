@@ -119,7 +119,7 @@ def _spend(
         progress("protecting", len(values), len(described.columns))
     internal: dict[str, object] = {
         "values_clipped": clipped,
-        "clusters": [_sizes(made) for made in partitions],
+        "clusters": [cluster_facts(made) for made in partitions],
     }
     if exact:
         internal["clusters_without_noise"] = exact
@@ -181,7 +181,8 @@ def _released_exactly(group: Group, clusters: Clusters) -> dict[str, int]:
     }
 
 
-def _sizes(made: Partition) -> dict[str, object]:
+def cluster_facts(made: Partition) -> dict[str, object]:
+    """What the internal report says about a partition."""
     return {
         "columns": list(made.columns),
         "count": len(made),

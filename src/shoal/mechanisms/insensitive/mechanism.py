@@ -1,0 +1,121 @@
+"""Noise on insensitive clusters: a described table comes in, one noisy centroid per cluster leaves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shoal.budget import Plan
+from shoal.describe import Described
+from shoal.errors import OptionError
+from shoal.mask import Clusters
+from shoal.mechanisms import clusters
+from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
+from shoal.mechanisms.insensitive.published import noisy_rows
+from shoal.mechanisms.insensitive.size import default_size, paying_clusters, size_note
+from shoal.method import Method
+from shoal.noise import Source
+from shoal.partition.base import check_k
+
+
+def settle(method: Method, described: Described) -> tuple[Method, tuple[str, ...]]:
+    """Fill in k from the public number of rows; say where a k asked for cannot pay off."""
+    n = described.n
+    settled = replace(method, k=default_size(n)) if method.k is None else method
+    check_k(settled.size, n)
+    if method.composition == "parallel":
+        for option, used in (("noise", "laplace"), ("split", "equal")):
+            if getattr(method, option) != used:
+                raise OptionError(
+                    f"{option} is for composition=strict: the method as published has {option}={used}."
+                )
+        return settled, ()
+    notes = size_note(n, settled.size)
+    if len(described.columns) == 1 and paying_clusters(n, settled.size) > 1:
+        notes += (
+            "one column alone: method ranking-dp gives the same promise with less noise, because the changes of its "
+            "clusters add up to no more than one.",
+        )
+    return settled, notes
+
+
+def plan(method: Method, described: Described) -> Plan:
+    """Share ε over the attributes; every cluster gets the same part of each share."""
+    if method.composition == "parallel":
+        return Plan({}, dict.fromkeys(described.columns, method.budget))
+    shared = clusters.plan(method, described)
+    paying = paying_clusters(described.n, method.size)
+    if paying == 1:
+        return shared
+    condition = (
+        f"One replaced record can change all {paying} clusters, by one record each, so every cluster gets 1/{paying} "
+        "of the ε of each column."
+    )
+    return replace(shared, conditions=(*shared.conditions, condition))
+
+
+def run(
+    method: Method,
+    described: Described,
+    plan: Plan,
+    source: Source,
+    progress: Progress,
+    labels: ArrayLike | None = None,
+) -> Rebuilt:
+    """Partition by the corners of the public domain, then noise on every cluster.
+
+    Guarantee:
+        composition=strict: ε-DP of the original records under replace-one, by composition over all clusters that one
+        record can change and over the attributes. composition=parallel: none. Proof: docs/proofs/insensitive.md.
+
+    Cost:
+        See `shoal.partition.insensitive`; the noise is one draw per cluster and attribute.
+
+    Reference:
+        thesis, chapter 6, with its Proposition 8 and its use of parallel composition corrected.
+    """
+    if method.composition == "parallel":
+        (made,) = clusters.freeze(method, described, plan, progress, None)
+        return _as_published(method, described, made, source)
+    return clusters.run(method, described, _per_cluster(method, described, plan), source, progress, labels)
+
+
+def run_frozen(
+    method: Method, described: Described, plan: Plan, source: Source, progress: Progress, frozen: Any
+) -> Rebuilt:
+    """Like `run`, with clusters made before."""
+    if method.composition == "parallel":
+        (made,) = frozen
+        return _as_published(method, described, made, source)
+    return clusters.run_frozen(
+        method, described, _per_cluster(method, described, plan), source, progress, frozen
+    )
+
+
+def _per_cluster(method: Method, described: Described, plan: Plan) -> Plan:
+    paying = paying_clusters(described.n, method.size)
+    return replace(plan, shares={name: share / paying for name, share in plan.shares.items()})
+
+
+def _as_published(method: Method, described: Described, made: Clusters, source: Source) -> Rebuilt:
+    partition = made.partition
+    values: dict[str, NDArray[np.float64]] = {}
+    clipped: dict[str, int] = {}
+    for column in described.columns:
+        lattice = described.lattices[column]
+        positions, clipped[column] = described.positions(column)
+        rows = noisy_rows(positions, lattice.steps, partition, method.size, method.budget, source)
+        found = lattice.values(rows)
+        values[column] = np.clip(found, float(lattice.lo), float(lattice.hi)) if method.clip else found
+    return Rebuilt(
+        values,
+        [partition],
+        aligned=True,
+        internal={"values_clipped": clipped, "clusters": [clusters.cluster_facts(partition)]},
+    )
+
+
+INSENSITIVE = Mechanism(plan, run, clusters.freeze, run_frozen, settle)

@@ -1,0 +1,40 @@
+"""The method as it was published: clusters come in, rows with noise of their own leave. It gives no guarantee.
+
+Noise of scale W/(k·ε) is drawn for every record by itself, as if a replaced record moved one released row by W/k. It
+moves all rows of its cluster, and it can move all clusters: docs/proofs/insensitive.md.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.noise import Source, discrete_laplace, round_up_scale
+from shoal.partition import Partition
+
+
+def noisy_rows(
+    positions: NDArray[np.int64], steps: int, partition: Partition, k: int, epsilon: Fraction, source: Source
+) -> NDArray[np.float64]:
+    """Every record's cluster mean plus Laplace noise of scale steps/(k·ε), one draw for each record.
+
+    Drawn on the cluster sum, of which a step is the |C|-th part of a lattice step.
+
+    Reference:
+        thesis, Algorithm 6.2 with section 6.3.1.
+
+    >>> from shoal.noise import Seeded
+    >>> two = Partition.from_labels([0, 0, 1, 1])
+    >>> noisy_rows(np.array([0, 2, 8, 10]), 10, two, 2, Fraction(10**9), Seeded(1)).tolist()
+    [1.0, 1.0, 9.0, 9.0]
+    """
+    sizes = partition.sizes[partition.labels]
+    sums = partition.sums(positions)[partition.labels]
+    noise = np.zeros(positions.size, dtype=np.int64)
+    for size in np.unique(partition.sizes).tolist():
+        rows = np.flatnonzero(sizes == size)
+        noise[rows] = discrete_laplace(round_up_scale(size * steps / (k * epsilon)), rows.size, source)
+    rows_of_means: NDArray[np.float64] = (sums + noise) / sizes
+    return rows_of_means
