@@ -1,0 +1,232 @@
+"""Where entries are kept: a path or database address comes in, durable transactions leave.
+
+SQLite by default, in write-ahead mode with a full sync at every commit; PostgreSQL by its address. The only module
+that knows SQL, together with the migrations.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import event
+from sqlalchemy.engine import URL, Connection, Engine, make_url
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+
+from shoal.errors import InputError
+from shoal.query.ledger.entry import Entry, fraction_of, fraction_text
+from shoal.query.ledger.errors import LedgerError
+from shoal.query.ledger.migrations import dataset_table, entry_table, migrate
+
+_FRACTIONS = ("epsilon", "delta", "added", "added_analyst")
+_BUSY_MILLISECONDS = 60_000
+
+
+class Store:
+    """Durable, serialised access to the entries.
+
+    Every transaction that writes excludes all others on the same data sets before it reads: SQLite locks the file
+    (`BEGIN IMMEDIATE`), PostgreSQL the rows of the data sets, always in the same order.
+    """
+
+    def __init__(self, address: str | Path, *, create: bool = True) -> None:
+        self.url = _url(address)
+        self.sqlite = self.url.get_backend_name() == "sqlite"
+        if self.sqlite:
+            _prepare_file(self.url, create)
+        self._engine = _engine(self.url)
+        with _readable_errors(), self.writing(()) as connection:
+            migrate(connection)
+
+    @contextmanager
+    def writing(self, datasets: Sequence[str]) -> Iterator[Connection]:
+        """A transaction in which nobody else writes to these data sets; durable when it has ended."""
+        with self._engine.connect() as connection:
+            connection = connection.execution_options(shoal_writes=True)
+            with connection.begin():
+                if datasets and not self.sqlite:
+                    self._lock_rows(connection, sorted(datasets))
+                yield connection
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        with self._engine.connect() as connection, connection.begin():
+            yield connection
+
+    def _lock_rows(self, connection: Connection, datasets: Sequence[str]) -> None:
+        names = dataset_table.c.name
+        # a name that is new gets its row first, so that there is something to lock
+        from sqlalchemy.dialects.postgresql import insert
+
+        known = set(connection.scalars(sa.select(names).where(names.in_(datasets))))
+        for name in datasets:
+            if name not in known:
+                connection.execute(insert(dataset_table).values(name=name).on_conflict_do_nothing())
+        connection.execute(
+            sa.select(names).where(names.in_(datasets)).order_by(names).with_for_update()
+        ).all()
+
+    def append(self, connection: Connection, entries: Sequence[Entry]) -> None:
+        """Write new entries; the database itself refuses a number, key or answer that is taken."""
+        if entries:
+            connection.execute(_INSERT, [_row(entry) for entry in entries])
+
+    def entries(self, connection: Connection, dataset: str, first: int = 1) -> Iterator[Entry]:
+        """The entries of a data set from a number on, in order."""
+        for row in connection.execute(_FROM_NUMBER, {"dataset": dataset, "first": first}):
+            yield _entry(row)
+
+    def by_key(self, connection: Connection, dataset: str, keys: Sequence[str]) -> list[Entry]:
+        """The charges that were made under these keys, by any analyst."""
+        if not keys:
+            return []
+        return [_entry(row) for row in connection.execute(_BY_KEY, {"dataset": dataset, "keys": list(keys)})]
+
+    def answers(self, connection: Connection, dataset: str, charges: Sequence[int]) -> dict[int, Entry]:
+        """The stored answers to these charges."""
+        if not charges:
+            return {}
+        rows = connection.execute(_ANSWERS, {"dataset": dataset, "charges": list(charges)})
+        return {entry.refers or 0: entry for entry in map(_entry, rows)}
+
+    def of_analyst(
+        self, connection: Connection, dataset: str, analyst: str, after: int, limit: int
+    ) -> list[Entry]:
+        """The analyst's charges after a number, oldest first."""
+        values = {"dataset": dataset, "analyst": analyst, "after": after, "limit": limit}
+        return [_entry(row) for row in connection.execute(_OF_ANALYST, values)]
+
+    def datasets(self, connection: Connection) -> list[str]:
+        return list(connection.scalars(sa.select(_E.dataset).distinct().order_by(_E.dataset)))
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+
+_E = entry_table.c
+_INSERT = entry_table.insert()
+_FROM_NUMBER = (
+    sa.select(entry_table)
+    .where(_E.dataset == sa.bindparam("dataset"), _E.number >= sa.bindparam("first"))
+    .order_by(_E.number)
+)
+_BY_KEY = sa.select(entry_table).where(
+    _E.dataset == sa.bindparam("dataset"), _E.key.in_(sa.bindparam("keys", expanding=True)), _E.key != ""
+)
+_ANSWERS = sa.select(entry_table).where(
+    _E.dataset == sa.bindparam("dataset"), _E.refers.in_(sa.bindparam("charges", expanding=True))
+)
+_OF_ANALYST = (
+    sa.select(entry_table)
+    .where(
+        _E.dataset == sa.bindparam("dataset"),
+        _E.analyst == sa.bindparam("analyst"),
+        _E.kind == "charge",
+        _E.number > sa.bindparam("after"),
+    )
+    .order_by(_E.number)
+    .limit(sa.bindparam("limit"))
+)
+
+
+def _row(entry: Entry) -> dict[str, Any]:
+    row = {column.name: getattr(entry, column.name) for column in entry_table.columns}
+    for name in _FRACTIONS:
+        row[name] = fraction_text(row[name])
+    row["person"] = "" if entry.person is None else json.dumps(entry.person)
+    return row
+
+
+def _entry(row: Any) -> Entry:
+    values = dict(row._mapping)
+    try:
+        for name in _FRACTIONS:
+            values[name] = fraction_of(values[name])
+        values["person"] = tuple(json.loads(values["person"])) if values["person"] else None
+    except (ValueError, ZeroDivisionError):
+        raise LedgerError(
+            f"the ledger is broken: entry {values['number']} of data set '{values['dataset']}' cannot be read; "
+            "restore a ledger that 'shoal ledger verify' accepts."
+        ) from None
+    return Entry(**values)
+
+
+def _url(address: str | Path) -> URL:
+    """The address of the database; a plain path is a SQLite file."""
+    text = str(address)
+    if "://" not in text:
+        return URL.create("sqlite", database=text)
+    try:
+        url = make_url(text)
+    except ArgumentError:
+        raise InputError("the address of the ledger is not a path nor a database address.") from None
+    backend = url.get_backend_name()
+    if backend == "postgresql":
+        return url.set(drivername="postgresql+psycopg")
+    if backend != "sqlite":
+        raise InputError(f"the ledger cannot be kept in '{backend}': use a path, or postgresql://...")
+    return url
+
+
+def _prepare_file(url: URL, create: bool) -> None:
+    if not url.database or url.database == ":memory:":
+        raise InputError("a ledger in memory would forget what was spent: name a file.")
+    path = Path(url.database)
+    if path.exists():
+        return
+    if not create:
+        raise InputError(f"there is no ledger '{path}'.")
+    if not path.parent.is_dir():
+        raise InputError(f"there is no folder '{path.parent}' to keep the ledger in.")
+    # answers and requests are in it: nobody but its owner reads it
+    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+
+
+def _engine(url: URL) -> Engine:
+    if url.get_backend_name() != "sqlite":
+        engine = sa.create_engine(url, pool_pre_ping=True, isolation_level="READ COMMITTED")
+        event.listen(engine, "connect", _durable_postgres)
+        return engine
+    engine = sa.create_engine(url)
+    event.listen(engine, "connect", _durable_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _durable_sqlite(connection: Any, _: Any) -> None:
+    connection.isolation_level = None  # transactions begin where `_begin_sqlite` says, nowhere else
+    cursor = connection.cursor()
+    cursor.execute(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")
+    mode = cursor.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+    cursor.execute("PRAGMA synchronous = FULL")
+    if mode != "wal" or cursor.execute("PRAGMA synchronous").fetchone()[0] != 2:
+        raise LedgerError("the file system of the ledger allows no write-ahead log: keep it on a local disk.")
+    cursor.close()
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    writes = connection.get_execution_options().get("shoal_writes", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _durable_postgres(connection: Any, _: Any) -> None:
+    """A server may be set up to acknowledge commits that are not on disk yet; not for this session."""
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW synchronous_commit")
+        if cursor.fetchone()[0] == "off":
+            cursor.execute("SET synchronous_commit TO on")
+    connection.commit()
+
+
+@contextmanager
+def _readable_errors() -> Iterator[None]:
+    try:
+        yield
+    except SQLAlchemyError as error:
+        cause = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
+        raise InputError(f"the ledger cannot be opened: {cause}.") from None

@@ -1,0 +1,63 @@
+"""Ledgers to test with: a fresh SQLite file, or a fresh database of a real PostgreSQL."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from benchmarks.postgres import NoPostgresError, temporary_postgres
+from shoal.query.ledger import Charge, Ledger, Register, open_ledger
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """Address of a PostgreSQL started for this session."""
+    try:
+        with temporary_postgres() as address:
+            yield address
+    except NoPostgresError as error:
+        if os.environ.get("CI"):
+            pytest.fail(str(error))
+        pytest.skip(str(error))
+
+
+def fresh_database(postgres: str) -> str:
+    """A new, empty database on that server."""
+    import psycopg
+
+    name = "t" + uuid.uuid4().hex
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    return postgres.replace("/postgres?", f"/{name}?")
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where a ledger can be made, in each kind of database."""
+    if request.param == "sqlite":
+        return str(tmp_path / "ledger.sqlite")
+    return fresh_database(request.getfixturevalue("postgres"))
+
+
+@pytest.fixture
+def ledger(address: str) -> Iterator[Ledger]:
+    """An empty ledger with the data set 'people': ε at most 1."""
+    opened = open_ledger(address)
+    opened.register(Register("people", "replace-one", Fraction(1)))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def spend() -> Callable[..., Charge]:
+    """A charge with short words: spend("1/4", analyst="ada", key="k", ask="count")."""
+
+    def made(epsilon: str, *, analyst: str = "ada", ask: str = "count", **more: object) -> Charge:
+        return Charge("people", analyst, f'{{"kind":"{ask}"}}', Fraction(epsilon), **more)  # type: ignore[arg-type]
+
+    return made
