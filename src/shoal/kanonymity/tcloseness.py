@@ -15,7 +15,7 @@ from shoal.partition import Partition
 from shoal.partition.base import as_matrix, check_k
 
 # Groups are chosen record by record in blocks of at most this many records; larger tables are halved first.
-_BLOCK = 20_000
+_BLOCK = 5_000
 # called with how many records have a group and how many there are
 Progress = Callable[[int, int], None]
 
@@ -42,7 +42,7 @@ def close_groups(
 
     The counts of `allot` say how many records of each bucket a group takes. Which ones is chosen as in MDAV: the
     record farthest from the mean of those left starts a group that emphasises its bucket, and the nearest records
-    of each bucket fill it. Tables above 20,000 records are first halved along their longest side, every half with
+    of each bucket fill it. Tables above 5,000 records are first halved along their longest side, every half with
     the records its groups need.
 
     Args:
@@ -57,7 +57,7 @@ def close_groups(
         direction against its share in the whole table. An intruder who knows more than those shares, such as the
         values of other members of the group, is not covered. This is not differential privacy.
 
-    Cost: O(n d (log n + block / k)) time with blocks of at most 20,000 records, O(n d) memory.
+    Cost: O(n d (log n + block / k)) time with blocks of at most 5,000 records, O(n d) memory.
 
     Reference: the thesis, section 7.2 (Definition 15 for the distance).
 
