@@ -60,9 +60,9 @@ class Names:
                 f"{what}: '{name}' can be {listed([self.labels[c] for c in candidates])} of the taxonomy: "
                 "spell it as one of them."
             )
+        hint = did_you_mean(name, self.labels) or did_you_mean(loose(name), self.similar)
         raise InputError(
-            f"{what}: '{name}' is not in the taxonomy.{did_you_mean(name, self.labels)} "
-            "Correct the value, or add it to the taxonomy."
+            f"{what}: '{name}' is not in the taxonomy.{hint} Correct the value, or add it to the taxonomy."
         )
 
     def find_all(self, values: Iterable[Any], what: str) -> dict[int, str]:
@@ -122,5 +122,5 @@ def distinct(values: Iterable[Any]) -> tuple[list[Any], NDArray[np.int64]]:
         column = column.combine_chunks()
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
-    which = column.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    which = column.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
     return column.dictionary.to_pylist(), which

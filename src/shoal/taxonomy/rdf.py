@@ -5,6 +5,7 @@ Imported only when such a file is read: rdflib is slow to import.
 
 from __future__ import annotations
 
+from io import BytesIO
 from urllib.parse import unquote
 
 from rdflib import Graph, Literal, URIRef
@@ -30,7 +31,7 @@ def rdf_pairs(content: bytes, form: str) -> list[tuple[str, str]]:
     """
     graph = Graph()
     try:
-        graph.parse(data=content, format=form)
+        graph.parse(source=BytesIO(content), format=form)
     except Exception as error:  # every parser of rdflib has its own
         reason = " ".join(str(error).split())[:120]
         raise InputError(f"it cannot be read as RDF ({form}): {reason}.") from None
@@ -38,9 +39,12 @@ def rdf_pairs(content: bytes, form: str) -> list[tuple[str, str]]:
     for child, parent in _links(graph):
         above.setdefault(child, set()).add(parent)
         above.setdefault(parent, set())
-    if sum(not parents for parents in above.values()) != 1:
-        for child, parent in _tops(graph):
-            if not above.setdefault(child, set()):
+    tops = _tops(graph)
+    for child, _ in tops:
+        above.setdefault(child, set())
+    if sum(not parents for parents in above.values()) > 1:
+        for child, parent in tops:
+            if not above[child]:
                 above[child].add(parent)
                 above.setdefault(parent, set())
     if not above:
