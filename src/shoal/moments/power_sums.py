@@ -1,0 +1,80 @@
+"""Exact sums of products inside clusters: lattice positions come in, Python integers leave, of any size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.partition import Partition
+
+Whole = NDArray[np.int64]
+Objects = NDArray[np.object_]
+
+_WORD = 63
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Centred:
+    """Records in cluster order, each attribute measured from a whole number near its cluster's mean.
+
+    Central moments do not depend on where one measures from, and products of small numbers fit into a machine word.
+
+    Attributes:
+        columns: deviations of each attribute, records of a cluster side by side.
+        starts: where each cluster begins.
+        sizes: number of records of each cluster.
+    """
+
+    columns: tuple[Whole, ...]
+    starts: Whole
+    sizes: Whole
+
+    @classmethod
+    def of(cls, positions: Sequence[Whole], partition: Partition) -> Centred:
+        order = np.argsort(partition.labels, kind="stable")
+        starts = np.cumsum(partition.sizes) - partition.sizes
+        columns = []
+        for column in positions:
+            ordered = column[order]
+            near = np.add.reduceat(ordered, starts) // partition.sizes
+            columns.append(ordered - np.repeat(near, partition.sizes))
+        return cls(tuple(columns), starts, partition.sizes)
+
+    def sums(self, *attributes: int) -> Objects:
+        """Σ of the product of these attributes over the records of each cluster, exact whatever its size.
+
+        >>> made = Centred.of([np.array([0, 2**52, 7])], Partition.from_labels([0, 0, 1]))
+        >>> made.sums(0, 0).tolist() == [2 * (2**51) ** 2, 0]
+        True
+        """
+        return _product_sums([self.columns[number] for number in attributes], self.starts, self.sizes)
+
+
+def _product_sums(factors: Sequence[Whole], starts: Whole, sizes: Whole) -> Objects:
+    """Every factor is cut into digits so short that a cluster of products of digits fits into a word."""
+    room = _WORD - int(sizes.max()).bit_length()
+    widths = [int(np.abs(factor).max()).bit_length() + 1 for factor in factors]
+    if sum(widths) <= room:
+        return np.add.reduceat(reduce(np.multiply, factors), starts).astype(object)
+    bits = room // len(factors)
+    total = np.zeros(sizes.size, dtype=object)
+    digits = [_digits(factor, width, bits) for factor, width in zip(factors, widths, strict=True)]
+    for chosen in product(*(range(len(parts)) for parts in digits)):
+        piece = reduce(np.multiply, [parts[place] for parts, place in zip(digits, chosen, strict=True)])
+        total = total + (np.add.reduceat(piece, starts).astype(object) << (bits * sum(chosen)))
+    return total
+
+
+def _digits(values: Whole, width: int, bits: int) -> list[Whole]:
+    """values = Σ digit · 2^(bits · place), the last digit signed; every digit is below 2^bits in size."""
+    parts = []
+    while width > bits:
+        parts.append(values & ((1 << bits) - 1))
+        values = values >> bits
+        width -= bits
+    return [*parts, values]
