@@ -212,7 +212,7 @@ def exponential_places(scores: NDArray[np.int64], scale: Fraction, source: Sourc
     chosen = np.zeros(scores.shape[0], dtype=np.int64)
     pending = np.arange(scores.shape[0])
     while pending.size:
-        proposed = source.below(scores.shape[1], (pending.size, _TRIES))
+        proposed = source.below(scores.shape[1], pending.size * _TRIES).reshape(-1, _TRIES)
         kept = _coins(excess[pending[:, np.newaxis], proposed], scale, source)
         first = np.argmax(kept, axis=1)
         done = kept.any(axis=1)
