@@ -56,13 +56,13 @@ def column_codes(table: Table, name: str) -> NDArray[np.int64]:
     """A whole number per row that is equal exactly where the values are: text, dates and large integers too."""
     if table.is_numeric(name) and not table.is_integer(name):
         return np.unique(table.numeric(name), return_inverse=True)[1].astype(np.int64)
-    encoded = _as_arrow(table.series(name)).dictionary_encode(null_encoding="encode")
+    encoded = as_arrow(table.series(name)).dictionary_encode(null_encoding="encode")
     if hasattr(encoded, "combine_chunks"):
         encoded = encoded.combine_chunks()
     return np.asarray(encoded.indices.to_numpy(zero_copy_only=False)).astype(np.int64)
 
 
-def _as_arrow(series: nw.Series[Any]) -> Any:
+def as_arrow(series: nw.Series[Any]) -> Any:
     import pyarrow as pa
 
     try:

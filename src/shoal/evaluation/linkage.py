@@ -34,12 +34,14 @@ class Linkage:
         interval: 95% Wilson interval of `percent`.
         chance: what guessing a record at random links, 100/n.
         records: number n of records compared.
+        rows: number of rows linked: n, or fewer where a sample was taken.
     """
 
     percent: float
     interval: Interval
     chance: float
     records: int
+    rows: int
 
 
 def record_linkage(
@@ -65,7 +67,7 @@ def record_linkage(
     n = credits.size
     mean = float(credits.mean())
     low, high = wilson(mean, n)
-    return Linkage(100.0 * mean, (100.0 * low, 100.0 * high), 100.0 / n, n)
+    return Linkage(100.0 * mean, (100.0 * low, 100.0 * high), 100.0 / n, n, n)
 
 
 def linkage_credits(

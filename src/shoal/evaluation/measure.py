@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 from shoal.errors import InputError, OptionError, did_you_mean
 from shoal.evaluation import utility
 from shoal.evaluation.anonymity import actual_k
+from shoal.evaluation.categorical import categories, contingency, scaled_sse, semantic_sse, total_variation
+from shoal.evaluation.columns import Column, Nominal, Ordered, columns_of, kind_of
 from shoal.evaluation.interval import CONFIDENCE
 from shoal.evaluation.learning import Protocol, Settings, learn_pairs
-from shoal.evaluation.linkage import record_linkage
+from shoal.evaluation.linkage import Linkage, record_linkage
 from shoal.evaluation.mean_sse import mean_sse
 from shoal.evaluation.pair import Pair, make_pair
 from shoal.evaluation.result import Evaluation, plain
@@ -37,10 +39,14 @@ def evaluate(
     in input order. With any other table (or a release without such rows) only the measures that need no row
     order exist; the others are None. The k actually reached is always that of the published table.
 
+    Numeric columns have all measures. Columns with an order (ordinal and date, where a release says so or the type is
+    a date) have those that need no zero; text and truth values are nominal and have their own: errors in the semantic
+    distance of their taxonomy, or of none, where any two values are equally far apart.
+
     Args:
         original: path, or pandas, polars or pyarrow table.
         released: a `Release`, or a path or table.
-        columns: measure only these; by default the released columns, or the numeric columns both tables have.
+        columns: measure only these; by default the released columns, or the columns both tables have.
         target: also measure how well a random forest that learns from the release predicts this column: one of
             classes, or a numeric one with a threshold, such as "income>30000"; see `shoal.evaluation.learn`.
         protocol: of learning: `k-fold`, or `first-66%`, the split of the iDP paper.
@@ -52,8 +58,8 @@ def evaluate(
         Facts about the original data: they belong in the internal report, not in a publication.
 
     Raises:
-        InputError: a table is empty, there is no common numeric column, or a chosen one is unknown or text;
-            the target is unknown, or cannot be learned.
+        InputError: a table is empty, there is no common column, or a chosen one is unknown or holds different
+            kinds of values; the target is unknown, or cannot be learned.
         OptionError: an option has a value that cannot be used.
 
     Cost:
@@ -71,17 +77,16 @@ def evaluate(
         if table.n == 0:
             raise InputError(f"the {which} table has no rows: there is nothing to evaluate.")
     chosen = _chosen(pair, columns)
-    before = np.column_stack([pair.before.numeric(name) for name in chosen])
-    after = np.column_stack([pair.after.numeric(name) for name in chosen])
+    measured = columns_of(pair, chosen)
     return Evaluation(
-        utility=plain(_utility(before, after, chosen, pair.matched)),
-        risk=plain(_risk(pair, before, after, chosen, columns)),
+        utility=plain(_utility(measured, pair.matched)),
+        risk=plain(_risk(pair, measured, columns)),
         columns=chosen,
         rows_matched=pair.matched,
         rows={"original": pair.before.n, "released": pair.published.n},
         missing={
-            name: {"original": _missing(before[:, j]), "released": _missing(after[:, j])}
-            for j, name in enumerate(chosen)
+            column.name: {"original": _missing(column.before), "released": _missing(column.after)}
+            for column in measured
         },
         skipped=_skipped(pair, chosen, columns),
         learning=None if target is None else learn_pairs([pair], target, settings, columns=columns),
@@ -90,10 +95,10 @@ def evaluate(
 
 def _chosen(pair: Pair, columns: Sequence[str] | None) -> tuple[str, ...]:
     if columns is None:
-        common = tuple(name for name in pair.released if _numeric_in_both(pair, name))
+        common = tuple(name for name in pair.released if name in pair.before.names and kind_of(pair, name))
         if not common:
             raise InputError(
-                "the tables have no numeric column in common: the original has "
+                "the tables have no column in common that can be compared: the original has "
                 f"{_listed(pair.before.names)}, the released table {_listed(pair.published.names)}."
             )
         return common
@@ -102,17 +107,16 @@ def _chosen(pair: Pair, columns: Sequence[str] | None) -> tuple[str, ...]:
     if not columns:
         raise OptionError("columns is empty: name at least one column, or leave the option out.")
     for name in columns:
-        for table, which in ((pair.before, "original"), (pair.after, "released")):
+        for table, which in ((pair.before, "original"), (pair.published, "released")):
             if name not in table.names:
                 hint = did_you_mean(name, table.names)
                 raise InputError(f"there is no column '{name}' in the {which} table.{hint}")
-            if not table.is_numeric(name):
-                table.numeric(name)  # raises the error that names the row
+        if kind_of(pair, name) is None:
+            raise InputError(
+                f"column '{name}' is {pair.before.dtype(name)} in the original and {pair.published.dtype(name)} in the "
+                "released table: convert one of them, or leave the column out."
+            )
     return tuple(dict.fromkeys(columns))
-
-
-def _numeric_in_both(pair: Pair, name: str) -> bool:
-    return all(name in table.names and table.is_numeric(name) for table in (pair.before, pair.after))
 
 
 def _skipped(pair: Pair, chosen: tuple[str, ...], columns: Sequence[str] | None) -> dict[str, str]:
@@ -128,102 +132,127 @@ def _skipped(pair: Pair, chosen: tuple[str, ...], columns: Sequence[str] | None)
         elif columns is not None:
             out[name] = "not asked for"
         else:
-            out[name] = "not numeric"
+            out[name] = "different kinds of values"
     return out
 
 
-def _utility(
-    before: NDArray[np.float64], after: NDArray[np.float64], names: tuple[str, ...], matched: bool
-) -> dict[str, Any]:
-    attributes: dict[str, dict[str, Any]] = {}
-    for j, name in enumerate(names):
-        x, y = before[:, j], after[:, j]
-        errors = utility.row_errors(x, y) if matched else None
-        attributes[name] = {
-            "sse": errors.sse if errors else None,
-            "sae": errors.sae if errors else None,
-            "normalised_sse": errors.normalised_sse if errors else None,
-            "mean_variation": utility.mean_variation(x, y),
-            "variance_variation": utility.variance_variation(x, y),
-            "wasserstein": utility.wasserstein(x, y),
-        }
+def _utility(columns: Sequence[Column], matched: bool) -> dict[str, Any]:
+    attributes = {column.name: _attribute(column, matched) for column in columns}
+    numeric = [column for column in columns if isinstance(column, Ordered) and column.kind == "numeric"]
+    lines = [attributes[column.name] for column in numeric]
+    before = np.column_stack([column.before for column in numeric]) if numeric else np.empty((0, 0))
+    after = np.column_stack([column.after for column in numeric]) if numeric else np.empty((0, 0))
     correlation = utility.correlation_difference(before, after)
-    sse = _total(attributes, "sse") if matched else None
+    pairs = contingency(columns)
+    sse = _total(lines, "sse")
     corrected, printed = (
-        (mean_sse(before, after), mean_sse(before, after, "paper")) if matched else (None, None)
+        (mean_sse(before, after), mean_sse(before, after, "paper")) if matched and numeric else (None, None)
     )
     return {
         "sse": sse,
-        "sae": _total(attributes, "sae") if matched else None,
+        "sae": _total(lines, "sae"),
         "log10_sse": _log10(sse),
         "log2_sse": math.log2(sse) if sse else None,
         "mean_sse": corrected,
         "log10_mean_sse": _log10(corrected),
         "mean_sse_paper": printed,
         "log10_mean_sse_paper": _log10(printed),
-        "normalised_sse": _average(attributes, "normalised_sse") if matched else None,
-        "mean_variation": _average(attributes, "mean_variation"),
-        "variance_variation": _average(attributes, "variance_variation"),
+        "normalised_sse": _average(lines, "normalised_sse"),
+        "semantic_sse": _total(attributes.values(), "semantic_sse"),
+        "scaled_sse": _total(attributes.values(), "scaled_sse"),
+        "mean_variation": _average(lines, "mean_variation"),
+        "variance_variation": _average(lines, "variance_variation"),
         "correlation_difference": correlation.mean,
         "correlation_difference_max": correlation.largest,
         "correlation_pairs": correlation.pairs,
-        "correlation_excluded": [names[j] for j in correlation.excluded],
-        "wasserstein": _average(attributes, "wasserstein"),
+        "correlation_excluded": [numeric[j].name for j in correlation.excluded],
+        "wasserstein": _average(lines, "wasserstein"),
+        "total_variation": _average(attributes.values(), "total_variation"),
+        "pair_total_variation": pairs.mean,
+        "pair_total_variation_max": pairs.largest,
+        "pair_total_variation_worst": pairs.worst,
         "attributes": attributes,
     }
 
 
-def _risk(
-    pair: Pair,
-    before: NDArray[np.float64],
-    after: NDArray[np.float64],
-    names: tuple[str, ...],
-    columns: Sequence[str] | None,
-) -> dict[str, Any]:
-    reached = actual_k(pair.published, names if columns is not None else pair.released)
-    out: dict[str, Any] = {
-        "record_linkage": None,
-        "record_linkage_interval": None,
-        "record_linkage_confidence": None,
-        "record_linkage_chance": None,
-        "record_linkage_records": None,
-        "record_linkage_widths": None,
+def _attribute(column: Column, matched: bool) -> dict[str, Any]:
+    """The measures of one column; those that its kind does not have are None."""
+    line: dict[str, Any] = dict.fromkeys(
+        (
+            *("sse", "sae", "normalised_sse", "mean_variation", "variance_variation", "wasserstein"),
+            *("semantic_sse", "scaled_sse"),
+        )
+    )
+    line |= {"kind": column.kind, "total_variation": total_variation(*categories(column))}
+    if matched:
+        line["scaled_sse"] = scaled_sse(column)
+    if isinstance(column, Nominal):
+        return line | {"semantic_sse": semantic_sse(column) if matched else None}
+    x, y = column.before, column.after
+    if matched:
+        errors = utility.row_errors(x, y)
+        line |= {"sse": errors.sse, "sae": errors.sae, "normalised_sse": errors.normalised_sse}
+    if column.kind == "numeric":
+        # days and places in an order have no zero of their own
+        line["mean_variation"] = utility.mean_variation(x, y)
+    return line | {
+        "variance_variation": utility.variance_variation(x, y),
+        "wasserstein": utility.wasserstein(x, y),
+    }
+
+
+def _risk(pair: Pair, measured: Sequence[Column], columns: Sequence[str] | None) -> dict[str, Any]:
+    names = pair.released if columns is None else tuple(column.name for column in measured)
+    reached = actual_k(pair.published, names)
+    linked = _linkage(measured) if pair.matched else None
+    return {
+        "record_linkage": linked and linked.percent,
+        "record_linkage_interval": linked and linked.interval,
+        "record_linkage_confidence": linked and CONFIDENCE,
+        "record_linkage_chance": linked and linked.chance,
+        "record_linkage_records": linked and linked.records,
+        "record_linkage_rows": linked and linked.rows,
+        "record_linkage_widths": linked and {column.name: column.width for column in measured},
         "actual_k": reached.k,
         "groups": reached.groups,
         "unique_share": reached.unique_share,
         "actual_k_per_attribute": reached.per_attribute,
     }
-    complete = np.isfinite(before).all(axis=1)
-    if pair.matched:
-        complete &= np.isfinite(after).all(axis=1)
-    if not pair.matched or not complete.any():
-        return out
-    x, y = before[complete], after[complete]
-    widths = np.array([pair.width(name, x[:, j]) for j, name in enumerate(names)])
-    linked = record_linkage(x, y, widths)
-    out |= {
-        "record_linkage": linked.percent,
-        "record_linkage_interval": linked.interval,
-        "record_linkage_confidence": CONFIDENCE,
-        "record_linkage_chance": linked.chance,
-        "record_linkage_records": linked.records,
-        "record_linkage_widths": dict(zip(names, widths.tolist(), strict=True)),
-    }
-    return out
 
 
-def _missing(values: NDArray[np.float64]) -> int:
-    return int((~np.isfinite(values)).sum())
+def _linkage(measured: Sequence[Column]) -> Linkage | None:
+    """Exactly by a tree where every attribute has an order, otherwise by comparing rows with records."""
+    ordered = [column for column in measured if isinstance(column, Ordered)]
+    if len(ordered) < len(measured):
+        from shoal.evaluation.mixed_linkage import mixed_linkage
+
+        return mixed_linkage(measured)
+    before = np.column_stack([column.before for column in ordered])
+    after = np.column_stack([column.after for column in ordered])
+    complete = np.isfinite(before).all(axis=1) & np.isfinite(after).all(axis=1)
+    if not complete.any():
+        return None
+    widths = np.array([column.width for column in ordered])
+    return record_linkage(before[complete], after[complete], widths)
 
 
-def _total(attributes: dict[str, dict[str, Any]], key: str) -> float | None:
-    found = [line[key] for line in attributes.values() if math.isfinite(line[key])]
+def _missing(values: NDArray[np.float64] | NDArray[np.int64]) -> int:
+    """Missing numbers are NaN, missing names have the code -1."""
+    return int((np.isnan(values) if values.dtype.kind == "f" else values < 0).sum())
+
+
+def _found(lines: Iterable[Mapping[str, Any]], key: str) -> list[float]:
+    """The measure of the attributes that have it."""
+    return [line[key] for line in lines if line[key] is not None and math.isfinite(line[key])]
+
+
+def _total(lines: Iterable[Mapping[str, Any]], key: str) -> float | None:
+    found = _found(lines, key)
     return math.fsum(found) if found else None
 
 
-def _average(attributes: dict[str, dict[str, Any]], key: str) -> float | None:
-    """Mean over the attributes that have the measure."""
-    found = [line[key] for line in attributes.values() if math.isfinite(line[key])]
+def _average(lines: Iterable[Mapping[str, Any]], key: str) -> float | None:
+    found = _found(lines, key)
     return math.fsum(found) / len(found) if found else None
 
 

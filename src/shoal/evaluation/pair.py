@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from shoal.errors import InputError
 from shoal.io import Table, read
 from shoal.schema import Attribute
+from shoal.taxonomy import Taxonomy
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,6 +28,7 @@ class Pair:
         released: names of the columns that were released.
         domains: public domain of a column, where one is known.
         attributes: kind of a column, where it is known: in `after`, a matched column is in numbers of its kind.
+        taxonomies: tree of concepts of a nominal column, where one is known.
     """
 
     before: Table
@@ -36,6 +38,7 @@ class Pair:
     released: tuple[str, ...]
     domains: dict[str, tuple[float, float]]
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
+    taxonomies: Mapping[str, Taxonomy] = field(default_factory=dict)
 
     def width(self, name: str, values: NDArray[np.float64]) -> float:
         """Public width of a column; the range of the original where no domain was declared."""
@@ -58,6 +61,7 @@ def make_pair(original: Any, released: Any) -> Pair:
     names, domains, kept = tuple(released.columns), dict(released.domains), released.kept
     schema = getattr(released, "schema", None)
     attributes = {name: schema[name] for name in names} if schema is not None else {}
+    taxonomies = _taxonomies(released, attributes)
     if kept is not None:
         if len(kept) and int(np.max(kept)) >= before.n:
             raise InputError(
@@ -66,10 +70,16 @@ def make_pair(original: Any, released: Any) -> Pair:
             )
         before = before.rows(np.asarray(kept, dtype=np.int64))
     if released.aligned is None:
-        return Pair(before, published, published, False, names, domains, attributes)
+        return Pair(before, published, published, False, names, domains, attributes, taxonomies)
     aligned = read(released.aligned)
     if aligned.n != before.n:
         raise InputError(
             f"the release has {aligned.n} rows, the original table {before.n}: pass the table that was protected."
         )
-    return Pair(before, aligned, published, True, names, domains, attributes)
+    return Pair(before, aligned, published, True, names, domains, attributes, taxonomies)
+
+
+def _taxonomies(released: Any, attributes: Mapping[str, Attribute]) -> dict[str, Taxonomy]:
+    declared = {name: getattr(attribute, "taxonomy", None) for name, attribute in attributes.items()}
+    settled = {**declared, **(getattr(released, "taxonomies", None) or {})}
+    return {name: tree for name, tree in settled.items() if isinstance(tree, Taxonomy)}

@@ -22,10 +22,14 @@ _UTILITY = (
     ("log10_mean_sse", "log10 mean SSE", "low", "iDP paper, errors over sd"),
     ("log10_mean_sse_paper", "  as printed", "low", "errors over the variance"),
     ("normalised_sse", "normalised SSE", "low", "1 = as if every row were the mean"),
+    ("semantic_sse", "semantic SSE", "low", "squared distances of names"),
+    ("scaled_sse", "scaled SSE", "low", "all kinds, in widths of the domains"),
     ("mean_variation", "mean variation", "low", "relative change of the means"),
     ("variance_variation", "variance variation", "low", "relative change of the variances"),
     ("correlation_difference", "correlation diff.", "low", "mean |change| of correlations"),
     ("wasserstein", "Wasserstein-1", "low", "shift in standard deviations"),
+    ("total_variation", "total variation", "low", "share of rows moved, per column"),
+    ("pair_total_variation", "  of pairs", "low", "the same in two-way tables"),
 )
 _RISK = (
     ("record_linkage", "record linkage %", "low", "rows nearest to their own record"),
@@ -41,6 +45,7 @@ _ATTRIBUTE = (
     ("variance_variation", "variance"),
     ("wasserstein", "Wass.-1"),
 )
+_NOMINAL = (("semantic_sse", "semantic SSE"), ("scaled_sse", "scaled SSE"), ("total_variation", "total var."))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,7 +55,7 @@ class Evaluation:
     Attributes:
         utility: measures of loss by name; `attributes` holds those of each column.
         risk: record linkage with its interval, and the k actually reached.
-        columns: the numeric columns measured.
+        columns: the columns measured.
         rows_matched: whether rows could be compared one by one; if not, row measures are None.
         rows: number of rows of the original (those that were protected) and of the released table.
         missing: number of missing values of each measured column in both tables.
@@ -96,21 +101,31 @@ class Evaluation:
             out.caption = "Rows have no known order: SSE, SAE and record linkage do not exist."
         return out
 
-    def attribute_table(self) -> Table:
-        """The measures of each column."""
+    def attribute_table(self) -> Table | None:
+        """The measures of each column with an order; None without one."""
+        return self._by_attribute("By attribute", _ATTRIBUTE, nominal=False)
+
+    def nominal_table(self) -> Table | None:
+        """The measures of each nominal column; None without one."""
+        return self._by_attribute("By nominal attribute", _NOMINAL, nominal=True)
+
+    def _by_attribute(
+        self, title: str, measures: Sequence[tuple[str, str]], *, nominal: bool
+    ) -> Table | None:
         from rich.markup import escape
 
         attributes: Mapping[str, Mapping[str, Any]] = self.utility["attributes"]
+        lines = {name: line for name, line in attributes.items() if (line["kind"] == "nominal") is nominal}
+        if not lines:
+            return None
         k: Mapping[str, int] = self.risk["actual_k_per_attribute"]
-        shown = [
-            pair for pair in _ATTRIBUTE if any(line[pair[0]] is not None for line in attributes.values())
-        ]
-        out = _empty_table("By attribute")
+        shown = [pair for pair in measures if any(line[pair[0]] is not None for line in lines.values())]
+        out = _empty_table(title)
         out.add_column("attribute", overflow="fold")
-        for _, title in shown:
-            out.add_column(title, justify="right", no_wrap=True)
+        for _, heading in shown:
+            out.add_column(heading, justify="right", no_wrap=True)
         out.add_column("k", justify="right", no_wrap=True)
-        for name, line in attributes.items():
+        for name, line in lines.items():
             size = f"{k[name]}" if name in k else "-"
             out.add_row(escape(name), *(_shown(line[key]) for key, _ in shown), size)
         return out
@@ -143,7 +158,7 @@ class Evaluation:
     def __rich__(self) -> Group:
         from rich.console import Group
 
-        tables = (self.table(), self.attribute_table(), self.learning_table())
+        tables = (self.table(), self.attribute_table(), self.nominal_table(), self.learning_table())
         return Group(*(table for table in tables if table is not None))
 
 
