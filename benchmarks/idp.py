@@ -64,7 +64,7 @@ class Effort:
 
 FULL = Effort(20, {"Census": 10, "Wine": 5}, 100, (CENSUS, WINE))
 QUICK = Effort(
-    2, {"Census": 2, "Wine": 1}, 10, (replace(CENSUS, ks=(3, 15, 50, 100)), replace(WINE, ks=(3, 15, 400)))
+    2, {"Census": 2, "Wine": 1}, 10, (replace(CENSUS, ks=(3, 15, 50, 100)), replace(WINE, ks=(15, 400)))
 )
 
 
