@@ -110,6 +110,11 @@ class Ledger:
         """Spend, durably, before any data is touched. Raises what refuses it."""
         return self._one(charge)
 
+    def quote(self, charge: Charge) -> Fraction:
+        """What a charge would add to the total now. Raises what would refuse it; writes nothing."""
+        with self._lock, self._store.reading() as connection:
+            return self._caught_up(connection, charge.dataset).permit(charge)[0]
+
     def deposit(self, answer: Deposit) -> Receipt:
         """Keep an answer before it is sent; the receipt holds the one that counts, which is the first."""
         return self._one(answer)

@@ -1,0 +1,180 @@
+"""The shape of requests and responses, for the OpenAPI description: kinds of queries come in, schemas leave."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from shoal.query.server.problems import REASONS
+from shoal.query.spec import KINDS
+
+_AMOUNT = r"^\d+/\d+$"
+_HASH = r"^[0-9a-f]{64}$"
+_EPSILON = {
+    "anyOf": [{"type": "string", "maxLength": 200}, {"type": "number"}],
+    "description": 'Privacy budget; decimal text such as "0.5" is exact.',
+}
+_SHAPES: dict[str, dict[str, Any]] = {
+    "epsilon": _EPSILON,
+    "scale": _EPSILON | {"description": "Scale of the Laplace noise, in units of the answer."},
+    "where": {
+        "type": "object",
+        "description": 'A condition: {"column": "age", "op": ">=", "value": 30}, {"and": [...]} or {"or": [...]}.',
+    },
+    "query": {"type": "object", "description": "A question without its epsilon."},
+    "key": {"type": "object", "description": 'Who is asked about: {"column": "person_id", "value": "17"}.'},
+    "prior": {"type": "object", "description": "What is believed beforehand."},
+    "edges": {"type": "array", "description": "Growing ends of the cells."},
+    "cells": {"type": "array", "description": "The values to count."},
+    "columns": {"type": "array"},
+    "statistics": {"type": "array"},
+}
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class ProblemBody(BaseModel):
+    """Why there is no answer."""
+
+    model_config = ConfigDict(extra="allow")
+
+    error: str = Field(json_schema_extra={"enum": list(REASONS)})
+    message: str
+
+
+class Health(Strict):
+    status: str = Field(json_schema_extra={"enum": ["ok"]})
+    version: str
+
+
+class DatasetNames(Strict):
+    datasets: list[str]
+
+
+class Dataset(Strict):
+    """Public facts about a data set."""
+
+    dataset: str
+    description: str
+    facts: dict[str, Any]
+    kinds: list[str]
+
+
+class ReceiptBody(Strict):
+    """What was paid. Whoever keeps `head` can tell later whether the ledger lost entries."""
+
+    dataset: str
+    charge: int
+    added: str = Field(pattern=_AMOUNT)
+    repeated: bool
+    head: str = Field(pattern=_HASH)
+
+
+class AnswerBody(Strict):
+    """The answer with its statement, and the receipt."""
+
+    answer: dict[str, Any]
+    receipt: ReceiptBody
+
+
+class PreviewBody(Strict):
+    """What a question would cost, how good the answer would be, and whether the budget allows it now."""
+
+    preview: dict[str, Any]
+    allowed: bool
+    adds: str | None = Field(pattern=_AMOUNT)
+
+
+class OwnBudget(Strict):
+    ceiling: str | None
+    spent: str
+    remaining: str | None
+
+
+class BudgetBody(Strict):
+    """What is spent and what is left, as exact fractions; null where there is no ceiling."""
+
+    dataset: str
+    neighbours: str
+    ceiling: str | None
+    spent: str
+    remaining: str | None
+    delta_ceiling: str
+    delta_spent: str
+    yours: OwnBudget
+
+
+class OwnAnswer(Strict):
+    """An earlier question; without an answer where the server was cut off, until it is asked again with its key."""
+
+    charge: int
+    at: str
+    key: str
+    question: dict[str, Any]
+    added: str
+    answer: dict[str, Any] | None
+    head: str
+
+
+class OwnAnswers(Strict):
+    answers: list[OwnAnswer]
+    next: int | None
+
+
+class LedgerBody(BaseModel):
+    """For the holder: everything that was spent."""
+
+    dataset: str
+    entries: int
+    head: str
+    terms: dict[str, Any]
+    spent: str
+    delta_spent: str
+    remaining: str | None
+    analysts: dict[str, str]
+    unanswered: int
+
+
+def question_schema() -> dict[str, Any]:
+    """A question of any kind, with the options that the kind has."""
+    kinds = []
+    for name, kind in KINDS.items():
+        paid = () if name == "protocol-1" else ("epsilon",)
+        required = ("kind", *paid, *kind.required)
+        properties: dict[str, Any] = {"kind": {"const": name}}
+        for option in (*paid, *kind.required, *kind.optional):
+            properties[option] = _SHAPES.get(option, {})
+        kinds.append(
+            {
+                "title": name,
+                "type": "object",
+                "properties": properties,
+                "required": list(required),
+                "additionalProperties": False,
+            }
+        )
+    return {"oneOf": kinds}
+
+
+def refusals(*codes: str) -> dict[int | str, dict[str, Any]]:
+    """The refusals of an operation, by status."""
+    found: dict[int | str, dict[str, Any]] = {}
+    for code in (
+        *codes,
+        "bad_request",
+        "no_token",
+        "not_allowed",
+        "too_large",
+        "too_many",
+        "failed",
+        "closed",
+    ):
+        reason = REASONS[code]
+        text = f"`{reason.code}`: {reason.message}"
+        known = found.setdefault(reason.status, {"model": ProblemBody, "description": text})
+        if text not in known["description"]:
+            known["description"] += f" {text}"
+    return found

@@ -1,0 +1,192 @@
+"""The served folder: a path comes in, data sets with their terms leave.
+
+DIR/NAME/dataset.toml   terms of one data set, see `Settings`
+DIR/NAME/schema.toml    its schema
+DIR/NAME/data.csv       its records (or data.parquet; data = "..." in dataset.toml names another place)
+DIR/tokens.toml         hashes of the tokens
+DIR/ledger.sqlite       the ledger, unless it is kept elsewhere
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from shoal.errors import InputError, OptionError, did_you_mean
+from shoal.lattice import exact
+from shoal.noise.epsilon import parse_epsilon
+from shoal.query.ledger import Register
+from shoal.query.server.names import plain_name
+from shoal.schema import Schema
+from shoal.toml import dumps, load
+
+if TYPE_CHECKING:
+    from shoal.query.facts import QueryTable
+
+LEDGER_FILE = "ledger.sqlite"
+TOKENS_FILE = "tokens.toml"
+_DATA_FILES = ("data.parquet", "data.csv")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the holder fixes for a data set in its dataset.toml.
+
+    Attributes:
+        ceiling: the most ε that all answers together may cost.
+        neighbours: "replace-one" or "add-remove"; fixed for the life of the data set.
+        delta_ceiling: the most δ, 0 for pure differential privacy.
+        every_analyst: the most ε for each analyst.
+        analysts: the most ε for single analysts.
+        description: a sentence for analysts; public.
+        data: the file of the records, relative to the folder.
+    """
+
+    ceiling: Fraction
+    neighbours: str = "replace-one"
+    delta_ceiling: Fraction = Fraction(0)
+    every_analyst: Fraction | None = None
+    analysts: Mapping[str, Fraction] | None = None
+    description: str = ""
+    data: str | None = None
+
+    @classmethod
+    def from_dict(cls, raw: Mapping[str, Any]) -> Settings:
+        known = {field.name for field in fields(cls)}
+        for key in raw:
+            if key not in known:
+                raise OptionError(f"unknown key '{key}'.{did_you_mean(key, known)}")
+        if "ceiling" not in raw:
+            raise OptionError('there is no ceiling: give the most ε to spend, as in ceiling = "2".')
+        analysts = raw.get("analysts", {})
+        if not isinstance(analysts, Mapping):
+            raise OptionError("analysts must be a table of names and ceilings.")
+        every = raw.get("every_analyst")
+        return cls(
+            _epsilon("ceiling", raw["ceiling"]),
+            str(raw.get("neighbours", "replace-one")),
+            _delta(raw.get("delta_ceiling", 0)),
+            None if every is None else _epsilon("every_analyst", every),
+            {
+                plain_name(str(name), "an analyst"): _epsilon(f"analysts.{name}", v)
+                for name, v in analysts.items()
+            },
+            str(raw.get("description", "")),
+            None if raw.get("data") is None else str(raw["data"]),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of the file; ceilings as text, which is exact."""
+        from shoal.lattice import decimal_text
+
+        document: dict[str, Any] = {"description": self.description, "neighbours": self.neighbours}
+        document["ceiling"] = decimal_text(self.ceiling)
+        document["delta_ceiling"] = decimal_text(self.delta_ceiling)
+        if self.every_analyst is not None:
+            document["every_analyst"] = decimal_text(self.every_analyst)
+        if self.data is not None:
+            document["data"] = self.data
+        if self.analysts:
+            document["analysts"] = {name: decimal_text(value) for name, value in self.analysts.items()}
+        return document
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Served:
+    """A data set that is ready to be asked."""
+
+    name: str
+    settings: Settings
+    table: QueryTable
+    fingerprint: str
+
+    def register(self) -> Register:
+        """Its terms, for the ledger."""
+        return Register(
+            self.name,
+            self.settings.neighbours,
+            self.settings.ceiling,
+            self.settings.delta_ceiling,
+            dict(self.settings.analysts or {}),
+            self.settings.every_analyst,
+            self.fingerprint,
+        )
+
+
+def load_folder(folder: Path) -> dict[str, Served]:
+    """All data sets of a folder, read and checked: what is wrong with the records is said here, to the holder."""
+    if not folder.is_dir():
+        raise InputError(f"there is no folder '{folder}'.")
+    places = sorted(path.parent for path in folder.glob("*/dataset.toml"))
+    if not places:
+        raise InputError(
+            f"there is no data set in '{folder}': a data set is a folder with dataset.toml, schema.toml and data.csv "
+            "('shoal serve --demo' makes one to try)."
+        )
+    return {place.name: load_dataset(place) for place in places}
+
+
+def load_dataset(place: Path) -> Served:
+    from shoal.query.facts import prepare
+
+    name = plain_name(place.name, "a data set")
+    path = place / "dataset.toml"
+    try:
+        settings = Settings.from_dict(load(path, "data set file"))
+    except OptionError as error:
+        raise OptionError(f"the data set file '{path}': {error}") from None
+    if settings.neighbours not in ("replace-one", "add-remove"):
+        raise OptionError(
+            f"the data set file '{path}': neighbours '{settings.neighbours}' is not one of replace-one, add-remove."
+        )
+    data = _data_file(place, settings)
+    schema = Schema.load(place / "schema.toml")
+    table = prepare(data, schema, settings.neighbours)  # type: ignore[arg-type]
+    return Served(name, settings, table, fingerprint(data))
+
+
+def write_dataset(place: Path, settings: Settings, schema: Schema, data: Any) -> None:
+    """Make the folder of a data set from a table in memory."""
+    from shoal.io import write
+
+    place.mkdir(parents=True)
+    write(data, place / "data.csv")
+    schema.save(place / "schema.toml")
+    (place / "dataset.toml").write_text(dumps(settings.to_dict()), "utf-8")
+
+
+def fingerprint(path: Path) -> str:
+    """A hash of a file, by which the same table is recognised; as private as the table."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while piece := file.read(1 << 20):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+def _data_file(place: Path, settings: Settings) -> Path:
+    names = _DATA_FILES if settings.data is None else (settings.data,)
+    for name in names:
+        if (place / name).is_file():
+            return place / name
+    raise InputError(
+        f"data set '{place.name}' has no records: there is no {' or '.join(names)} in '{place}'."
+    )
+
+
+def _epsilon(key: str, value: object) -> Fraction:
+    try:
+        return parse_epsilon(value)  # type: ignore[arg-type]
+    except OptionError as error:
+        raise OptionError(f"{key}: {error}") from None
+
+
+def _delta(value: object) -> Fraction:
+    delta = exact(value, "delta_ceiling")
+    if not 0 <= delta < 1:
+        raise OptionError(f"delta_ceiling must be at least 0 and below 1, got {value}.")
+    return delta

@@ -1,0 +1,24 @@
+"""What things may be called: names of data sets, analysts and keys, plain enough for paths, headers and databases."""
+
+from __future__ import annotations
+
+import re
+
+from shoal.errors import OptionError
+
+NAME = r"^[A-Za-z0-9][A-Za-z0-9_.\-]{0,63}$"
+KEY = r"^[A-Za-z0-9_.:\-]{1,100}$"
+
+
+def plain_name(text: str, what: str) -> str:
+    """The name, or an error that says what a name may be.
+
+    >>> plain_name("survey-2026", "the data set")
+    'survey-2026'
+    """
+    if not re.fullmatch(NAME.strip("^$"), text, re.ASCII):
+        raise OptionError(
+            f"{what} cannot be called '{text[:80]}': a name has 1 to 64 letters, digits, '-', '_' or '.', and begins "
+            "with a letter or digit."
+        )
+    return text

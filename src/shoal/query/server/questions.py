@@ -1,0 +1,99 @@
+"""Questions with a price: a JSON body comes in, a charge for the ledger and a way to answer leave.
+
+Everything here works on the public facts of a data set; only the function that is handed out touches its records.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+from shoal.errors import ShoalError
+from shoal.query.composition import charge as price
+from shoal.query.composition import protocol_1_total
+from shoal.query.facts import Facts
+from shoal.query.ledger import Charge
+from shoal.query.ledger.entry import canonical
+from shoal.query.server.folder import Served
+from shoal.query.server.problems import Problem
+from shoal.query.spec import Query, answer, parse, preview
+
+# Protocol 1 of the thesis: questions with the same noise are priced by their joint sensitivity.
+_TOGETHER = "protocol-1"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Question:
+    """A question that was understood.
+
+    Attributes:
+        charge: what it costs, and whom it is charged to.
+        answer: computes the answer from the records with the system's entropy.
+        preview: what can be said before paying.
+    """
+
+    charge: Charge
+    answer: Callable[[], dict[str, Any]]
+    preview: Callable[[], dict[str, Any]]
+
+
+def understand(body: bytes, served: Served, analyst: str, key: str) -> Question:
+    """Read and price a question.
+
+    Raises:
+        Problem: it is not JSON, or cannot be asked; the reason is computed from public facts alone.
+    """
+    facts = served.table.facts
+    try:
+        query = parse(_document(body), facts)
+        cost = price(query, facts)
+        content = canonical(query.to_dict())
+    except ShoalError as error:
+        raise Problem("bad_question", {"reason": str(error)}) from None
+    together = query.kind == _TOGETHER
+    return Question(
+        Charge(
+            served.name,
+            analyst,
+            content,
+            cost.epsilon,
+            cost.delta,
+            key,
+            person=cost.person,
+            family=_TOGETHER if together else "",
+            joint=_joint(facts) if together else None,
+        ),
+        lambda: answer(query, served.table).to_dict(),
+        lambda: preview(query, facts),
+    )
+
+
+def _joint(facts: Facts) -> Callable[[Sequence[str]], Fraction]:
+    def total(contents: Sequence[str]) -> Fraction:
+        return protocol_1_total([_known(content, facts) for content in contents], facts)
+
+    return total
+
+
+@lru_cache(maxsize=1024)
+def _known(content: str, facts: Facts) -> Query:
+    """A question that was asked before, from the text that the ledger keeps."""
+    return parse(json.loads(content), facts)
+
+
+def _document(body: bytes) -> dict[str, Any]:
+    try:
+        document = json.loads(body, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        raise Problem("not_json") from None
+    if not isinstance(document, dict):
+        raise Problem("not_json")
+    return document
+
+
+def _no_constant(text: str) -> Any:
+    raise ValueError(f"{text} is not JSON")

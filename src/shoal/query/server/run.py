@@ -1,0 +1,71 @@
+"""Running the server: settings come in, requests are served until it is told to stop."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from typing import TYPE_CHECKING
+
+import uvicorn
+
+from shoal.errors import InputError
+from shoal.query.server.app import Config, create_app, open_folder
+from shoal.query.server.guard import log
+
+if TYPE_CHECKING:
+    import socket
+
+
+def serve(config: Config, sockets: list[socket.socket], log_requests: bool = True) -> None:
+    """Serve on open sockets. Errors in the folder or the ledger are raised before anything is served."""
+    opened = open_folder(config)
+    set_up_logs(log_requests)
+    server = uvicorn.Server(
+        uvicorn.Config(
+            create_app(config, opened),
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_keep_alive=30,
+            timeout_graceful_shutdown=30,
+            lifespan="on",
+        )
+    )
+    server.run(sockets=sockets)
+
+
+def bound_socket(host: str, port: int) -> socket.socket:
+    """A socket that listens; port 0 takes a free one."""
+    import socket
+
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    opened = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        opened.bind((host, port))
+    except OSError as error:
+        opened.close()
+        raise InputError(f"the server cannot listen on {host} port {port}: {error.strerror}.") from None
+    return opened
+
+
+class _Plain(logging.Formatter):
+    """One line of JSON; no trace, which could hold values."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        if record.name == log.name:
+            return record.getMessage()
+        return json.dumps(
+            {"event": "notice", "from": record.name, "message": record.getMessage().partition("\n")[0]}
+        )
+
+
+def set_up_logs(requests: bool) -> None:
+    """Standard error gets the server's own events, and warnings of the libraries below it."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Plain())
+    for name, level in ((log.name, logging.INFO), ("uvicorn", logging.WARNING), ("asyncio", logging.WARNING)):
+        logger = logging.getLogger(name)
+        logger.handlers, logger.propagate = [handler], False
+        logger.setLevel(level if requests else logging.WARNING)
