@@ -1,0 +1,119 @@
+"""Noise on whole numbers, settled from public facts. In: a sensitivity in units and a budget. Out: draws and errors."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from shoal.errors import OptionError, did_you_mean
+from shoal.lattice import decimal_text
+from shoal.noise import LatticeStaircase, Source, discrete_laplace, discrete_staircase, round_up_scale
+from shoal.noise.staircase import check_staircase
+
+NOISES = ("laplace", "staircase")
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Blur:
+    """Noise for whole numbers that one record moves by at most `sensitivity` together (L1), in units of `unit`.
+
+    Attributes:
+        sensitivity: in whole units; 0 means that the numbers are public and get no noise.
+        epsilon: what the noise costs one row; 0 if there is none.
+        scale: of Laplace noise, in units; None for staircase noise.
+        unit: what one unit is worth.
+
+    >>> Blur.laplace(1, Fraction(1), epsilon=Fraction(1, 2)).words
+    'discrete Laplace noise of scale 2'
+    """
+
+    sensitivity: int
+    epsilon: Fraction
+    scale: Fraction | None
+    unit: Fraction
+
+    @classmethod
+    def laplace(
+        cls,
+        sensitivity: int,
+        unit: Fraction,
+        *,
+        epsilon: Fraction | None = None,
+        scale: Fraction | None = None,
+    ) -> Blur:
+        """Laplace noise for a budget, or of a scale in the unit of the answer, which settles what it costs.
+
+        Guarantee:
+            For whole numbers with this L1 sensitivity between neighbours, the noisy numbers together are `epsilon`-DP.
+            The scale drawn from is rounded up, never down: docs/proofs/laplace.md, section 3.
+        """
+        if sensitivity == 0:
+            return cls(0, Fraction(0), Fraction(0), unit)
+        if scale is not None:
+            steps = scale / unit
+            return cls(sensitivity, sensitivity / steps, round_up_scale(steps), unit)
+        assert epsilon is not None
+        return cls(sensitivity, epsilon, round_up_scale(sensitivity / epsilon), unit)
+
+    @classmethod
+    def single(cls, noise: str, sensitivity: int, unit: Fraction, epsilon: Fraction) -> Blur:
+        """Noise of either kind for ONE whole number.
+
+        Guarantee:
+            `epsilon`-DP for one number with this sensitivity. Staircase noise costs all of ε for a shift of a single
+            unit, so it must not be used for several numbers that share an ε: docs/proofs/staircase.md.
+        """
+        if noise not in NOISES:
+            raise OptionError(
+                f"noise '{noise}' is not one of {', '.join(NOISES)}.{did_you_mean(noise, NOISES)}"
+            )
+        if noise == "laplace" or sensitivity == 0:
+            return cls.laplace(sensitivity, unit, epsilon=epsilon)
+        check_staircase(sensitivity, epsilon)
+        return cls(sensitivity, epsilon, None, unit)
+
+    def draw(self, size: int, source: Source) -> list[int]:
+        """Independent draws, in units."""
+        if self.sensitivity == 0:
+            return [0] * size
+        if self.scale is None:
+            drawn: list[int] = discrete_staircase(self.sensitivity, self.epsilon, size, source).tolist()
+        else:
+            drawn = discrete_laplace(self.scale, size, source).tolist()
+        return drawn
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of the noise, in the unit of the answer."""
+        if self.sensitivity == 0:
+            return 0.0
+        if self.scale is None:
+            variance = LatticeStaircase.best(self.sensitivity, self.epsilon).variance
+        else:
+            rate = 1 / float(self.scale)
+            variance = 2 * math.exp(-rate) / math.expm1(-rate) ** 2
+        return math.sqrt(variance) * float(self.unit)
+
+    @property
+    def interval(self) -> float:
+        """The least h for which the noise is within ±h with 95%, in the unit of the answer."""
+        if self.sensitivity == 0:
+            return 0.0
+        if self.scale is None:
+            steps = LatticeStaircase.best(self.sensitivity, self.epsilon).interval(CONFIDENCE)
+        else:
+            # P(|X| > h) = 2 p^(h+1) / (1 + p) with p = exp(-1/scale)
+            rate = 1 / float(self.scale)
+            tail = math.log((1 - CONFIDENCE) * (1 + math.exp(-rate)) / 2)
+            steps = max(math.ceil(-tail / rate - 1 - 1e-9), 0)
+        return steps * float(self.unit)
+
+    @property
+    def words(self) -> str:
+        if self.sensitivity == 0:
+            return "none: the answer is public"
+        if self.scale is None:
+            return f"discrete staircase noise for ε = {decimal_text(self.epsilon)} and the sensitivity stated"
+        return f"discrete Laplace noise of scale {decimal_text(self.scale * self.unit)}"

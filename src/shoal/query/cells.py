@@ -1,0 +1,95 @@
+"""Cells of a histogram. In: edges or labels. Out: cells that have no record in common, and their exact counts."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from shoal.errors import OptionError
+from shoal.query.facts import MISSING, Facts, QueryTable
+from shoal.query.parsing import as_list, as_text
+from shoal.query.where import Where, matching, place
+from shoal.schema import Attribute
+
+_MOST_CELLS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """Cells of a histogram that have no record in common.
+
+    Attributes:
+        names: what the cells are called in the answer.
+        bounds: for a column on a lattice, the positions from .. to of each cell, both included.
+        labels: for other columns, the label of each cell.
+    """
+
+    column: str
+    names: tuple[str, ...]
+    bounds: tuple[tuple[int, int], ...] = ()
+    labels: tuple[str, ...] = ()
+
+    def counts(self, table: QueryTable, where: Where | None) -> list[int]:
+        """The exact counts: private."""
+        chosen = matching(where, table)
+        if self.labels:
+            codes = table.codes[self.column][chosen]
+            by_code = np.bincount(codes[codes != MISSING], minlength=1)
+            known = table.labels[self.column]
+            places = [known.get(label) for label in self.labels]
+            return [0 if place is None or place >= by_code.size else int(by_code[place]) for place in places]
+        ordered = np.sort(table.positions[self.column][chosen])
+        edges = np.array(self.bounds, dtype=np.int64).reshape(-1, 2)
+        below = np.searchsorted(ordered, edges[:, 0], side="left")
+        found: list[int] = (np.searchsorted(ordered, edges[:, 1], side="right") - below).tolist()
+        return found
+
+
+def cells_of(facts: Facts, options: dict[str, Any]) -> Cells:
+    """The cells that a query names: edges of bins, single values, or nothing for all values of an order."""
+    attribute = facts.attribute(options["column"])
+    if attribute.role in ("identifier", "unit"):
+        raise OptionError(f"column '{attribute.name}' identifies persons: it has no histogram.")
+    if "edges" in options and "cells" in options:
+        raise OptionError("a histogram has either edges or cells.")
+    if "edges" in options:
+        return _bins(facts, attribute, options["edges"])
+    if "cells" in options:
+        labels = tuple(as_text("a cell", cell) for cell in as_list("cells", options["cells"], _MOST_CELLS))
+    elif attribute.kind == "ordinal":
+        labels = attribute.ordered
+    else:
+        raise OptionError(f"a histogram of column '{attribute.name}' needs edges or cells.")
+    if len(set(labels)) < len(labels):
+        raise OptionError("cells names a value twice.")
+    if not facts.has_lattice(attribute):
+        return Cells(attribute.name, labels, labels=labels)
+    lattice = facts.lattice(attribute.name)
+    points = [place(attribute, lattice, label) for label in labels]
+    if len(set(points)) < len(points):
+        raise OptionError("cells names a value twice.")
+    if any(point.denominator != 1 or not 0 <= point <= lattice.steps for point in points):
+        raise OptionError("cells must be values of the domain: use edges for ranges.")
+    return Cells(attribute.name, labels, tuple((int(point), int(point)) for point in points))
+
+
+def _bins(facts: Facts, attribute: Attribute, raw: Any) -> Cells:
+    """A bin starts at its lower edge; the last one includes its upper edge."""
+    if not facts.has_lattice(attribute):
+        raise OptionError(f"column '{attribute.name}' has labels without an order: give cells.")
+    lattice = facts.lattice(attribute.name)
+    texts = [as_text("an edge", edge) for edge in as_list("edges", raw, _MOST_CELLS + 1)]
+    places = [place(attribute, lattice, text) for text in texts]
+    if len(texts) < 2 or any(a >= b for a, b in pairwise(places)):
+        raise OptionError("edges must grow inside the domain, and there must be at least two.")
+    starts = [max(math.ceil(one), 0) for one in places]
+    stops = [start - 1 for start in starts[1:-1]] + [math.floor(places[-1])]
+    names = [f"[{a}, {b})" for a, b in pairwise(texts)]
+    names[-1] = names[-1][:-1] + "]"
+    # an empty bin ends right before its start
+    bounds = [(start, max(stop, start - 1)) for start, stop in zip(starts, stops, strict=False)]
+    return Cells(attribute.name, tuple(names), tuple(bounds))

@@ -1,0 +1,230 @@
+"""A data set that answers queries. In: a table and its schema. Out: public facts, and columns that cannot fail.
+
+Everything that can go wrong because of the records goes wrong here, in front of the holder. Once a table is prepared, a
+query is refused for public reasons only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal, get_args
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.coding import numbers, public_facts
+from shoal.errors import ClaimError, InputError, OptionError, did_you_mean
+from shoal.io import Table, read
+from shoal.lattice import Lattice, decimal_text
+from shoal.schema import Attribute, Schema
+
+Neighbours = Literal["replace-one", "add-remove"]
+_RELATIONS: dict[Neighbours, str] = {
+    "replace-one": "replace-one, the number of records is public",
+    "add-remove": "one record added or removed, the number of records is private",
+}
+# the place of a missing value among positions and codes
+MISSING = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What everybody may know about a data set: a query is checked and priced from this alone.
+
+    Attributes:
+        schema: the described columns.
+        neighbours: the relation that all promises about this data set are about.
+        rows: the number of records, public under replace-one; None under add-remove.
+        integer_columns: columns stored as whole numbers, for which a step of 1 is the default.
+    """
+
+    schema: Schema
+    neighbours: Neighbours = "replace-one"
+    rows: int | None = None
+    integer_columns: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        if self.neighbours not in get_args(Neighbours):
+            raise OptionError(
+                f"neighbours '{self.neighbours}' is not one of {', '.join(get_args(Neighbours))}."
+            )
+        if (self.rows is None) == (self.neighbours == "replace-one"):
+            raise OptionError(
+                "the number of rows is public under replace-one, and only there: give rows or not."
+            )
+
+    @property
+    def replace_one(self) -> bool:
+        return self.neighbours == "replace-one"
+
+    @property
+    def relation(self) -> str:
+        """The relation of neighbours in words."""
+        return _RELATIONS[self.neighbours]
+
+    @property
+    def rows_per_unit(self) -> int:
+        """The most rows a person can have: what a query costs a person is this many times what it costs a row."""
+        unit = self.schema.unit
+        return unit.max_rows or 1 if unit is not None else 1
+
+    @property
+    def unit(self) -> str:
+        unit, rows = self.schema.unit, self.rows_per_unit
+        return (
+            "row" if unit is None else f"value of '{unit.name}' (at most {rows} row{'s' if rows > 1 else ''})"
+        )
+
+    def attribute(self, name: object) -> Attribute:
+        if not isinstance(name, str) or name not in self.schema:
+            hint = did_you_mean(name, self.schema.names)
+            raise OptionError(f"the data set has no column '{str(name)[:60]}'.{hint}")
+        return self.schema[name]
+
+    def has_lattice(self, attribute: Attribute) -> bool:
+        """Whether the values of a column are places on a public lattice; otherwise they are only labels."""
+        if attribute.role in ("identifier", "unit"):
+            return False
+        return len(attribute.ordered) > 1 if attribute.kind == "ordinal" else attribute.lo is not None
+
+    def lattice(self, name: object) -> Lattice:
+        """The public lattice of a column, or an error that says that it has none."""
+        attribute = self.attribute(name)
+        if not self.has_lattice(attribute):
+            raise OptionError(
+                f"column '{attribute.name}' has no public domain: the holder of the data can declare one in the schema."
+            )
+        return attribute.lattice(integer=attribute.name in self.integer_columns)
+
+    def describe(self) -> dict[str, Any]:
+        """The public facts for those who ask: columns with their kinds and domains, and the relation of neighbours."""
+        columns = []
+        for attribute in self.schema.attributes:
+            found: dict[str, Any] = {
+                "name": attribute.name,
+                "kind": attribute.kind,
+                "role": attribute.role,
+            }
+            if self.has_lattice(attribute):
+                found |= public_facts(attribute, self.lattice(attribute.name))
+            if attribute.ordered:
+                found["values"] = list(attribute.ordered)
+            columns.append(found)
+        return {
+            "neighbours": self.neighbours,
+            "relation": self.relation,
+            "rows": self.rows,
+            "unit": self.unit,
+            "rows_per_unit": self.rows_per_unit,
+            "columns": columns,
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, from which `from_dict` makes the same facts."""
+        return {
+            "neighbours": self.neighbours,
+            "rows": self.rows,
+            "integer_columns": sorted(self.integer_columns),
+            "schema": _plain(self.schema.to_dict()),
+        }
+
+    @classmethod
+    def from_dict(cls, raw: Mapping[str, Any]) -> Facts:
+        return cls(
+            Schema.from_dict(raw["schema"]), raw["neighbours"], raw["rows"], frozenset(raw["integer_columns"])
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QueryTable:
+    """The records, ready to be asked. They never leave this object but through a mechanism.
+
+    Attributes:
+        positions: places on the lattice of each column that has one, clipped to the domain; -1 for a missing value.
+        codes: numbers of the labels of the other columns; -1 for a missing value.
+        labels: the number of each label, by column.
+    """
+
+    facts: Facts
+    n: int
+    positions: Mapping[str, NDArray[np.int64]]
+    codes: Mapping[str, NDArray[np.int64]]
+    labels: Mapping[str, Mapping[str, int]]
+
+    def rows_labelled(self, column: str, label: str) -> NDArray[np.intp]:
+        """The numbers of the rows with this label."""
+        code = self.labels[column].get(label)
+        return np.flatnonzero(self.codes[column] == (code if code is not None else MISSING - 1))
+
+
+def prepare(data: Any, schema: Schema, neighbours: Neighbours = "replace-one") -> QueryTable:
+    """Read every described column once, put it on its lattice, and settle the public facts.
+
+    Values outside a domain count as its nearer end, missing values are marked.
+
+    Raises:
+        InputError: a column does not hold what the schema says; meant for the holder of the data.
+        ClaimError: a person has several rows and no maximum is declared.
+
+    >>> import pyarrow as pa
+    >>> schema = Schema((Attribute("age", lo=Fraction(0), hi=Fraction(120)),))
+    >>> table = prepare(pa.table({"age": [30, 41, None, 999]}), schema)
+    >>> table.facts.rows, table.positions["age"].tolist()
+    (4, [30, 41, -1, 120])
+    """
+    table = read(data)
+    for attribute in schema.attributes:
+        table.known(attribute.name)
+    integers = frozenset(name for name in schema.names if table.is_integer(name))
+    facts = Facts(schema, neighbours, table.n if neighbours == "replace-one" else None, integers)
+    _check_unit(table, schema)
+    positions: dict[str, NDArray[np.int64]] = {}
+    codes: dict[str, NDArray[np.int64]] = {}
+    labels: dict[str, Mapping[str, int]] = {}
+    for attribute in schema.attributes:
+        if facts.has_lattice(attribute):
+            values = numbers(table, attribute)
+            absent = np.isnan(values)
+            places = facts.lattice(attribute.name).positions(np.where(absent, 0.0, values))
+            positions[attribute.name] = np.where(absent, MISSING, places)
+        else:
+            codes[attribute.name], labels[attribute.name] = _coded(table, attribute.name)
+    return QueryTable(facts, table.n, positions, codes, labels)
+
+
+def _coded(table: Table, name: str) -> tuple[NDArray[np.int64], dict[str, int]]:
+    texts = table.series(name).cast(nw.String()).to_list()
+    found: dict[str, int] = {}
+    codes = [MISSING if text is None or text == "" else found.setdefault(text, len(found)) for text in texts]
+    return np.array(codes, dtype=np.int64), found
+
+
+def _check_unit(table: Table, schema: Schema) -> None:
+    unit = schema.unit
+    if unit is None:
+        return
+    codes, _ = _coded(table, unit.name)
+    if (codes == MISSING).any():
+        raise InputError(f"unit column '{unit.name}' has missing values: every row needs its person.")
+    most = int(np.bincount(codes).max(initial=0))
+    if unit.max_rows is None and most > 1:
+        raise ClaimError(
+            f"a value of the unit column '{unit.name}' occurs in several rows, so a claim about rows is not a claim "
+            "about persons: declare max_rows for it in the schema (queries then cost that many times more)."
+        )
+    if unit.max_rows is not None and most > unit.max_rows:
+        raise InputError(
+            f"unit column '{unit.name}': somebody has {most} rows, more than the declared max_rows = {unit.max_rows}: "
+            "raise it, or keep fewer rows per person."
+        )
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Fraction):
+        return decimal_text(value)
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list) else value

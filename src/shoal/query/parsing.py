@@ -1,0 +1,109 @@
+"""Plain data of a query, checked. In: what came as JSON. Out: the same with numbers as text, and typed readings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from shoal.errors import OptionError, did_you_mean
+from shoal.lattice import exact
+from shoal.noise import parse_epsilon
+from shoal.noise.epsilon import shown
+from shoal.noise.scale import LARGEST_NUMERATOR
+
+_LARGEST = 50_000
+_LONGEST_TEXT = 200
+_DEEPEST = 12
+
+
+def plain(raw: object) -> Any:
+    """A copy in which every number is its decimal text; anything that is not plain data is refused.
+
+    >>> plain({"epsilon": 0.5, "edges": [0, 1.5]})
+    {'epsilon': '0.5', 'edges': ['0', '1.5']}
+    """
+    return _plain(raw, [_LARGEST], _DEEPEST)
+
+
+def _plain(raw: object, left: list[int], depth: int) -> Any:
+    left[0] -= 1
+    if left[0] < 0 or depth == 0:
+        raise OptionError(f"a query may have {_LARGEST:,} values at most, {_DEEPEST} levels deep.")
+    if isinstance(raw, Mapping):
+        if not all(isinstance(key, str) for key in raw):
+            raise OptionError("the keys of a query must be text.")
+        return {_text(key): _plain(value, left, depth - 1) for key, value in raw.items()}
+    if isinstance(raw, list | tuple):
+        return [_plain(value, left, depth - 1) for value in raw]
+    if isinstance(raw, bool) or not isinstance(raw, str | int | float | Fraction):
+        raise OptionError(f"a query is made of numbers, text, lists and objects, got {shown(repr(raw))}.")
+    if isinstance(raw, int) and abs(raw) >= 10**_LONGEST_TEXT:
+        raise OptionError(f"a number of the query has more than {_LONGEST_TEXT} digits.")
+    return _text(str(raw))
+
+
+def _text(text: str) -> str:
+    if len(text) > _LONGEST_TEXT:
+        raise OptionError(f"a text of the query has more than {_LONGEST_TEXT} characters.")
+    return text
+
+
+def check_keys(
+    what: str, found: Mapping[str, Any], required: Sequence[str], optional: Sequence[str] = ()
+) -> None:
+    """Exactly the keys that belong there, or an error that names the first one that does not."""
+    known = [*required, *optional]
+    for key in found:
+        if key not in known:
+            raise OptionError(f"{what} has no option '{key}'.{did_you_mean(key, known)}")
+    for key in required:
+        if key not in found:
+            raise OptionError(f"{what} needs the option '{key}'.")
+
+
+def as_mapping(what: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise OptionError(f"{what} must be an object with options.")
+    return value
+
+
+def as_list(what: str, value: Any, most: int) -> list[Any]:
+    if not isinstance(value, list) or not 1 <= len(value) <= most:
+        raise OptionError(f"{what} must be a list of 1 to {most:,} entries.")
+    return value
+
+
+def as_text(what: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise OptionError(f"{what} must be a number or text.")
+    return value
+
+
+def as_number(what: str, value: Any) -> Fraction:
+    return exact(as_text(what, value), what)
+
+
+def as_whole(what: str, value: Any) -> int:
+    number = as_number(what, value)
+    if number.denominator != 1:
+        raise OptionError(f"{what} must be a whole number, got {shown(value)}.")
+    return int(number)
+
+
+def as_epsilon(value: Any) -> Fraction:
+    return parse_epsilon(as_text("epsilon", value))
+
+
+def as_scale(value: Any) -> Fraction:
+    scale = as_number("scale", value)
+    if not 0 < scale <= LARGEST_NUMERATOR:
+        raise OptionError(f"scale must be above 0 and at most 2^52, got {shown(value)}.")
+    return scale
+
+
+def as_delta(value: Any) -> Fraction:
+    delta = as_number("delta", value)
+    if not 0 <= delta < 1:
+        raise OptionError(f"delta must be at least 0 and below 1, got {shown(value)}.")
+    return delta

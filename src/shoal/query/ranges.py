@@ -1,0 +1,217 @@
+"""What an answer can be and what is expected of it. In: options of a query. Out: supports, priors, distances."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from shoal.dates import day_text, is_day
+from shoal.errors import OptionError, did_you_mean
+from shoal.lattice import Lattice
+from shoal.query.facts import Facts
+from shoal.query.parsing import as_list, as_mapping, as_number, as_text, check_keys
+from shoal.query.refinement import (
+    Grid,
+    Labels,
+    Points,
+    Prior,
+    Support,
+    absolute,
+    categorical,
+    combined,
+    from_table,
+    histogram,
+    joint,
+    nominal,
+    normal,
+    product,
+    uniform,
+)
+from shoal.query.refinement.distances import Distance
+from shoal.query.where import constant
+from shoal.schema import Attribute
+
+# a lattice that nobody asked for in so many words is made no finer than this
+_DEFAULT_STEPS = 1 << 12
+_MOST_ANSWERS = 1 << 16
+_MOST_LABELS = 1000
+_MOST_DISTANCES = 200
+_MOST_PARTS = 6
+# what a part of a query may say about its answers
+PART_OPTIONS = ("range", "values", "prior", "distance")
+
+Read = Callable[[str], Fraction]
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """One part of an answer: the answers there are, what is expected of them, and which of them are near each other."""
+
+    prior: Prior
+    distance: Distance
+    read: Read | None = None
+    date: bool = False
+
+    @property
+    def support(self) -> Support:
+        return self.prior.support
+
+    def written(self, answer: Any) -> Any:
+        if not isinstance(answer, Fraction):
+            return answer
+        return day_text(answer) if self.date and is_day(answer) else float(answer)
+
+
+def of_column(facts: Facts, attribute: Attribute, options: dict[str, Any]) -> Expected:
+    """Answers that are values of a column."""
+    if not facts.has_lattice(attribute) or attribute.kind == "ordinal":
+        return _of_labels(attribute, options)
+    return of_lattice(facts.lattice(attribute.name), options, attribute)
+
+
+def of_lattice(lattice: Lattice | None, options: dict[str, Any], attribute: Attribute | None) -> Expected:
+    """Answers that are numbers or dates: a range of the query's own, or the lattice, coarser if it is very fine."""
+    date = attribute is not None and attribute.kind == "date"
+
+    def read(text: str) -> Fraction:
+        return constant(attribute, text) if date and attribute else as_number("a value of the range", text)
+
+    if "values" in options:
+        raise OptionError("values are for columns of labels: give a range.")
+    if "range" in options:
+        given = as_mapping("range", options["range"])
+        check_keys("range", given, ("lo", "hi", "step"))
+        lo, hi = (read(as_text(key, given[key])) for key in ("lo", "hi"))
+        lattice = Lattice(lo, hi, as_number("step", given["step"]))
+    elif lattice is None:
+        raise OptionError(
+            'the query needs the range of its answers, such as "range": {"lo": 0, "hi": 1000, "step": 1}.'
+        )
+    else:
+        coarser = -(-lattice.steps // _DEFAULT_STEPS)
+        lattice = Lattice(lattice.lo, lattice.hi, lattice.step * coarser)
+    if lattice.steps >= _MOST_ANSWERS:
+        raise OptionError(f"the range has more than {_MOST_ANSWERS:,} points: use a larger step.")
+    prior = _prior_of_points(lattice, as_mapping("prior", options.get("prior", {"kind": "uniform"})), read)
+    return Expected(prior, _distance(options.get("distance", "absolute"), lattice.steps + 1), read, date)
+
+
+def _prior_of_points(lattice: Lattice, given: dict[str, Any], read: Read) -> Prior:
+    match given.get("kind"):
+        case "uniform":
+            check_keys("a uniform prior", given, ("kind",))
+            return uniform(Points(lattice))
+        case "normal":
+            check_keys("a normal prior", given, ("kind", "mean", "sd"))
+            return normal(lattice, read(as_text("mean", given["mean"])), as_number("sd", given["sd"]))
+        case "histogram":
+            check_keys("a histogram prior", given, ("kind", "edges", "weights"))
+            edges = [read(as_text("an edge", edge)) for edge in as_list("edges", given["edges"], 10_001)]
+            weights = [
+                as_number("a weight", weight) for weight in as_list("weights", given["weights"], 10_000)
+            ]
+            return histogram(lattice, edges, weights)
+    raise _unknown_prior(given, ("uniform", "normal", "histogram"))
+
+
+def _of_labels(attribute: Attribute, options: dict[str, Any]) -> Expected:
+    if "range" in options:
+        raise OptionError(f"column '{attribute.name}' holds labels: it has no range.")
+    given = as_mapping("prior", options.get("prior", {"kind": "uniform"}))
+    masses: dict[str, Any] = {}
+    if given.get("kind") == "categorical":
+        check_keys("a categorical prior", given, ("kind", "masses"))
+        masses = as_mapping("masses", given["masses"])
+    elif given.get("kind") != "uniform":
+        raise _unknown_prior(given, ("uniform", "categorical"))
+    if attribute.ordered:
+        labels = attribute.ordered
+    elif "values" in options:
+        labels = tuple(
+            as_text("a value", value) for value in as_list("values", options["values"], _MOST_LABELS)
+        )
+    elif masses:
+        labels = tuple(masses)
+    else:
+        raise OptionError(
+            f"column '{attribute.name}' has labels of any kind: list the possible ones as values, or in a "
+            "categorical prior."
+        )
+    if len(labels) > _MOST_LABELS:
+        raise OptionError(f"a prior can name {_MOST_LABELS:,} labels at most.")
+    weights = {label: as_number("a mass of the prior", mass) for label, mass in masses.items()}
+    prior = categorical(weights, labels) if masses else uniform(Labels(labels))
+    usual = "ordinal" if attribute.ordered else "nominal"
+    return Expected(prior, _distance(options.get("distance", usual), len(labels)))
+
+
+def _distance(given: Any, size: int) -> Distance:
+    names: dict[str, Distance] = {"absolute": absolute, "ordinal": absolute, "nominal": nominal}
+    if isinstance(given, str):
+        if given not in names:
+            raise OptionError(
+                f"distance '{given}' is not one of {', '.join(names)}.{did_you_mean(given, names)}"
+            )
+        return names[given]
+    table = as_mapping("distance", given)
+    check_keys("a distance", table, ("table",))
+    rows = [
+        [float(as_number("a distance", entry)) for entry in as_list("a row", row, _MOST_DISTANCES)]
+        for row in as_list("table", table["table"], _MOST_DISTANCES)
+    ]
+    if len(rows) != size or any(len(row) != size for row in rows):
+        raise OptionError(f"the table of distances needs {size} rows of {size} numbers, one for each answer.")
+    return from_table(rows)
+
+
+def together(parts: list[Expected], options: dict[str, Any]) -> Expected:
+    """A vector of answers: independent parts, or a joint prior of its own; distances added up or the largest."""
+    if len(parts) > _MOST_PARTS:
+        raise OptionError(f"a query can ask for {_MOST_PARTS} values at once at most, got {len(parts)}.")
+    grid = Grid(tuple(part.support for part in parts))
+    if grid.size > _MOST_ANSWERS:
+        raise OptionError(
+            f"the values together have {grid.size:,} possible answers, at most {_MOST_ANSWERS:,} can be refined: use "
+            "coarser ranges."
+        )
+    how = "sum"
+    if "distance" in options:
+        given = as_mapping("distance", options["distance"])
+        check_keys("the distance of several values", given, ("combine",))
+        how = as_text("combine", given["combine"])
+    distance = combined([part.distance for part in parts], how)
+    if "prior" not in options:
+        return Expected(product(*(part.prior for part in parts)), distance)
+    given = as_mapping("prior", options["prior"])
+    if given.get("kind") != "joint":
+        raise _unknown_prior(given, ("joint",), " of several values; independent ones go to the parts")
+    check_keys("a joint prior", given, ("kind", "masses"))
+    masses: dict[tuple[Any, ...], Fraction] = {}
+    for entry in as_list("masses", given["masses"], 10_000):
+        if not isinstance(entry, list) or len(entry) != 2 or not isinstance(entry[0], list):
+            raise OptionError("masses of a joint prior are pairs of a list of values and a mass.")
+        if len(entry[0]) != len(parts):
+            raise OptionError(f"a joint prior of {len(parts)} values names a list of {len(entry[0])}.")
+        vector = tuple(
+            _read_answer(part, as_text("a value", value)) for part, value in zip(parts, entry[0], strict=True)
+        )
+        masses[vector] = masses.get(vector, Fraction(0)) + as_number("a mass", entry[1])
+    return Expected(joint(grid.parts, masses), distance)
+
+
+def _read_answer(part: Expected, text: str) -> Any:
+    if part.read is None or not isinstance(part.support, Points):
+        return text
+    value = part.read(text)
+    if part.support.answer(part.support.index(value)) != value:
+        raise OptionError(f"a joint prior names {text}, which is no point of the range.")
+    return value
+
+
+def _unknown_prior(given: dict[str, Any], kinds: tuple[str, ...], more: str = "") -> OptionError:
+    kind = given.get("kind")
+    return OptionError(
+        f"prior kind '{kind}' is not one of {', '.join(kinds)}{more}.{did_you_mean(kind, kinds)}"
+    )

@@ -1,0 +1,313 @@
+"""Queries as data. In: a JSON object and public facts. Out: a checked query, its exact cost, and one noisy answer.
+
+A query is checked and priced from public facts alone, before any record is looked at; an error says nothing about them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from shoal.errors import OptionError, did_you_mean
+from shoal.lattice import decimal_text
+from shoal.noise import Source
+from shoal.noise import source as source_for
+from shoal.query.answers import count, histogram, mean, total
+from shoal.query.cells import cells_of
+from shoal.query.facts import Facts, QueryTable
+from shoal.query.offer import Offer
+from shoal.query.parsing import (
+    as_epsilon,
+    as_mapping,
+    as_number,
+    as_scale,
+    as_text,
+    as_whole,
+    check_keys,
+    plain,
+)
+from shoal.query.rank import quantile, ranking_means
+from shoal.query.refined import individual, statistical
+from shoal.query.where import Where, parse_where
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What a query may spend: an ε, or Laplace noise of a given scale, whose ε follows from the sensitivity."""
+
+    epsilon: Fraction | None = None
+    scale: Fraction | None = None
+
+    @property
+    def settled(self) -> Fraction:
+        assert self.epsilon is not None
+        return self.epsilon
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of query.
+
+    Attributes:
+        required: options besides kind and epsilon.
+        build: makes the offer from public facts, options and the budget.
+        protocol: which of the thesis' protocols can carry it, if any.
+    """
+
+    build: Callable[[Facts, dict[str, Any], Budget], Offer]
+    required: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
+    protocol: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A checked query: its options as plain data with numbers as text, and the offer that follows from them."""
+
+    kind: str
+    options: dict[str, Any]
+    facts: Facts = field(repr=False)
+    offer: Offer = field(repr=False, compare=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data from which `parse` makes the same query."""
+        return {"kind": self.kind, **self.options}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One noisy answer with its price and what is promised about it."""
+
+    query: Query
+    value: Any
+    cost: Fraction
+    delta: Fraction
+    statement: Mapping[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "query": self.query.to_dict(),
+            "value": self.value,
+            "cost": str(self.cost),
+            "delta": str(self.delta),
+            "error": dict(self.query.offer.error),
+            "statement": dict(self.statement),
+        }
+
+
+def parse(raw: Mapping[str, Any], facts: Facts) -> Query:
+    """Check a query against the public facts of a data set.
+
+    Raises:
+        OptionError: something is missing, unknown or out of range.
+
+    >>> from shoal.schema import Attribute, Schema
+    >>> schema = Schema((Attribute("age", lo=Fraction(0), hi=Fraction(120), step=Fraction(1)),))
+    >>> facts = Facts(schema, rows=1000)
+    >>> query = parse({"kind": "mean", "column": "age", "epsilon": 0.5}, facts)
+    >>> cost(query, facts), round(query.offer.error["interval_95"], 2)
+    (Fraction(1, 2), 0.72)
+    """
+    given = as_mapping("a query", plain(raw))
+    kind, options = given.get("kind"), {key: value for key, value in given.items() if key != "kind"}
+    if not isinstance(kind, str) or kind not in KINDS:
+        hint = did_you_mean(kind, KINDS)
+        raise OptionError(f"kind '{kind}' is not one of {', '.join(KINDS)}.{hint}")
+    paid = () if kind == "protocol-1" else ("epsilon",)
+    check_keys(f"a query of kind {kind}", options, (*paid, *KINDS[kind].required), KINDS[kind].optional)
+    budget = Budget(as_epsilon(options["epsilon"]) if paid else None)
+    offer = KINDS[kind].build(facts, options, budget)
+    if offer.delta and facts.rows_per_unit > 1:
+        raise OptionError("delta is not offered where a person can have several rows: leave it out.")
+    return Query(kind, options, facts, offer)
+
+
+def canonical(query: Query) -> str:
+    """The query as one line of JSON with sorted keys: the same text for the same query."""
+    return json.dumps(query.to_dict(), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def cost(query: Query, facts: Facts) -> Fraction:
+    """The exact ε to charge per person: that of a row times the most rows a person can have."""
+    return _offer(query, facts).epsilon * facts.rows_per_unit
+
+
+def delta(query: Query, facts: Facts) -> Fraction:
+    """The exact δ to charge."""
+    return _offer(query, facts).delta
+
+
+def _offer(query: Query, facts: Facts) -> Offer:
+    return query.offer if query.facts == facts else parse(query.to_dict(), facts).offer
+
+
+def preview(query: Query, facts: Facts) -> dict[str, Any]:
+    """What the answer would cost and how good it would be, without looking at a record."""
+    return {
+        "query": query.to_dict(),
+        "cost": str(cost(query, facts)),
+        "delta": str(delta(query, facts)),
+        "error": dict(_offer(query, facts).error),
+        "statement": statement(query, facts),
+    }
+
+
+def statement(query: Query, facts: Facts, *, publishable: bool = True) -> dict[str, Any]:
+    """What is promised about the answer: only public facts."""
+    offer, rows = _offer(query, facts), facts.rows_per_unit
+    conditions = [
+        "Domains, steps, and the query itself were fixed without looking at the records.",
+        "A value outside its domain counts as the nearer end; a missing value meets no condition.",
+        *offer.conditions,
+    ]
+    if rows > 1:
+        conditions.append(f"A person has at most {rows} rows; ε is that of a row times that number.")
+    elif facts.schema.unit is None:
+        conditions.append(
+            "The claim is about one row; a person with several rows is covered for each row only."
+        )
+    found = {
+        "model": "dp",
+        "target": "the original records",
+        "epsilon": str(cost(query, facts)),
+        "delta": str(offer.delta),
+        "neighbours": facts.relation,
+        "unit": facts.unit,
+        "sensitivity": None if offer.sensitivity is None else decimal_text(offer.sensitivity),
+        "noise": offer.noise,
+        "conditions": conditions,
+        "not_promised": [
+            "It does not hide what is true of the whole population.",
+            "It does not cover other answers and releases about the same people: their budgets add up.",
+        ],
+        "publishable": publishable,
+    }
+    if not publishable:
+        found["not_publishable_because"] = ["The noise came from a seed and can be computed again."]
+    return found
+
+
+def answer(query: Query, table: QueryTable, source: Source | None = None) -> Answer:
+    """Draw the answer. The caller has charged `cost` and `delta` before.
+
+    Guarantee:
+        Together with nothing else it is (`cost`, `delta`)-DP of the original records under the relation of the data
+        set, per person.
+
+    >>> import pyarrow as pa
+    >>> from shoal.query.facts import prepare
+    >>> from shoal.schema import Attribute, Schema
+    >>> schema = Schema((Attribute("age", lo=Fraction(0), hi=Fraction(120)),))
+    >>> table = prepare(pa.table({"age": [30, 41, 52]}), schema)
+    >>> answer(parse({"kind": "count", "epsilon": 1}, table.facts), table).value
+    3
+    """
+    bits = source_for(None) if source is None else source
+    facts = table.facts
+    value = _offer(query, facts).run(table, bits)
+    return Answer(
+        query,
+        value,
+        cost(query, facts),
+        delta(query, facts),
+        statement(query, facts, publishable=not bits.reproducible),
+    )
+
+
+def _where(facts: Facts, options: dict[str, Any]) -> Where | None:
+    return parse_where(options["where"], facts) if "where" in options else None
+
+
+def _column(facts: Facts, options: dict[str, Any]) -> str:
+    return facts.attribute(options["column"]).name
+
+
+def _noise(options: dict[str, Any]) -> str:
+    return as_text("noise", options.get("noise", "laplace"))
+
+
+def _count(facts: Facts, options: dict[str, Any], budget: Budget) -> Offer:
+    where = _where(facts, options)
+    return count(facts, epsilon=budget.epsilon, scale=budget.scale, where=where, noise=_noise(options))
+
+
+def _sum(facts: Facts, options: dict[str, Any], budget: Budget) -> Offer:
+    column, where = _column(facts, options), _where(facts, options)
+    return total(
+        facts,
+        column=column,
+        epsilon=budget.epsilon,
+        scale=budget.scale,
+        where=where,
+        noise=_noise(options),
+    )
+
+
+def _mean(facts: Facts, options: dict[str, Any], budget: Budget) -> Offer:
+    column, where = _column(facts, options), _where(facts, options)
+    return mean(facts, column=column, epsilon=budget.settled, where=where, noise=_noise(options))
+
+
+def _histogram(facts: Facts, options: dict[str, Any], budget: Budget) -> Offer:
+    cells, where = cells_of(facts, options), _where(facts, options)
+    return histogram(facts, cells=cells, epsilon=budget.epsilon, scale=budget.scale, where=where)
+
+
+def _quantile(facts: Facts, options: dict[str, Any], budget: Budget) -> Offer:
+    column, where = _column(facts, options), _where(facts, options)
+    return quantile(facts, column=column, q=as_number("q", options["q"]), epsilon=budget.settled, where=where)
+
+
+def _ranking_means(facts: Facts, options: dict[str, Any], budget: Budget) -> Offer:
+    column, k = _column(facts, options), as_whole("k", options["k"])
+    return ranking_means(facts, column=column, k=k, epsilon=budget.settled)
+
+
+def _individual(facts: Facts, options: dict[str, Any], budget: Budget) -> Offer:
+    return individual(facts, options, budget.settled)
+
+
+def _statistical(facts: Facts, options: dict[str, Any], budget: Budget) -> Offer:
+    return statistical(facts, options, budget.settled)
+
+
+def _carried(facts: Facts, options: dict[str, Any], budget: Budget, protocol: str) -> Offer:
+    """A query inside one of the thesis' protocols, which sets its budget."""
+    inner = as_mapping("query", options["query"])
+    kind, own = inner.get("kind"), {key: value for key, value in inner.items() if key != "kind"}
+    known = [name for name, one in KINDS.items() if one.protocol == protocol]
+    if kind not in known:
+        raise OptionError(
+            f"{protocol} carries queries of kind {', '.join(known)}, got '{kind}'.{did_you_mean(kind, known)}"
+        )
+    forbidden = () if protocol == "protocol-2" else ("noise",)
+    optional = [key for key in KINDS[kind].optional if key not in forbidden]
+    check_keys(f"a query of kind {kind} in {protocol}", own, KINDS[kind].required, optional)
+    return KINDS[kind].build(facts, own, budget)
+
+
+def _protocol_1(facts: Facts, options: dict[str, Any], budget: Budget) -> Offer:
+    return _carried(facts, options, Budget(scale=as_scale(options["scale"])), "protocol-1")
+
+
+def _protocol_2(facts: Facts, options: dict[str, Any], budget: Budget) -> Offer:
+    return _carried(facts, options, budget, "protocol-2")
+
+
+_EXPECTED = ("range", "values", "prior", "distance", "delta")
+KINDS: dict[str, Kind] = {
+    "count": Kind(_count, (), ("where", "noise"), "protocol-1"),
+    "sum": Kind(_sum, ("column",), ("where", "noise"), "protocol-1"),
+    "mean": Kind(_mean, ("column",), ("where", "noise")),
+    "histogram": Kind(_histogram, ("column",), ("edges", "cells", "where"), "protocol-1"),
+    "quantile": Kind(_quantile, ("column", "q"), ("where",)),
+    "ranking-means": Kind(_ranking_means, ("column", "k")),
+    "individual": Kind(_individual, ("key",), ("column", "columns", *_EXPECTED), "protocol-2"),
+    "statistical": Kind(_statistical, (), ("statistic", "statistics", "lift", *_EXPECTED), "protocol-2"),
+    "protocol-1": Kind(_protocol_1, ("scale", "query")),
+    "protocol-2": Kind(_protocol_2, ("query",)),
+}

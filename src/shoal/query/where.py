@@ -1,0 +1,214 @@
+"""Which records a query is about. In: conditions as data. Out: a mask over the records, or sets of public positions.
+
+A condition is never evaluated as code. It compares a column with constants; a missing value meets no condition.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.dates import day_number
+from shoal.errors import OptionError, did_you_mean
+from shoal.lattice import Lattice, exact
+from shoal.noise.epsilon import shown
+from shoal.query.facts import MISSING, Facts, QueryTable
+from shoal.schema import Attribute
+
+COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
+OPERATIONS = (*COMPARISONS, "between", "in")
+_LARGEST_TREE = 64
+_DEEPEST = 8
+_LONGEST_LIST = 1000
+_LONGEST_TEXT = 200
+
+# positions from .. to, both included
+Interval = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One column compared with constants; the constants are kept as they were written."""
+
+    column: str
+    op: str
+    values: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        if self.op == "in":
+            return {"column": self.column, "op": "in", "values": list(self.values)}
+        if self.op == "between":
+            return {"column": self.column, "op": "between", "lo": self.values[0], "hi": self.values[1]}
+        return {"column": self.column, "op": self.op, "value": self.values[0]}
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Several conditions: all of them ("and") or at least one ("or")."""
+
+    how: str
+    parts: tuple[Where, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {self.how: [part.to_dict() for part in self.parts]}
+
+
+Where = Condition | Together
+
+
+def parse_where(raw: object, facts: Facts) -> Where:
+    """Conditions from plain data, checked against the schema only.
+
+    >>> from shoal.schema import Schema
+    >>> schema = Schema((Attribute("age", lo=Fraction(0), hi=Fraction(120), step=Fraction(1)),))
+    >>> where = parse_where({"column": "age", "op": "between", "lo": 18, "hi": "64.5"}, Facts(schema, rows=10))
+    >>> where.values, allowed(where, Facts(schema, rows=10))
+    (('18', '64.5'), ((18, 64),))
+    """
+    budget = [_LARGEST_TREE]
+    return _parse(raw, facts, budget, _DEEPEST)
+
+
+def _parse(raw: object, facts: Facts, budget: list[int], depth: int) -> Where:
+    budget[0] -= 1
+    if budget[0] < 0 or depth == 0:
+        raise OptionError(f"where is too large: at most {_LARGEST_TREE} conditions, {_DEEPEST} levels deep.")
+    if not isinstance(raw, Mapping):
+        raise OptionError(
+            'where must be a condition such as {"column": "age", "op": ">=", "value": 30}, or {"and": [...]}.'
+        )
+    for how in ("and", "or"):
+        if how in raw:
+            parts = raw[how]
+            if len(raw) != 1 or not isinstance(parts, list | tuple) or not parts:
+                raise OptionError(f'"{how}" must be alone, with a list of one condition or more.')
+            return Together(how, tuple(_parse(part, facts, budget, depth - 1) for part in parts))
+    return _condition(raw, facts)
+
+
+def _condition(raw: Mapping[Any, Any], facts: Facts) -> Condition:
+    attribute, op = facts.attribute(raw.get("column")), raw.get("op")
+    if attribute.role in ("identifier", "unit"):
+        raise OptionError(
+            f"column '{attribute.name}' identifies persons: ask about one with a query of kind 'individual'."
+        )
+    if op not in OPERATIONS:
+        hint = did_you_mean(op, OPERATIONS)
+        raise OptionError(f"op {shown(repr(op))} is not one of {', '.join(OPERATIONS)}.{hint}")
+    keys = {"in": ("values",), "between": ("lo", "hi")}.get(op, ("value",))
+    if set(raw) != {"column", "op", *keys}:
+        raise OptionError(f"a condition with op '{op}' has the keys column, op, {', '.join(keys)}.")
+    found = raw["values"] if op == "in" else [raw[key] for key in keys]
+    if not isinstance(found, list | tuple) or not 1 <= len(found) <= _LONGEST_LIST:
+        raise OptionError(f'"in" needs a list of 1 to {_LONGEST_LIST} values.')
+    if not facts.has_lattice(attribute) and op not in ("==", "!=", "in"):
+        raise OptionError(f"column '{attribute.name}' has labels without an order: only ==, != and in apply.")
+    values = tuple(_text(value) for value in found)
+    if facts.has_lattice(attribute):
+        for value in values:
+            constant(attribute, value)
+    return Condition(attribute.name, op, values)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise OptionError(f"where compares with numbers and text, got {shown(repr(value))}.")
+    text = str(value)
+    if len(text) > _LONGEST_TEXT:
+        raise OptionError(f"a value in where has more than {_LONGEST_TEXT} characters.")
+    return text
+
+
+def constant(attribute: Attribute, text: str) -> Fraction:
+    """A constant of a query on the scale of the column: a number, a day, or a place in the order."""
+    what = f"a value for column '{attribute.name}'"
+    if attribute.kind == "ordinal":
+        if text not in attribute.ordered:
+            hint = did_you_mean(text, attribute.ordered)
+            raise OptionError(f"column '{attribute.name}' has no value {shown(text)}.{hint}")
+        return Fraction(attribute.ordered.index(text))
+    return day_number(text, what) if attribute.kind == "date" else exact(text, what)
+
+
+def place(attribute: Attribute, lattice: Lattice, text: str) -> Fraction:
+    """Where a constant lies among the positions: between two of them, or outside all, if it is none itself.
+
+    The last position stands for the upper end of the domain, also where that is not on the lattice.
+    """
+    value = constant(attribute, text)
+    if value >= lattice.hi:
+        return Fraction(lattice.steps + (value > lattice.hi))
+    return (value - lattice.lo) / lattice.step
+
+
+def allowed(condition: Condition, facts: Facts) -> tuple[Interval, ...]:
+    """The positions of a column on a lattice that meet a condition: intervals, lowest first, apart from each other."""
+    attribute, lattice = facts.attribute(condition.column), facts.lattice(condition.column)
+    places = [place(attribute, lattice, text) for text in condition.values]
+    first, last = 0, lattice.steps
+    found: list[Interval]
+    match condition.op:
+        case "==" | "in":
+            found = [(int(point), int(point)) for point in sorted(set(places)) if point.denominator == 1]
+        case "!=":
+            whole = places[0].denominator == 1
+            found = [(first, math.ceil(places[0]) - 1), (math.floor(places[0]) + 1, last)]
+            found = found if whole else [(first, last)]
+        case "<":
+            found = [(first, math.ceil(places[0]) - 1)]
+        case "<=":
+            found = [(first, math.floor(places[0]))]
+        case ">":
+            found = [(math.floor(places[0]) + 1, last)]
+        case ">=":
+            found = [(math.ceil(places[0]), last)]
+        case _:
+            found = [(math.ceil(places[0]), math.floor(places[1]))]
+    clipped = [(max(low, first), min(high, last)) for low, high in found]
+    return tuple((low, high) for low, high in clipped if low <= high)
+
+
+def meets(where: Where, holds: Callable[[Condition], Any]) -> Any:
+    """Conditions put together, once it is known which of them hold: truth values or masks of them."""
+    if isinstance(where, Condition):
+        return holds(where)
+    combined = meets(where.parts[0], holds)
+    for part in where.parts[1:]:
+        other = meets(part, holds)
+        combined = combined & other if where.how == "and" else combined | other
+    return combined
+
+
+def conditions(where: Where | None) -> list[Condition]:
+    """All single conditions of a tree."""
+    if where is None:
+        return []
+    if isinstance(where, Condition):
+        return [where]
+    return [condition for part in where.parts for condition in conditions(part)]
+
+
+def matching(where: Where | None, table: QueryTable) -> NDArray[np.bool_]:
+    """Which records meet the conditions; all of them where there are none."""
+
+    def holds(condition: Condition) -> NDArray[np.bool_]:
+        if condition.column in table.positions:
+            positions, intervals = table.positions[condition.column], allowed(condition, table.facts)
+            if condition.op == "in":
+                return np.isin(positions, np.array([low for low, _ in intervals], dtype=np.int64))
+            found = np.zeros(table.n, dtype=np.bool_)
+            for low, high in intervals:
+                found |= (positions >= low) & (positions <= high)
+            return found
+        codes, labels = table.codes[condition.column], table.labels[condition.column]
+        wanted = [labels[value] for value in condition.values if value in labels]
+        same = np.isin(codes, np.array(wanted, dtype=np.int64))
+        return ~same & (codes != MISSING) if condition.op == "!=" else same
+
+    return np.ones(table.n, dtype=np.bool_) if where is None else meets(where, holds)
