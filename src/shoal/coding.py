@@ -12,7 +12,7 @@ from shoal.dates import day_text, is_day
 from shoal.errors import InputError, did_you_mean
 from shoal.io import Table
 from shoal.lattice import Lattice, decimal_text
-from shoal.schema import Attribute
+from shoal.schema import MISSING_VALUE, Attribute
 
 
 def numbers(table: Table, attribute: Attribute) -> NDArray[np.float64]:
@@ -28,12 +28,43 @@ def numbers(table: Table, attribute: Attribute) -> NDArray[np.float64]:
         return _places(table, attribute)
     if attribute.kind == "date":
         return _days(table, attribute.name)
+    if attribute.kind == "nominal":
+        return _value_places(table, attribute)
     return table.numeric(attribute.name)
 
 
+def labels_of(table: Table, attribute: Attribute) -> list[str | None]:
+    """The values of a nominal column as text, missing ones as None; an empty cell of text is missing."""
+    series = table.series(attribute.name)
+    if isinstance(series.dtype, nw.Boolean):
+        return [None if value is None else str(bool(value)) for value in series.to_list()]
+    if series.dtype.is_float():
+        # whole numbers with gaps are stored as floats by some libraries
+        return [None if value is None or value != value else f"{value:g}" for value in series.to_list()]
+    return [value or None for value in series.cast(nw.String()).to_list()]
+
+
+def _value_places(table: Table, attribute: Attribute) -> NDArray[np.float64]:
+    """Places of values in the domain of the attribute's taxonomy."""
+    tree = attribute.tree
+    assert tree is not None
+    codes = tree.encode(labels_of(table, attribute), f"column '{attribute.name}'", missing=-1)
+    places = np.searchsorted(np.asarray(tree.domain), codes).astype(np.float64)
+    if attribute.missing == "category":
+        codes[codes < 0] = tree.code(MISSING_VALUE)
+        return np.searchsorted(np.asarray(tree.domain), codes).astype(np.float64)
+    places[codes < 0] = np.nan
+    return places
+
+
 def restored(table: Table, attribute: Attribute, values: NDArray[np.float64]) -> NDArray[Any]:
-    """Numbers of an ordinal or date column as the column stores them: labels, dates, or the text of dates."""
+    """Numbers of a column that holds no numbers as the column stores them: labels, dates, or the text of dates.
+
+    Those of a nominal column are codes of concepts in its taxonomy.
+    """
     whole = np.rint(values).astype(np.int64)
+    if attribute.kind == "nominal":
+        return _labels(table, attribute, whole)
     if attribute.kind == "ordinal":
         kind: Any = np.int64 if table.is_integer(attribute.name) else object
         labels = [int(label) for label in attribute.ordered] if kind is np.int64 else list(attribute.ordered)
@@ -42,6 +73,30 @@ def restored(table: Table, attribute: Attribute, values: NDArray[np.float64]) ->
     if table.dtype(attribute.name).is_temporal():
         return days
     return np.datetime_as_string(days).astype(object)
+
+
+def _labels(table: Table, attribute: Attribute, codes: NDArray[np.int64]) -> NDArray[Any]:
+    tree = attribute.tree
+    assert tree is not None
+    names = list(tree.labels)
+    dtype = table.dtype(attribute.name)
+    stored: list[Any] = names
+    if isinstance(dtype, nw.Boolean):
+        stored = [{"True": True, "False": False}.get(name) for name in names]
+    elif dtype.is_numeric():
+        stored = [_number(name) for name in names]
+    as_stored: NDArray[np.object_] = np.empty(len(stored), dtype=object)
+    as_stored[:] = [
+        None if name == MISSING_VALUE else value for name, value in zip(names, stored, strict=True)
+    ]
+    return as_stored[codes]
+
+
+def _number(name: str) -> Any:
+    try:
+        return int(name)
+    except ValueError:
+        return None
 
 
 def public_facts(attribute: Attribute, lattice: Lattice) -> dict[str, str]:
@@ -55,6 +110,13 @@ def public_facts(attribute: Attribute, lattice: Lattice) -> dict[str, str]:
             "hi": day_text(lattice.hi) if is_day(lattice.hi) else decimal_text(lattice.hi),
             "step": f"{step} day{'s' if step != '1' else ''}",
         }
+    if attribute.kind == "nominal":
+        tree = attribute.tree
+        assert tree is not None
+        words = f"{len(tree.domain)} values" + (
+            f" of a taxonomy with {tree.size} concepts" if tree.levels > 2 else ""
+        )
+        return {"domain": words, "step": ""}
     return {
         "lo": decimal_text(lattice.lo),
         "hi": decimal_text(lattice.hi),

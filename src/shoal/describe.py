@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.coding import numbers, public_facts
+from shoal.coding import labels_of, numbers, public_facts
 from shoal.errors import InputError, OptionError, did_you_mean
 from shoal.io import Table, first_row
 from shoal.lattice import Lattice, exact
+from shoal.missing import POLICIES, settle_gaps
 from shoal.schema import DROPPED_ROLES, Attribute, Schema
 from shoal.statement import Circumstances
+from shoal.taxonomy import Taxonomy
 
 OUTSIDE = ("error", "clip")
-MISSING = ("error", "drop")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,7 @@ class Declaration:
 
     schema: Schema | None = None
     columns: tuple[str, ...] | None = None
-    domains: Mapping[str, tuple[object, object]] | None = None
+    domains: Mapping[str, Any] | None = None
     domain_from_data: Fraction | None = None
     outside: str = "error"
     missing: str = "error"
@@ -38,12 +40,12 @@ class Declaration:
         cls,
         schema: Schema | None,
         columns: Sequence[str] | None,
-        domains: Mapping[str, tuple[object, object]] | None,
+        domains: Mapping[str, Any] | None,
         domain_from_data: object | None,
         outside: str,
         missing: str,
     ) -> Declaration:
-        for name, value, choices in (("outside", outside, OUTSIDE), ("missing", missing, MISSING)):
+        for name, value, choices in (("outside", outside, OUTSIDE), ("missing", missing, tuple(POLICIES))):
             if value not in choices:
                 raise OptionError(f"{name} '{value}' is not one of {', '.join(choices)}.")
         if schema is not None and not isinstance(schema, Schema):
@@ -55,7 +57,9 @@ class Declaration:
         if columns is not None and not all(isinstance(name, str) for name in _listed("columns", columns)):
             raise OptionError(f"columns must be a list of column names, got {columns!r}.")
         if domains is not None and not isinstance(domains, Mapping):
-            raise OptionError("domains must be a mapping from column to (lo, hi).")
+            raise OptionError(
+                "domains must be a mapping from column to (lo, hi), or to the values of a nominal one."
+            )
         factor = None
         if domain_from_data is not None:
             factor = exact(domain_from_data, "domain_from_data")
@@ -72,6 +76,7 @@ class Described:
         attributes: the columns to release, in column order, with their public facts.
         lattices: their lattices, by name.
         kept: numbers of the input rows that take part, or None for all of them.
+        gaps: for columns whose missing values stay missing, which of these rows have one.
         notes: what the custodian should know (columns left out and why); not published.
     """
 
@@ -82,6 +87,7 @@ class Described:
     kept: NDArray[np.int64] | None
     notes: tuple[str, ...]
     outside: str
+    gaps: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -89,6 +95,21 @@ class Described:
 
     def attribute(self, name: str) -> Attribute:
         return next(attribute for attribute in self.attributes if attribute.name == name)
+
+    @property
+    def nominal(self) -> tuple[str, ...]:
+        """The columns whose values have no order."""
+        return tuple(attribute.name for attribute in self.attributes if attribute.kind == "nominal")
+
+    def tree(self, name: str) -> Taxonomy | None:
+        """The taxonomy of a nominal column, None for any other kind."""
+        return self.attribute(name).tree
+
+    def codes(self, name: str) -> NDArray[np.int64]:
+        """Concepts of a nominal column; a missing value that stays missing counts as the first of the domain."""
+        tree = self.attribute(name).tree
+        assert tree is not None
+        return np.asarray(tree.domain, dtype=np.int64)[self.positions(name)[0]]
 
     @property
     def n(self) -> int:
@@ -103,6 +124,9 @@ class Described:
         """Lattice positions of one column and how many values had to be clipped (a private fact)."""
         values = self.original(name)
         lattice = self.lattices[name]
+        if name in self.gaps:
+            # such a row has a cluster of its own, where this number is never looked at
+            values = np.where(self.gaps[name], float(lattice.lo), values)
         lo, hi = float(lattice.lo), float(lattice.hi)
         outside = (values < lo) | (values > hi)
         count = int(outside.sum())
@@ -126,12 +150,12 @@ def describe(table: Table, declared: Declaration, kinds: Sequence[str] = ("numer
     if table.n == 0:
         raise InputError("the table has no rows: there is nothing to protect.")
     schema, chosen, notes = _choose(table, declared, kinds)
-    missing = _missing_rows(table, chosen, declared.missing)
-    kept = np.flatnonzero(~missing) if missing is not None else None
-    if kept is not None and kept.size == 0:
-        raise InputError("every row has a missing value in a protected column: nothing is left to release.")
     tainted: list[str] = []
-    if declared.missing == "drop":
+    chosen = [_with_policy(attribute, declared.missing) for attribute in chosen]
+    chosen = [_with_values(table, attribute, tainted) for attribute in chosen]
+    gaps = settle_gaps(_absent(table, chosen), {a.name: a.missing or "error" for a in chosen}, table.n)
+    kept = gaps.kept
+    if gaps.dropping:
         tainted.append(
             "missing=drop: rows with missing values were left out, so the number of rows depends on the records."
         )
@@ -154,8 +178,44 @@ def describe(table: Table, declared: Declaration, kinds: Sequence[str] = ("numer
         data_dependent=tuple(tainted),
         private_domains=tuple(taken),
         domains={a.name: public_facts(a, lattices[a.name]) for a in attributes},
+        separated=gaps.separating,
+        nominal=sum(attribute.kind == "nominal" for attribute in attributes),
     )
-    return Described(table, tuple(attributes), lattices, circumstances, kept, tuple(notes), declared.outside)
+    return Described(
+        table,
+        tuple(attributes),
+        lattices,
+        circumstances,
+        kept,
+        tuple(notes),
+        declared.outside,
+        gaps.separate,
+    )
+
+
+def _with_policy(attribute: Attribute, default: str) -> Attribute:
+    """The attribute with what becomes of its missing values; a category is for names only."""
+    policy = attribute.missing or default
+    if policy == "category" and attribute.kind != "nominal":
+        # under a policy for the whole table, other kinds of columns may have no gaps
+        policy = "error"
+    return replace(attribute, missing=policy)
+
+
+def _with_values(table: Table, attribute: Attribute, tainted: list[str]) -> Attribute:
+    """A nominal attribute with its values: by its type, declared, or else those of the records, which taints."""
+    if attribute.kind != "nominal" or attribute.tree is not None:
+        return attribute
+    if isinstance(table.dtype(attribute.name), nw.Boolean):
+        return replace(attribute, values=("False", "True"))
+    found = sorted({label for label in labels_of(table, attribute) if label is not None})
+    if not found:
+        raise InputError(f"column '{attribute.name}' has no value at all: leave it out.")
+    tainted.append(
+        f"the values of column '{attribute.name}' were taken from the records: list them in the schema (values), or "
+        "give a taxonomy."
+    )
+    return replace(attribute, values=tuple(found))
 
 
 def _choose(
@@ -203,6 +263,13 @@ def _choose(
             reason = f"it is {attribute.kind}, and this method protects {' and '.join(kinds)} columns"
         elif attribute.kind == "ordinal" and not attribute.ordered:
             reason = "its order is not declared (ordered in the schema)"
+        elif (
+            attribute.kind == "nominal"
+            and attribute.tree is None
+            and declared.schema is None
+            and name not in requested
+        ):
+            reason = "its values are not declared (values or taxonomy in a schema)"
         elif attribute.kind == "date" and attribute.lo is None:
             reason = "it has no public domain (lo and hi in the schema)"
         if reason and name in requested:
@@ -226,9 +293,9 @@ def _listed(option: str, value: object) -> list[object]:
     return list(value)
 
 
-def _missing_rows(table: Table, attributes: Sequence[Attribute], policy: str) -> NDArray[np.bool_] | None:
-    """Rows with a missing value in a protected column; an error unless they are to be dropped."""
-    missing: NDArray[np.bool_] | None = None
+def _absent(table: Table, attributes: Sequence[Attribute]) -> dict[str, NDArray[np.bool_]]:
+    """For each column with missing values, the rows that have one."""
+    found: dict[str, NDArray[np.bool_]] = {}
     for attribute in attributes:
         name, values = attribute.name, numbers(table, attribute)
         infinite = np.isinf(values)
@@ -237,17 +304,9 @@ def _missing_rows(table: Table, attributes: Sequence[Attribute], policy: str) ->
                 f"column '{name}' has an infinite value in row {first_row(infinite)}: correct or remove it."
             )
         absent = np.isnan(values)
-        if not absent.any():
-            continue
-        if policy == "error":
-            count = int(absent.sum())
-            raise InputError(
-                f"column '{name}' has {count} missing value{'s' if count > 1 else ''}, the first in row "
-                f"{first_row(absent)}: fill the gaps, leave the column out (--columns names those to release), or "
-                'drop such rows with missing="drop" (--missing drop), after which no guarantee holds as it stands.'
-            )
-        missing = absent if missing is None else missing | absent
-    return missing
+        if absent.any():
+            found[name] = absent
+    return found
 
 
 def _domain_from_data(
@@ -260,7 +319,7 @@ def _domain_from_data(
             f"column '{attribute.name}' has no positive value, so 0 to {float(factor):g} times its maximum is no "
             "domain: declare one."
         )
-    return attribute.with_domain(0, factor * exact(largest, attribute.name))
+    return attribute.with_domain((0, factor * exact(largest, attribute.name)))
 
 
 def _lattice(table: Table, attribute: Attribute) -> Lattice:

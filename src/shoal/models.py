@@ -43,7 +43,7 @@ MODELS: Mapping[Model, ModelFacts] = {
     ),
     "dp-given-partition": ModelFacts(
         "differential privacy of the microaggregated data, given the partition, with ε = {epsilon} per {unit}",
-        "the microaggregated data: cluster means, the clusters themselves taken as fixed and public",
+        "the microaggregated data: means (and moments) of clusters, the clusters themselves taken as fixed and public",
         (
             "It is not differential privacy of the original records: replacing one record usually changes the "
             "clusters, and what the clusters reveal is not covered.",
@@ -88,16 +88,26 @@ def _by_composition(method: Method, attributes: int) -> Model:
     return "none" if method.composition == "parallel" else "dp"
 
 
+def _by_moments(method: Method, attributes: int) -> Model:
+    if method.sensitivity == "none":
+        return "none"
+    if method.form == "eigen":
+        return "idp-given-partition"
+    # covariances of rank groups do not telescope as their sums do
+    return "dp-given-partition" if method.moments else _by_stability(method, attributes)
+
+
 # by mechanism: the rule that settles the claim of its methods
 RULES: Mapping[str, Callable[[Method, int], Model]] = {
     "clusters": _by_stability,
     "insensitive": _by_composition,
+    "moments": _by_moments,
     "tree": _by_stability,
 }
 
 
-def privacy_model(method: Method, attributes: int) -> Model:
-    """The claim that holds for a method on this many attributes.
+def privacy_model(method: Method, attributes: int, nominal: int = 0) -> Model:
+    """The claim that holds for a method on this many attributes, so many of which are nominal.
 
     Guarantee:
         A replaced record that touches only its own cluster of one, or the rank-fixed clusters of a single
@@ -105,13 +115,18 @@ def privacy_model(method: Method, attributes: int) -> Model:
         changes: claim `dp`. Boxes that are themselves drawn under the budget are paid for: claim `dp`. Insensitive
         clusters change by one record each, and strict composition pays for all of them: claim `dp`. In every
         other case clusters may move with the record: `dp-given-partition`. Noise that is calibrated to the actual
-        records protects those against their neighbours only: `idp-given-partition`.
+        records protects those against their neighbours only: `idp-given-partition`. Moments beyond the mean are
+        protected given the partition only.
 
     Reference:
-        docs/proofs/sums.md, docs/proofs/tree.md, docs/proofs/individual.md, docs/proofs/insensitive.md;
-        PSD-2014, Lemma 1; MDAI-2017, section 3.
+        docs/proofs/sums.md, docs/proofs/tree.md, docs/proofs/individual.md, docs/proofs/insensitive.md,
+        docs/proofs/moments.md; PSD-2014, Lemma 1; MDAI-2017, section 3.
     """
-    return RULES[method.mechanism](method, attributes)
+    model = RULES[method.mechanism](method, attributes)
+    if nominal and model == "dp" and method.stability == "rank":
+        # sums of ranks telescope, choices of concepts do not: each of the moved clusters would cost the whole ε
+        return "dp-given-partition"
+    return model
 
 
 def claims(method: Method) -> str:

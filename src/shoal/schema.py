@@ -2,46 +2,28 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from shoal.dates import ISO_DAY, day_number, day_text, is_day
-from shoal.errors import OptionError, did_you_mean
-from shoal.io import Table, read
+from shoal.errors import InputError, OptionError, did_you_mean
+from shoal.io import read
 from shoal.lattice import DEFAULT_REAL_STEPS, Lattice, exact
+from shoal.missing import POLICIES
+from shoal.taxonomy import Taxonomy
 from shoal.toml import dumps, load
+
+# what a missing value is called where it counts as a value
+MISSING_VALUE = "(missing)"
 
 Kind = Literal["numeric", "ordinal", "nominal", "date"]
 Role = Literal["identifier", "quasi-identifier", "confidential", "unit", "weight", "other"]
 # Roles whose columns never leave the house.
 DROPPED_ROLES: frozenset[Role] = frozenset({"identifier", "unit", "weight"})
-
-_IDENTIFIER_WORDS = {
-    "id",
-    "uid",
-    "uuid",
-    "guid",
-    "ssn",
-    "passport",
-    "email",
-    "phone",
-    "name",
-    "surname",
-    "nr",
-}
-_IDENTIFIER_ENDING = re.compile(
-    r"(person|user|client|patient|record|utility|respondent|case|customer)id$|(nr|nummer)\.?$"
-)
-_WEIGHT_WORDS = {"weight", "wgt", "fnlwgt", "afnlwgt"}
-_QUASI_WORDS = {
-    *("age", "sex", "gender", "race", "ethnicity", "zip", "zipcode", "postcode", "region", "county"),
-    *("country", "native", "birth", "birthdate", "dob", "marital", "education", "occupation", "household"),
-}
-_ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?$")
 
 _HEADER = """\
 # What is public about this table. Edit by hand:
@@ -51,12 +33,15 @@ _HEADER = """\
 #   lo, hi the range the attribute can take, known without looking at these records
 #          (dates as 1984-05-31)
 #   ordered  for an ordinal column: its values, lowest first
+#   values   for a nominal column: the values it can take
+#   taxonomy for a nominal column: a file (OWL, RDF, CSV), relative to this one, or a nested table
+#   missing  error | drop | category | separate, where the column differs from the rest
 #   step   the finest difference that matters (default: 1 for integers, width / 2^20 otherwise)
 #   max_rows  for a unit column: the most rows one person can have
 """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Attribute:
     """One column: how to read it, what it may reveal, and the public range of its values."""
 
@@ -67,6 +52,9 @@ class Attribute:
     hi: Fraction | None = None
     step: Fraction | None = None
     ordered: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
+    taxonomy: Taxonomy | None = None
+    missing: str | None = None
     max_rows: int | None = None
 
     def __post_init__(self) -> None:
@@ -82,14 +70,50 @@ class Attribute:
             )
         if len(set(self.ordered)) < len(self.ordered):
             raise OptionError(f"column '{self.name}': ordered lists a value twice.")
-        if self.lo is not None and self.hi is not None and self.kind != "ordinal":
+        if len(set(self.values)) < len(self.values):
+            raise OptionError(f"column '{self.name}': values lists a value twice.")
+        if (self.values or self.taxonomy) and self.kind != "nominal":
+            raise OptionError(
+                f"column '{self.name}': values and taxonomy are for nominal columns, and it is {self.kind}."
+            )
+        if self.missing is not None and self.missing not in POLICIES:
+            raise OptionError(
+                f"column '{self.name}': missing '{self.missing}' is not one of {', '.join(POLICIES)}."
+            )
+        if self.lo is not None and self.hi is not None and self.kind in ("numeric", "date"):
             self.lattice(integer=False)
+
+    @cached_property
+    def tree(self) -> Taxonomy | None:
+        """The taxonomy over the public values of a nominal attribute: that of its schema, or a flat one.
+
+        A column whose missing values are a category of their own has one more value, below the root.
+        """
+        if self.kind != "nominal" or not (self.values or self.taxonomy):
+            return None
+        found = self.taxonomy
+        if found is None:
+            found = Taxonomy.flat(self.values)
+        elif self.values:
+            found = found.minimal(self.values, f"column '{self.name}'")
+        if self.missing == "category" and MISSING_VALUE not in found.labels:
+            found = Taxonomy.from_pairs([*found.to_pairs(), (MISSING_VALUE, found.labels[0])]).minimal(
+                [*found.values, MISSING_VALUE]
+            )
+        return found
 
     def lattice(self, *, integer: bool) -> Lattice:
         """The public lattice; `integer` says that the column is stored as integers (default step 1).
 
-        That of an ordinal attribute are the places in its order, that of a date are days since 1970-01-01.
+        That of an ordinal attribute are the places in its order, that of a date are days since 1970-01-01, that of a
+        nominal one are the places of its values in its taxonomy.
         """
+        if self.kind == "nominal":
+            if self.tree is None:
+                raise OptionError(
+                    f"column '{self.name}' has no public values: list them as values in the schema, or give a taxonomy."
+                )
+            return Lattice(Fraction(0), Fraction(max(len(self.tree.domain) - 1, 1)), Fraction(1))
         if self.kind == "ordinal":
             if len(self.ordered) < 2:
                 raise OptionError(
@@ -111,11 +135,17 @@ class Attribute:
         except OptionError as error:
             raise OptionError(f"column '{self.name}': {error}") from None
 
-    def with_domain(self, lo: object, hi: object) -> Attribute:
+    def with_domain(self, domain: Any) -> Attribute:
+        """The attribute with a public domain: (lo, hi), or the values or the taxonomy of a nominal one."""
         what = f"the domain of column '{self.name}'"
+        if isinstance(domain, Taxonomy):
+            return replace(self, kind="nominal", taxonomy=domain, values=())
+        if self.kind == "nominal" and not _is_range(domain):
+            return replace(self, taxonomy=None, values=tuple(str(v) for v in _listed(self.name, domain)))
+        lo, hi = _pair(self.name, domain)
         if self.kind == "date":
             return replace(self, lo=day_number(lo, what), hi=day_number(hi, what))
-        return replace(self, kind="numeric", lo=exact(lo, what), hi=exact(hi, what))
+        return replace(self, kind="numeric", lo=exact(lo, what), hi=exact(hi, what), values=(), taxonomy=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,8 +189,10 @@ class Schema:
         [('person_id', 'numeric', 'identifier'), ('age', 'numeric', 'quasi-identifier'),
          ('town', 'nominal', 'other')]
         """
+        from shoal.guess import guess
+
         table = read(data)
-        return cls(tuple(_guess(table, name) for name in table.names))
+        return cls(tuple(guess(table, name) for name in table.names))
 
     @classmethod
     def load(cls, path: str | Path) -> Schema:
@@ -168,7 +200,7 @@ class Schema:
         path = Path(path)
         raw = load(path, "schema file")
         try:
-            return cls.from_dict(raw)
+            return cls.from_dict(raw, path.parent)
         except OptionError as error:
             raise OptionError(f"the schema '{path}': {error}") from None
 
@@ -177,11 +209,12 @@ class Schema:
         Path(path).write_text(draft_text(self), "utf-8")
 
     @classmethod
-    def from_dict(cls, raw: Mapping[str, Any]) -> Schema:
+    def from_dict(cls, raw: Mapping[str, Any], folder: Path | None = None) -> Schema:
+        """A schema from plain values; files of taxonomies are looked for in `folder`."""
         entries = raw.get("attribute")
         if not isinstance(entries, list) or not entries:
             raise OptionError("there is no [[attribute]] entry: one is needed per column.")
-        return cls(tuple(_attribute(entry) for entry in entries))
+        return cls(tuple(_attribute(entry, folder) for entry in entries))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, empty fields left out: the content of the TOML file."""
@@ -196,9 +229,9 @@ class Schema:
             ]
         }
 
-    def with_domains(self, domains: Mapping[str, tuple[object, object]]) -> Schema:
+    def with_domains(self, domains: Mapping[str, Any]) -> Schema:
         """The schema with public domains set; an unknown column is an error."""
-        changed = {name: self[name].with_domain(*_pair(name, bounds)) for name, bounds in domains.items()}
+        changed = {name: self[name].with_domain(domain) for name, domain in domains.items()}
         return Schema(tuple(changed.get(a.name, a) for a in self.attributes))
 
 
@@ -210,6 +243,8 @@ def draft_text(schema: Schema) -> str:
 def _written(attribute: Attribute, key: str, value: Any) -> Any:
     if attribute.kind == "date" and key in ("lo", "hi") and is_day(value):
         return day_text(value)
+    if isinstance(value, Taxonomy):
+        return [list(pair) for pair in value.to_pairs() if pair[1]]
     return list(value) if isinstance(value, tuple) else value
 
 
@@ -233,7 +268,7 @@ def parse_domains(texts: Iterable[str]) -> dict[str, tuple[Fraction | str, Fract
     return domains
 
 
-def _attribute(entry: Any) -> Attribute:
+def _attribute(entry: Any, folder: Path | None) -> Attribute:
     if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
         raise OptionError("every [[attribute]] entry needs a name.")
     name = entry["name"]
@@ -246,40 +281,31 @@ def _attribute(entry: Any) -> Attribute:
         if key in values:
             read_as = day_number if values.get("kind") == "date" and key != "step" else exact
             values[key] = read_as(values[key], f"column '{name}': {key}")
-    if "ordered" in values:
-        if not isinstance(values["ordered"], (list, tuple)):
-            raise OptionError(f"column '{name}': ordered must be a list of values, lowest first.")
-        values["ordered"] = tuple(str(v) for v in values["ordered"])
+    for key, words in (("ordered", "values, lowest first"), ("values", "values")):
+        if key in values:
+            if not isinstance(values[key], (list, tuple)):
+                raise OptionError(f"column '{name}': {key} must be a list of {words}.")
+            values[key] = tuple(str(v) for v in values[key])
+    if values.get("ordered") and values.get("kind", "nominal") == "nominal":
+        # an order is what makes names ordinal
+        values["kind"] = "ordinal"
+    elif values.get("values") or values.get("taxonomy"):
+        values.setdefault("kind", "nominal")
+    if "taxonomy" in values:
+        values["taxonomy"] = _taxonomy(name, values["taxonomy"], folder)
     return Attribute(**values)
 
 
-def _guess(table: Table, name: str) -> Attribute:
-    """Kind from the type, role from the words of the name: the values themselves are barely looked at."""
-    dtype = table.dtype(name)
-    kind: Kind = "nominal"
-    if dtype.is_numeric():
-        kind = "numeric"
-    elif dtype.is_temporal() or _looks_like_dates(table, name):
-        kind = "date"
-    elif type(dtype).__name__ == "Enum":
-        kind = "ordinal"
-    words = set(re.split(r"[^0-9a-zà-ÿ]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower()))
-    role: Role = "confidential" if kind == "numeric" else "other"
-    if words & _IDENTIFIER_WORDS or _IDENTIFIER_ENDING.search(name.lower()):
-        role = "identifier"
-    elif words & _WEIGHT_WORDS:
-        role = "weight"
-    elif words & _QUASI_WORDS:
-        role = "quasi-identifier"
-    return Attribute(name, kind, role, step=Fraction(1) if table.is_integer(name) else None)
-
-
-def _looks_like_dates(table: Table, name: str) -> bool:
-    series = table.series(name)
-    if str(table.dtype(name)) != "String":
-        return False
-    sample = [value for value in series.head(50).to_list() if value]
-    return bool(sample) and all(_ISO_DATE.match(value) for value in sample)
+def _taxonomy(name: str, given: Any, folder: Path | None) -> Taxonomy:
+    """A taxonomy as a schema may write it: the path of a file, nested tables, or pairs of child and parent."""
+    try:
+        if isinstance(given, str):
+            return Taxonomy.load(given if folder is None else folder / given)
+        if isinstance(given, (list, tuple)):
+            return Taxonomy.from_pairs(given)
+        return Taxonomy.from_dict(given)
+    except (InputError, TypeError, ValueError) as error:
+        raise OptionError(f"column '{name}': {error}") from None
 
 
 def _pair(name: str, bounds: Any) -> tuple[object, object]:
@@ -288,6 +314,23 @@ def _pair(name: str, bounds: Any) -> tuple[object, object]:
     except (TypeError, ValueError):
         raise OptionError(f"the domain of column '{name}' must be a pair (lo, hi), got {bounds!r}.") from None
     return lo, hi
+
+
+def _is_range(domain: Any) -> bool:
+    """Two numbers: a column of text can still be declared numeric."""
+    return (
+        isinstance(domain, (tuple, list))
+        and len(domain) == 2
+        and all(isinstance(end, (int, float, Fraction)) and not isinstance(end, bool) for end in domain)
+    )
+
+
+def _listed(name: str, domain: Any) -> list[object]:
+    if isinstance(domain, str) or not isinstance(domain, Iterable):
+        raise OptionError(
+            f"the domain of nominal column '{name}' must be a list of its values, got {domain!r}."
+        )
+    return list(domain)
 
 
 def _words(literal: Any) -> str:

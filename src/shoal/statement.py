@@ -46,6 +46,8 @@ class Circumstances:
         rows_declared: whether that maximum was declared; otherwise one row per person is assumed.
         unit_repeats: a person has several rows although no maximum is declared.
         domains: ends and step of each column's domain, in words.
+        separated: missing values stay missing, in clusters of their own.
+        nominal: number of released columns whose values have no order.
     """
 
     data_dependent: tuple[str, ...] = ()
@@ -56,6 +58,8 @@ class Circumstances:
     rows_declared: bool = False
     unit_repeats: bool = False
     domains: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    separated: bool = False
+    nominal: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +160,7 @@ class PrivacyStatement:
         for name, facts in self.attributes.items():
             stated = self.stated_share(name)
             cell = name.replace("|", "\\|")
-            lines.append(f"| {cell} | {stated} | {facts['lo']} to {facts['hi']} | {facts['step']} |")
+            lines.append(f"| {cell} | {stated} | {domain_words(facts)} | {facts['step']} |")
         versions = ", ".join(f"{key} {value}" for key, value in self.versions.items())
         return "\n".join([*lines, "", f"Made with {versions}.", ""])
 
@@ -172,7 +176,7 @@ def state(
     Raises:
         ClaimError: the claim would be about rows while a person can own several.
     """
-    model = privacy_model(method, len(lattices))
+    model = privacy_model(method, len(lattices), circumstances.nominal)
     facts = MODELS[model]
     relation, left_open = _NEIGHBOURS[method.neighbours]
     rows = circumstances.rows_per_unit
@@ -180,6 +184,11 @@ def state(
         raise ClaimError(
             f"a value of the unit column '{circumstances.unit}' occurs in several rows, so a claim about rows is "
             "not a claim about persons: declare max_rows for it in the schema (the claim is then per person)."
+        )
+    if circumstances.separated and facts.guarantee and not facts.given_partition:
+        raise ClaimError(
+            f"missing=separate shows which values are missing, and the claim of method '{method.name}' ({model}) "
+            "covers them: use missing=category for nominal columns, or a method whose clusters are taken as known."
         )
     if rows > 1 and method.sensitivity != "global" and not CALIBRATIONS[method.sensitivity].additive:
         raise ClaimError(
@@ -221,6 +230,11 @@ def state(
     )
 
 
+def domain_words(facts: Mapping[str, str]) -> str:
+    """The public domain of a column as a table shows it."""
+    return facts["domain"] if "domain" in facts else f"{facts['lo']} to {facts['hi']}"
+
+
 def _stated(shares: Mapping[str, Fraction], rows: int, private: bool) -> dict[str, Fraction | None]:
     return {name: None if private else share * rows for name, share in shares.items()}
 
@@ -244,6 +258,8 @@ def _conditions(
         )
         found.append(f"The clusters, {source}, are treated as fixed and known to everybody.")
         found.append("Neighbouring data sets differ in one record and have the same clusters.")
+    if circumstances.separated:
+        found.append("Which values are missing is treated as fixed and known to everybody.")
     found += _local_conditions(method)
     if not method.link and attributes > 1:
         found.append("Every column was shuffled by itself: rows of the release do not belong to anybody.")
@@ -274,7 +290,8 @@ def _local_conditions(method: Method) -> list[str]:
 
 
 def _no_joint_k(method: Method, attributes: int) -> tuple[str, ...]:
-    if PARTITIONS[method.partition].columnwise and method.size > 1 and attributes > 1:
+    shared = method.rebuild == "centroid" and method.size > 1
+    if shared and PARTITIONS[method.partition].columnwise and attributes > 1:
         return (
             "At least k rows share a value in each column by itself; the combination of values in a row can be unique.",
         )

@@ -6,7 +6,7 @@ A run here is a run of `shoal.protect`: the same mechanism, the same shuffling a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ Matrix = NDArray[np.float64]
 class Settled(Described):
     """A described table with its lattice positions at hand: finding them would be most of a short run."""
 
-    settled: Mapping[str, NDArray[np.int64]]
+    settled: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
 
     def positions(self, name: str) -> tuple[NDArray[np.int64], int]:
         return self.settled[name], 0

@@ -1,0 +1,87 @@
+"""Missing values: policies and empty cells come in, rows to keep or cells that stay empty leave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.errors import InputError
+
+POLICIES: Mapping[str, str] = {
+    "error": "a missing value is an error",
+    "drop": "rows with a missing value are left out; the number of rows then depends on the records",
+    "category": "a missing value of a nominal column counts as one more value",
+    "separate": "rows with missing values form clusters of their own, and the values stay missing",
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Gaps:
+    """Where values are missing, after the policies were applied.
+
+    Attributes:
+        kept: numbers of the rows that take part, None for all.
+        separate: for each column with such gaps, which of the kept rows have one.
+        dropping, separating: a column has that policy, whether or not it was needed.
+    """
+
+    kept: NDArray[np.int64] | None
+    separate: Mapping[str, NDArray[np.bool_]]
+    dropping: bool
+    separating: bool
+
+
+def settle_gaps(absent: Mapping[str, NDArray[np.bool_]], policies: Mapping[str, str], rows: int) -> Gaps:
+    """Apply each column's policy to its missing values.
+
+    Args:
+        absent: for each protected column, which rows have no value.
+        policies: a policy of `POLICIES` for each of them.
+        rows: number of rows of the table.
+
+    Raises:
+        InputError: a value is missing where that is an error, or no row is left.
+    """
+    dropped = np.zeros(rows, dtype=np.bool_)
+    for name, gaps in absent.items():
+        count = int(gaps.sum())
+        if count and policies[name] == "error":
+            raise InputError(
+                f"column '{name}' has {count} missing value{'s' if count > 1 else ''}, the first in row "
+                f"{int(np.argmax(gaps)) + 1}: fill the gaps, leave the column out (--columns names those to release), "
+                "choose what becomes of them with missing= (--missing): category for a nominal column, separate, or "
+                "drop, after which no guarantee holds as it stands."
+            )
+        if policies[name] == "drop":
+            dropped |= gaps
+    if dropped.all() and rows:
+        raise InputError("every row has a missing value in a protected column: nothing is left to release.")
+    kept = np.flatnonzero(~dropped) if dropped.any() else None
+    separate: dict[str, NDArray[np.bool_]] = {}
+    for name, gaps in absent.items():
+        here = gaps if kept is None else gaps[kept]
+        if policies[name] == "separate" and here.any():
+            separate[name] = here
+    return Gaps(kept, separate, "drop" in policies.values(), "separate" in policies.values())
+
+
+def patterns(separate: Mapping[str, NDArray[np.bool_]], columns: tuple[str, ...]) -> NDArray[np.int64] | None:
+    """Which rows miss the same of these columns: one number per row, 0 for those that miss none; None if all do."""
+    gaps = [separate[column] for column in columns if column in separate]
+    if not gaps:
+        return None
+    # a row without gaps comes first in the order, and is added so that it is always there
+    rows = np.vstack([np.stack(gaps, axis=1), np.zeros((1, len(gaps)), dtype=np.bool_)])
+    _, numbers = np.unique(rows, axis=0, return_inverse=True)
+    return np.asarray(numbers.ravel()[:-1], dtype=np.int64)
+
+
+def with_gaps(values: NDArray[Any], gaps: NDArray[np.bool_]) -> NDArray[np.object_]:
+    """Values as objects, None where one is missing."""
+    filled = values.astype(object)
+    filled[gaps] = None
+    return filled
