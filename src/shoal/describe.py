@@ -151,9 +151,10 @@ def describe(table: Table, declared: Declaration, kinds: Sequence[str] = ("numer
         raise InputError("the table has no rows: there is nothing to protect.")
     schema, chosen, notes = _choose(table, declared, kinds)
     tainted: list[str] = []
-    chosen = [_with_policy(attribute, declared.missing) for attribute in chosen]
+    policies = {attribute.name: _policy(attribute, declared.missing) for attribute in chosen}
+    chosen = [replace(a, missing="category") if policies[a.name] == "category" else a for a in chosen]
     chosen = [_with_values(table, attribute, tainted) for attribute in chosen]
-    gaps = settle_gaps(_absent(table, chosen), {a.name: a.missing or "error" for a in chosen}, table.n)
+    gaps = settle_gaps(_absent(table, chosen), policies, table.n)
     kept = gaps.kept
     if gaps.dropping:
         tainted.append(
@@ -193,13 +194,11 @@ def describe(table: Table, declared: Declaration, kinds: Sequence[str] = ("numer
     )
 
 
-def _with_policy(attribute: Attribute, default: str) -> Attribute:
-    """The attribute with what becomes of its missing values; a category is for names only."""
+def _policy(attribute: Attribute, default: str) -> str:
+    """What becomes of missing values; a category is for names only."""
     policy = attribute.missing or default
-    if policy == "category" and attribute.kind != "nominal":
-        # under a policy for the whole table, other kinds of columns may have no gaps
-        policy = "error"
-    return replace(attribute, missing=policy)
+    # under a policy for the whole table, other kinds of columns may have no gaps
+    return "error" if policy == "category" and attribute.kind != "nominal" else policy
 
 
 def _with_values(table: Table, attribute: Attribute, tainted: list[str]) -> Attribute:

@@ -62,6 +62,9 @@ class Attribute:
             raise OptionError(f"column '{self.name}': kind '{self.kind}' is not one of {_words(Kind)}.")
         if self.role not in get_args(Role):
             raise OptionError(f"column '{self.name}': role '{self.role}' is not one of {_words(Role)}.")
+        if self.kind == "nominal" and self.ordered:
+            # an order is what makes names ordinal
+            object.__setattr__(self, "kind", "ordinal")
         if (self.lo is None) != (self.hi is None):
             raise OptionError(f"column '{self.name}': give both lo and hi, or neither.")
         if self.max_rows is not None and (type(self.max_rows) is not int or self.max_rows < 1):
@@ -286,10 +289,7 @@ def _attribute(entry: Any, folder: Path | None) -> Attribute:
             if not isinstance(values[key], (list, tuple)):
                 raise OptionError(f"column '{name}': {key} must be a list of {words}.")
             values[key] = tuple(str(v) for v in values[key])
-    if values.get("ordered") and values.get("kind", "nominal") == "nominal":
-        # an order is what makes names ordinal
-        values["kind"] = "ordinal"
-    elif values.get("values") or values.get("taxonomy"):
+    if any(values.get(key) for key in ("ordered", "values", "taxonomy")):
         values.setdefault("kind", "nominal")
     if "taxonomy" in values:
         values["taxonomy"] = _taxonomy(name, values["taxonomy"], folder)
