@@ -99,6 +99,7 @@ def test_what_is_not_a_tree_is_refused(pairs: list[Any], reason: str) -> None:
     [
         ({"*": {"a": ["x"], "b": ["x"]}}, "'x' stands twice, below 'a' and below 'b'"),
         ({"*": ["a", "a"]}, "'a' stands twice"),
+        ({"*": ["a", "*"]}, "'\\*' stands twice, at the top and below '\\*'"),
         ({"*": ["", "a"]}, "below '\\*' has an empty name"),
         ({"a": [], "b": []}, "2 roots"),
         ({}, "empty"),

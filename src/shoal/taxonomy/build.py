@@ -73,7 +73,7 @@ def parents_of_nested(nested: Mapping[Any, Any]) -> dict[str, str | None]:
                 raise InputError(f"a concept below '{parent}' has an empty name: every concept needs one.")
             if name in found:
                 raise InputError(
-                    f"'{name}' stands twice, below '{found[name]}' and below '{parent}': a concept has one place."
+                    f"'{name}' stands twice, {_place(found[name])} and {_place(parent)}: a concept has one place."
                 )
             found[name] = parent
             add(below, name)
@@ -158,6 +158,10 @@ def _refuse_cycle(parent_of: Mapping[str, str | None]) -> None:
             path[here] = None
             here = parent_of[here]
         safe.update(path)
+
+
+def _place(parent: str | None) -> str:
+    return "at the top" if parent is None else f"below '{parent}'"
 
 
 def _too_deep() -> InputError:
