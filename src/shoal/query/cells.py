@@ -60,9 +60,9 @@ def cells_of(facts: Facts, options: dict[str, Any]) -> Cells:
         return _bins(facts, attribute, options["edges"])
     if "cells" in options:
         labels = tuple(as_text("a cell", cell) for cell in as_list("cells", options["cells"], _MOST_CELLS))
-    elif attribute.kind == "ordinal":
-        labels = attribute.ordered
     else:
+        labels = facts.labels(attribute)
+    if not labels:
         raise OptionError(f"a histogram of column '{attribute.name}' needs edges or cells.")
     if len(set(labels)) < len(labels):
         raise OptionError("cells names a value twice.")

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, get_args
 
-import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.coding import numbers, public_facts
+from shoal.coding import labels_of, numbers, public_facts
 from shoal.errors import ClaimError, InputError, OptionError, did_you_mean
 from shoal.io import Table, read
 from shoal.lattice import Lattice, decimal_text
@@ -86,9 +85,15 @@ class Facts:
 
     def has_lattice(self, attribute: Attribute) -> bool:
         """Whether the values of a column are places on a public lattice; otherwise they are only labels."""
-        if attribute.role in ("identifier", "unit"):
+        if attribute.role in ("identifier", "unit") or attribute.kind == "nominal":
             return False
         return len(attribute.ordered) > 1 if attribute.kind == "ordinal" else attribute.lo is not None
+
+    def labels(self, attribute: Attribute) -> tuple[str, ...]:
+        """The public labels of a column, in their order if they have one; none if the schema does not list them."""
+        if attribute.kind == "ordinal":
+            return attribute.ordered
+        return () if attribute.tree is None else attribute.tree.values
 
     def lattice(self, name: object) -> Lattice:
         """The public lattice of a column, or an error that says that it has none."""
@@ -110,8 +115,8 @@ class Facts:
             }
             if self.has_lattice(attribute):
                 found |= public_facts(attribute, self.lattice(attribute.name))
-            if attribute.ordered:
-                found["values"] = list(attribute.ordered)
+            if labels := self.labels(attribute):
+                found["values"] = list(labels)
             columns.append(found)
         return {
             "neighbours": self.neighbours,
@@ -185,20 +190,25 @@ def prepare(data: Any, schema: Schema, neighbours: Neighbours = "replace-one") -
     codes: dict[str, NDArray[np.int64]] = {}
     labels: dict[str, Mapping[str, int]] = {}
     for attribute in schema.attributes:
+        name = attribute.name
         if facts.has_lattice(attribute):
-            values = numbers(table, attribute)
+            values, lattice = numbers(table, attribute), facts.lattice(name)
             absent = np.isnan(values)
-            places = facts.lattice(attribute.name).positions(np.where(absent, 0.0, values))
-            positions[attribute.name] = np.where(absent, MISSING, places)
+            inside = np.clip(np.where(absent, 0.0, values), float(lattice.lo), float(lattice.hi))
+            positions[name] = np.where(absent, MISSING, lattice.positions(inside))
+        elif attribute.kind == "nominal" and facts.labels(attribute):
+            values = numbers(table, attribute)
+            codes[name] = np.where(np.isnan(values), MISSING, np.nan_to_num(values)).astype(np.int64)
+            labels[name] = {label: code for code, label in enumerate(facts.labels(attribute))}
         else:
-            codes[attribute.name], labels[attribute.name] = _coded(table, attribute.name)
+            codes[name], labels[name] = _coded(table, attribute)
     return QueryTable(facts, table.n, positions, codes, labels)
 
 
-def _coded(table: Table, name: str) -> tuple[NDArray[np.int64], dict[str, int]]:
-    texts = table.series(name).cast(nw.String()).to_list()
+def _coded(table: Table, attribute: Attribute) -> tuple[NDArray[np.int64], dict[str, int]]:
     found: dict[str, int] = {}
-    codes = [MISSING if text is None or text == "" else found.setdefault(text, len(found)) for text in texts]
+    texts = labels_of(table, attribute)
+    codes = [MISSING if text is None else found.setdefault(text, len(found)) for text in texts]
     return np.array(codes, dtype=np.int64), found
 
 
@@ -206,7 +216,7 @@ def _check_unit(table: Table, schema: Schema) -> None:
     unit = schema.unit
     if unit is None:
         return
-    codes, _ = _coded(table, unit.name)
+    codes, _ = _coded(table, unit)
     if (codes == MISSING).any():
         raise InputError(f"unit column '{unit.name}' has missing values: every row needs its person.")
     most = int(np.bincount(codes).max(initial=0))

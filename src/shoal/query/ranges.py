@@ -10,6 +10,7 @@ from typing import Any
 from shoal.dates import day_text, is_day
 from shoal.errors import OptionError, did_you_mean
 from shoal.lattice import Lattice
+from shoal.noise.epsilon import shown
 from shoal.query.facts import Facts
 from shoal.query.parsing import as_list, as_mapping, as_number, as_text, check_keys
 from shoal.query.refinement import (
@@ -22,6 +23,7 @@ from shoal.query.refinement import (
     categorical,
     combined,
     from_table,
+    from_taxonomy,
     histogram,
     joint,
     nominal,
@@ -67,7 +69,7 @@ class Expected:
 def of_column(facts: Facts, attribute: Attribute, options: dict[str, Any]) -> Expected:
     """Answers that are values of a column."""
     if not facts.has_lattice(attribute) or attribute.kind == "ordinal":
-        return _of_labels(attribute, options)
+        return _of_labels(facts, attribute, options)
     return of_lattice(facts.lattice(attribute.name), options, attribute)
 
 
@@ -116,7 +118,7 @@ def _prior_of_points(lattice: Lattice, given: dict[str, Any], read: Read) -> Pri
     raise _unknown_prior(given, ("uniform", "normal", "histogram"))
 
 
-def _of_labels(attribute: Attribute, options: dict[str, Any]) -> Expected:
+def _of_labels(facts: Facts, attribute: Attribute, options: dict[str, Any]) -> Expected:
     if "range" in options:
         raise OptionError(f"column '{attribute.name}' holds labels: it has no range.")
     given = as_mapping("prior", options.get("prior", {"kind": "uniform"}))
@@ -126,24 +128,33 @@ def _of_labels(attribute: Attribute, options: dict[str, Any]) -> Expected:
         masses = as_mapping("masses", given["masses"])
     elif given.get("kind") != "uniform":
         raise _unknown_prior(given, ("uniform", "categorical"))
-    if attribute.ordered:
-        labels = attribute.ordered
+    known = facts.labels(attribute)
+    if attribute.kind == "ordinal":
+        labels = known
     elif "values" in options:
         labels = tuple(
             as_text("a value", value) for value in as_list("values", options["values"], _MOST_LABELS)
         )
-    elif masses:
-        labels = tuple(masses)
     else:
+        labels = known or tuple(masses)
+    if not 1 <= len(labels) <= _MOST_LABELS:
         raise OptionError(
-            f"column '{attribute.name}' has labels of any kind: list the possible ones as values, or in a "
+            f"column '{attribute.name}' needs 1 to {_MOST_LABELS:,} possible labels: list them as values, or in a "
             "categorical prior."
         )
-    if len(labels) > _MOST_LABELS:
-        raise OptionError(f"a prior can name {_MOST_LABELS:,} labels at most.")
+    for label in labels:
+        if known and label not in known:
+            hint = did_you_mean(label, known)
+            raise OptionError(f"column '{attribute.name}' has no value {shown(label)}.{hint}")
     weights = {label: as_number("a mass of the prior", mass) for label, mass in masses.items()}
     prior = categorical(weights, labels) if masses else uniform(Labels(labels))
-    usual = "ordinal" if attribute.ordered else "nominal"
+    usual = "ordinal"
+    if attribute.kind != "ordinal":
+        usual = "taxonomy" if attribute.taxonomy is not None else "nominal"
+    if options.get("distance", usual) == "taxonomy":
+        if attribute.tree is None:
+            raise OptionError(f"column '{attribute.name}' has no taxonomy: use the nominal distance.")
+        return Expected(prior, from_taxonomy(attribute.tree))
     return Expected(prior, _distance(options.get("distance", usual), len(labels)))
 
 

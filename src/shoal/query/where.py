@@ -110,9 +110,13 @@ def _condition(raw: Mapping[Any, Any], facts: Facts) -> Condition:
     if not facts.has_lattice(attribute) and op not in ("==", "!=", "in"):
         raise OptionError(f"column '{attribute.name}' has labels without an order: only ==, != and in apply.")
     values = tuple(_text(value) for value in found)
-    if facts.has_lattice(attribute):
-        for value in values:
+    known = facts.labels(attribute)
+    for value in values:
+        if facts.has_lattice(attribute):
             constant(attribute, value)
+        elif known and value not in known:
+            hint = did_you_mean(value, known)
+            raise OptionError(f"column '{attribute.name}' has no value {shown(value)}.{hint}")
     return Condition(attribute.name, op, values)
 
 

@@ -1,6 +1,13 @@
 """Knowledge refinement: what is expected of an answer comes in, one sample closer to the truth leaves."""
 
-from shoal.query.refinement.distances import absolute, combined, from_function, from_table, nominal
+from shoal.query.refinement.distances import (
+    absolute,
+    combined,
+    from_function,
+    from_table,
+    from_taxonomy,
+    nominal,
+)
 from shoal.query.refinement.factors import Factors, movable
 from shoal.query.refinement.priors import (
     Prior,
@@ -30,6 +37,7 @@ __all__ = [
     "from_function",
     "from_scipy",
     "from_table",
+    "from_taxonomy",
     "histogram",
     "joint",
     "movable",

@@ -6,7 +6,7 @@ No promise depends on a distance: it only settles which answers are raised. Floa
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -75,6 +75,31 @@ def from_function(function: Callable[[Any, Any], float]) -> Distance:
         return np.asarray(np.nan_to_num(np.array(found), nan=np.inf, posinf=np.inf))
 
     return computed
+
+
+class Taxonomy(Protocol):
+    """What a tree of concepts must tell: the number of a concept, and its distances from all others."""
+
+    def code(self, name: Any) -> int: ...
+
+    def distances_to(self, code: int) -> NDArray[np.float64]: ...
+
+
+def from_taxonomy(taxonomy: Taxonomy) -> Distance:
+    """Semantic distances between labels that are concepts of a taxonomy.
+
+    >>> from shoal.query.refinement.support import Labels
+    >>> from shoal.taxonomy import Taxonomy
+    >>> beings = Taxonomy.from_dict({"being": {"plant": ["oak"], "animal": ["cat", "dog"]}})
+    >>> from_taxonomy(beings)(Labels(("oak", "cat", "dog")), 1).round(3).tolist()
+    [0.848, 0.0, 0.585]
+    """
+
+    def looked_up(support: Support, truth: int) -> NDArray[Any]:
+        codes = [taxonomy.code(support.answer(number)) for number in range(support.size)]
+        return np.asarray(taxonomy.distances_to(codes[truth])[codes])
+
+    return looked_up
 
 
 def combined(parts: Sequence[Distance], how: str = "sum", scales: Sequence[float] | None = None) -> Distance:
