@@ -22,6 +22,8 @@ from shoal.partition.order import stable_order
 INTRUDERS = ("informed", "uninformed")
 # called with how many swaps are done and how many there are
 Progress = Callable[[int, int], None]
+# groups, the points they were made on and the numbers of the attributes to be moved come in, larger groups leave
+Refine = Callable[[Partition, NDArray[np.float64], tuple[int, ...]], Partition]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,6 +84,7 @@ def swap_ranking(
     k: int | Sequence[int],
     *,
     remainder: str = "middle",
+    refine: Refine | None = None,
     source: Source | None = None,
     progress: Progress | None = None,
 ) -> Swap:
@@ -91,6 +94,7 @@ def swap_ranking(
         attributes: the confidential attributes, one vector of numbers each; others take no part.
         k: minimum group size, one for all attributes or one for each.
         remainder: which rank group takes the records left over, see `shoal.partition.ranking`.
+        refine: joins groups before values are swapped, for example until they are diverse.
         source: where the permutations come from; the operating system's entropy by default.
         progress: called with the attributes done and their number.
 
@@ -113,7 +117,8 @@ def swap_ranking(
     owners: dict[int, NDArray[np.int64]] = {}
     groups: list[Partition] = []
     for j, size in enumerate(sizes_by_attribute(k, len(attributes))):
-        groups.append(ranking(attributes[j], size, remainder))
+        made = ranking(attributes[j], size, remainder)
+        groups.append(refine(made, as_matrix(attributes[j]), (j,)) if refine else made)
         owners[j] = permute_within(groups[-1], drawn)
         if progress:
             progress(j + 1, len(attributes))
@@ -126,6 +131,7 @@ def swap_mdav(
     confidential: Sequence[int],
     *,
     intruder: str = "informed",
+    refine: Refine | None = None,
     source: Source | None = None,
     progress: Progress | None = None,
 ) -> Swap:
@@ -139,6 +145,7 @@ def swap_mdav(
         intruder: `uninformed` knows the quasi-identifiers only: MDAV on those, confidential attributes swapped
             together (all those of the same k). `informed` knows all attributes but one: for each confidential
             attribute in turn, MDAV on all others as they are by then, and that attribute swapped by itself.
+        refine: joins groups before values are swapped, for example until they are diverse.
         source: where the permutations come from; the operating system's entropy by default.
         progress: called with the swaps done and their number.
 
@@ -162,7 +169,9 @@ def swap_mdav(
     groups: list[Partition] = []
     rounds = _rounds(columns, len(current), sizes_by_attribute(k, len(columns)), intruder)
     for done, (known, moved, size) in enumerate(rounds, start=1):
-        groups.append(mdav(np.hstack([current[j] for j in known]), size))
+        points = np.hstack([current[j] for j in known])
+        made = mdav(points, size)
+        groups.append(refine(made, points, moved) if refine else made)
         order = permute_within(groups[-1], drawn)
         for j in moved:
             owners[j] = order

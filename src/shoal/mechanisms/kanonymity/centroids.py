@@ -1,0 +1,83 @@
+"""k-anonymity: quasi-identifiers come in, the middle of each group of similar records leaves, the rest as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from numpy.typing import ArrayLike
+
+from shoal.budget import Plan
+from shoal.describe import Described
+from shoal.io import Table
+from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
+from shoal.mechanisms.kanonymity.columns import columns_of, listed, named, quasi_identifiers, with_role
+from shoal.mechanisms.kanonymity.grouping import enforced, similar_records, sizes_of
+from shoal.mechanisms.kanonymity.verify import reached
+from shoal.method import Method
+from shoal.noise import Source
+
+
+def plan(method: Method, described: Described) -> Plan:
+    """No budget; the columns that the claim is about."""
+    quasi = quasi_identifiers(described)
+    kept = tuple(name for name in described.columns if name not in quasi)
+    conditions = [f"Quasi-identifiers, which are all that an intruder is assumed to know: {listed(quasi)}."]
+    if kept:
+        conditions.append(f"Released as they are: {listed(kept)}.")
+    if method.l is not None:
+        conditions.append(
+            f"Every group has at least {method.l} different values of each confidential column."
+        )
+    if method.t_emd is not None:
+        conditions.append(
+            f"Every group is within {float(method.t_emd):g} of the table in earth mover's distance, in each "
+            "confidential column."
+        )
+    return Plan({}, {}, tuple(conditions))
+
+
+def run(
+    method: Method,
+    described: Described,
+    plan: Plan,
+    source: Source,
+    progress: Progress,
+    labels: ArrayLike | None = None,
+) -> Rebuilt:
+    """Group records that are close in the quasi-identifiers and give every group one combination of them.
+
+    Guarantee:
+        k-anonymity: at least k released rows share every combination of quasi-identifiers.
+
+    Reference: the thesis, section 3.4 (MDAV-ID).
+    """
+    quasi = quasi_identifiers(described)
+    columns = columns_of(method, described)
+    points = columns.points(quasi)
+    made, cost = enforced(method, columns, points, similar_records(method, columns, points, progress, labels))
+    made = named(made, quasi)
+    return Rebuilt(
+        values={
+            name: columns.centres(name, made) if name in quasi else columns.values[name]
+            for name in described.columns
+        },
+        partitions=[made],
+        aligned=True,
+        internal={"clusters": [sizes_of(made)], **cost},
+    )
+
+
+def verify(method: Method, described: Described, table: Table, linked: Mapping[str, Table]) -> None:
+    """Measure what was written."""
+    reached(
+        table,
+        quasi_identifiers(described),
+        with_role(described, "confidential"),
+        described,
+        k=method.size,
+        l=method.l,
+        t_emd=None if method.t_emd is None else float(method.t_emd),
+    )
+
+
+CENTROIDS = Mechanism(plan, run, verify=verify)

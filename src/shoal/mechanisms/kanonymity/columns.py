@@ -1,0 +1,157 @@
+"""Columns as the k-anonymity family needs them: a described table comes in, values, distances and centres leave.
+
+Each kind of column has its own way to measure distances and its own middle; a new kind is one more entry of KINDS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.describe import Described
+from shoal.errors import OptionError
+from shoal.kanonymity.embedding import coordinates_of_values, place_in_tree
+from shoal.method import Method
+from shoal.partition import Partition, normalise
+
+Values = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a kind of column means to the family.
+
+    Attributes:
+        values: the column as numbers, in input order: itself, places in an order, days, or codes of concepts.
+        coordinates: the same records as points between which Euclidean distances are taken.
+        centre: one number per cluster that stands for its members.
+        ordered: values next to each other are similar.
+    """
+
+    values: Callable[[Described, str], Values]
+    coordinates: Callable[[Described, str, Values, str], Values]
+    centre: Callable[[Described, str, Values, Partition], Values]
+    ordered: bool = True
+
+
+def _plain(described: Described, name: str) -> Values:
+    """The column's own values inside its domain; only those that had to be clipped are changed."""
+    described.positions(name)
+    lattice = described.lattices[name]
+    return np.clip(described.original(name), float(lattice.lo), float(lattice.hi))
+
+
+def _codes(described: Described, name: str) -> Values:
+    return described.codes(name).astype(np.float64)
+
+
+def _scaled(described: Described, name: str, values: Values, how: str) -> Values:
+    return normalise(values, how, [float(described.lattices[name].width)])
+
+
+def _semantic(described: Described, name: str, values: Values, how: str) -> Values:
+    tree = described.attribute(name).tree
+    assert tree is not None
+    return coordinates_of_values(tree, values.astype(np.int64))
+
+
+def _mean(described: Described, name: str, values: Values, partition: Partition) -> Values:
+    return partition.centroids(values)
+
+
+def _median(described: Described, name: str, values: Values, partition: Partition) -> Values:
+    """The lower median: one of the values that are there."""
+    order = np.lexsort((values, partition.labels))
+    starts = np.cumsum(partition.sizes) - partition.sizes
+    return np.asarray(values[order[starts + (partition.sizes - 1) // 2]])
+
+
+def _least_marginal(described: Described, name: str, values: Values, partition: Partition) -> Values:
+    tree = described.attribute(name).tree
+    assert tree is not None
+    concepts = tree.centroids(partition.labels, values.astype(np.int64), len(partition))
+    return concepts.astype(np.float64)
+
+
+KINDS: Mapping[str, Kind] = {
+    "numeric": Kind(_plain, _scaled, _mean),
+    "date": Kind(_plain, _scaled, _mean),
+    "ordinal": Kind(_plain, _scaled, _median),
+    "nominal": Kind(_codes, _semantic, _least_marginal, ordered=False),
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Columns:
+    """The released columns, every one as numbers in input order."""
+
+    described: Described
+    normalise: str
+    values: Mapping[str, Values]
+
+    def kind(self, name: str) -> Kind:
+        return KINDS[self.described.attribute(name).kind]
+
+    def coordinates(self, name: str) -> Values:
+        """A column as points, shape (n, d), on a scale that all columns share."""
+        return self.kind(name).coordinates(self.described, name, self.values[name], self.normalise)
+
+    def points(self, names: Sequence[str]) -> Values:
+        """Several columns as points; one column of zeros where there are none, so that all records are alike."""
+        if not names:
+            return np.zeros((self.described.n, 1))
+        return np.hstack([self.coordinates(name) for name in names])
+
+    def ranks(self, name: str) -> Values:
+        """A column as numbers in an order where similar values are close: its own, or that of its taxonomy."""
+        if self.kind(name).ordered:
+            return self.values[name]
+        tree = self.described.attribute(name).tree
+        assert tree is not None
+        return place_in_tree(tree)[self.values[name].astype(np.int64)]
+
+    def centres(self, name: str, partition: Partition) -> Values:
+        """The column with every value replaced by the middle of its cluster."""
+        middle = self.kind(name).centre(self.described, name, self.values[name], partition)
+        return np.asarray(middle[partition.labels])
+
+
+def with_role(described: Described, role: str) -> tuple[str, ...]:
+    """The released columns that have a role in the schema."""
+    return tuple(attribute.name for attribute in described.attributes if attribute.role == role)
+
+
+def quasi_identifiers(described: Described) -> tuple[str, ...]:
+    """What an intruder may know by the schema; everything where the schema names nothing."""
+    return with_role(described, "quasi-identifier") or described.columns
+
+
+def columns_of(method: Method, described: Described) -> Columns:
+    """The released columns, read once."""
+    values = {
+        name: KINDS[described.attribute(name).kind].values(described, name) for name in described.columns
+    }
+    return Columns(described, method.normalise, values)
+
+
+def named(partition: Partition, names: Sequence[str]) -> Partition:
+    """The partition with the columns it is about."""
+    return replace(partition, columns=tuple(names))
+
+
+def listed(names: Sequence[str]) -> str:
+    """Column names in a sentence."""
+    return ", ".join(names) if names else "none"
+
+
+def confidential_columns(method: Method, described: Described) -> tuple[str, ...]:
+    """What is to be kept from an intruder by the schema, or an error where that is nothing."""
+    found = with_role(described, "confidential")
+    if not found:
+        raise OptionError(
+            f"method '{method.name}' needs a confidential column: set role = \"confidential\" for one in the schema."
+        )
+    return found

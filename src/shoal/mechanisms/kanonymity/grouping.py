@@ -1,0 +1,82 @@
+"""Groups of records for the family: columns and settings come in, a partition and what it cost leave."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shoal.errors import OptionError
+from shoal.kanonymity import bring_close, diversify
+from shoal.mechanisms.base import Progress
+from shoal.mechanisms.kanonymity.columns import Columns, with_role
+from shoal.method import Method
+from shoal.partition import Partition, given, mdav, vmdav
+from shoal.partition.base import check_k
+
+
+def similar_records(
+    method: Method,
+    columns: Columns,
+    points: NDArray[np.float64],
+    progress: Progress,
+    labels: ArrayLike | None,
+) -> Partition:
+    """Groups of at least k records that are close, by the method's partition stage or the caller's labels."""
+    least = check_k(method.size, columns.described.n)
+
+    def report(done: int, total: int) -> None:
+        progress("grouping records", done, total)
+
+    if method.partition == "given" or labels is not None:
+        return given(_of_rows_kept(columns, labels), least)
+    if method.partition == "vmdav":
+        return vmdav(points, least, float(method.gamma), progress=report)
+    return mdav(points, least, progress=report)
+
+
+def enforced(
+    method: Method, columns: Columns, points: NDArray[np.float64], partition: Partition
+) -> tuple[Partition, dict[str, Any]]:
+    """Groups joined until they are as diverse and as close to the table as asked for, and what that cost."""
+    cost: dict[str, Any] = {}
+    names = with_role(columns.described, "confidential")
+    wanted = {"l": method.l, "t_emd": method.t_emd}
+    for option, value in wanted.items():
+        if value is not None and not names:
+            raise OptionError(
+                f'{option} is about confidential columns: set role = "confidential" for one in the schema.'
+            )
+    if method.l is not None:
+        merged = diversify(partition, points, [columns.values[name] for name in names], method.l)
+        partition, cost["l_diversity"] = merged.partition, merged.cost
+    if method.t_emd is not None:
+        for ground in ("ordered", "equal"):
+            own = [
+                columns.values[name] for name in names if columns.kind(name).ordered == (ground == "ordered")
+            ]
+            if own:
+                merged = bring_close(partition, points, own, float(method.t_emd), ground)
+                partition, cost[f"t_closeness_{ground}"] = merged.partition, merged.cost
+    return partition, cost
+
+
+def sizes_of(partition: Partition) -> dict[str, object]:
+    """What the internal report says about groups."""
+    return {
+        "columns": list(partition.columns),
+        "count": len(partition),
+        "smallest": int(partition.sizes.min()),
+        "largest": int(partition.sizes.max()),
+    }
+
+
+def _of_rows_kept(columns: Columns, labels: ArrayLike | None) -> NDArray[Any]:
+    if labels is None:
+        raise OptionError("partition='given' needs labels=, one cluster label per record.")
+    described = columns.described
+    raw = np.asarray(labels)
+    if raw.ndim != 1 or raw.size != described.table.n:
+        raise OptionError(f"labels must have one entry per row, {described.table.n}, got shape {raw.shape}.")
+    return raw if described.kept is None else raw[described.kept]

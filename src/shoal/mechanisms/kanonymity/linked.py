@@ -1,0 +1,156 @@
+"""Anatomy: columns come in, a table of quasi-identifiers and a table of confidential values by group leave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from numpy.typing import ArrayLike, NDArray
+
+from shoal.budget import Plan
+from shoal.describe import Described
+from shoal.errors import OptionError
+from shoal.io import Table
+from shoal.kanonymity import dissect
+from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
+from shoal.mechanisms.kanonymity.bucket_words import bucket_words
+from shoal.mechanisms.kanonymity.closeness import bucket_conditions, buckets_of, groups_by_buckets
+from shoal.mechanisms.kanonymity.columns import (
+    Columns,
+    columns_of,
+    confidential_columns,
+    listed,
+    named,
+    with_role,
+)
+from shoal.mechanisms.kanonymity.grouping import enforced, similar_records, sizes_of
+from shoal.mechanisms.kanonymity.verify import linked_tables_hold
+from shoal.method import Method
+from shoal.noise import Source
+from shoal.partition import Partition, mdav, ranking
+from shoal.partition.base import check_k
+
+# name of the second table
+CONFIDENTIAL = "confidential"
+
+
+def plan(method: Method, described: Described) -> Plan:
+    """No budget; what is in which table."""
+    names = confidential_columns(method, described)
+    known = _known(method, described)
+    found = [
+        f"Two tables linked by the number of a group: {listed(known)} row by row, and how often {listed(names)} "
+        "take which values in the group.",
+        "The intruder knows the confidential values of no other member of the group.",
+    ]
+    if method.t is not None:
+        found += bucket_conditions(method, described)[:1]
+        found.append("The second table holds buckets instead of values.")
+    elif method.group_by == "confidential":
+        found.append("Groups are made of close confidential values: their surroundings are not hidden.")
+    if method.l is not None:
+        found.append(f"Every group has at least {method.l} different values of each confidential column.")
+    return Plan({}, {}, tuple(found))
+
+
+def run(
+    method: Method,
+    described: Described,
+    plan: Plan,
+    source: Source,
+    progress: Progress,
+    labels: ArrayLike | None = None,
+) -> Rebuilt:
+    """Group the records; the values stay as they are, because only their link is cut.
+
+    Guarantee:
+        Probabilistic k-anonymity, see `shoal.kanonymity.dissect`; with t also t-closeness by buckets, see
+        `shoal.kanonymity.close_groups`.
+
+    Reference: the thesis, sections 7.1.2 (Anatomy), 7.1.1 (groups by the confidential attribute) and 7.2.
+    """
+    names = confidential_columns(method, described)
+    columns = columns_of(method, described)
+    made, facts = _groups(method, columns, names, progress, labels)
+    return Rebuilt(
+        values=dict(columns.values),
+        partitions=[named(made, names)],
+        aligned=False,
+        internal={"clusters": [sizes_of(named(made, names))], **facts},
+    )
+
+
+def publish(
+    method: Method, described: Described, rebuilt: Rebuilt, source: Source
+) -> tuple[Any, dict[str, Any]]:
+    """The table of what an intruder may know, and the one of confidential values, in the caller's frame library."""
+    from shoal.release import stored
+
+    names, known = confidential_columns(method, described), _known(method, described)
+    kept = known if method.t is not None else (*known, *names)
+    columns: dict[str, NDArray[Any]] = {
+        name: stored(described, name, rebuilt.values[name], method.clip) for name in kept
+    }
+    if method.t is not None:
+        own = Columns(described, method.normalise, rebuilt.values)
+        columns |= bucket_words(own, names, buckets_of(own, names, method.t))
+    made = dissect(
+        {name: columns[name] for name in known},
+        {name: columns[name] for name in names},
+        rebuilt.partitions[0],
+        source,
+    )
+    return (
+        _frame(described.table, made.quasi, kept),
+        {CONFIDENTIAL: _frame(described.table, made.confidential, kept)},
+    )
+
+
+def _frame(table: Table, columns: Mapping[str, NDArray[Any]], kept: tuple[str, ...]) -> Any:
+    """A frame of the caller's library; columns that hold the caller's values have the caller's types."""
+    import narwhals as nw
+
+    frame = nw.from_dict(dict(columns), backend=table.frame.implementation)
+    own = {name: values for name, values in columns.items() if name in kept}
+    if own:
+        typed = nw.from_native(table.like(own, keep_dtypes=True), eager_only=True)
+        frame = frame.with_columns(typed.get_column(name) for name in own)
+    return frame.select(*columns).to_native()
+
+
+def verify(method: Method, described: Described, table: Table, linked: Mapping[str, Table]) -> None:
+    """Measure the two tables that were written."""
+    linked_tables_hold(
+        table, linked[CONFIDENTIAL], confidential_columns(method, described), method.size, method.l, method.t
+    )
+
+
+def _known(method: Method, described: Described) -> tuple[str, ...]:
+    names = with_role(described, "confidential")
+    known = tuple(name for name in described.columns if name not in names)
+    if not known:
+        raise OptionError(
+            f"method '{method.name}' needs a column that is not confidential: set role = \"quasi-identifier\" for "
+            "those that an intruder may know, in the schema."
+        )
+    return known
+
+
+def _groups(
+    method: Method, columns: Columns, names: tuple[str, ...], progress: Progress, labels: ArrayLike | None
+) -> tuple[Partition, dict[str, Any]]:
+    if method.t is not None:
+        if labels is not None or method.l is not None:
+            raise OptionError("t makes its own groups: leave out labels and l, or leave out t.")
+        return groups_by_buckets(method, columns, names, progress)
+    if method.group_by == "confidential" and labels is None:
+        # Algorithm 7.1 is individual ranking with the remainder in the middle; several columns are a compound one
+        least = check_k(method.size, columns.described.n)
+        points = columns.points(names)
+        made = ranking(columns.ranks(names[0]), least) if len(names) == 1 else mdav(points, least)
+        return enforced(method, columns, points, made)
+    points = columns.points(with_role(columns.described, "quasi-identifier"))
+    return enforced(method, columns, points, similar_records(method, columns, points, progress, labels))
+
+
+ANATOMY = Mechanism(plan, run, verify=verify, publish=publish)

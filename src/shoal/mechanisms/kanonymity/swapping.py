@@ -1,0 +1,186 @@
+"""Probabilistic k-anonymity: confidential columns come in, their values leave with other owners of the same group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shoal.budget import Plan
+from shoal.describe import Described
+from shoal.errors import OptionError, did_you_mean
+from shoal.kanonymity import Swap, diversify, swap_mdav, swap_ranking
+from shoal.kanonymity.swap import Refine
+from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
+from shoal.mechanisms.kanonymity.columns import (
+    Columns,
+    columns_of,
+    confidential_columns,
+    listed,
+    named,
+    with_role,
+)
+from shoal.mechanisms.kanonymity.grouping import sizes_of
+from shoal.method import Method
+from shoal.noise import Source
+from shoal.partition import Partition
+from shoal.partition.base import check_k
+
+
+def settle(method: Method, described: Described) -> tuple[Method, tuple[str, ...]]:
+    """Minimum group sizes of all swapped columns, the least of them as the k of the claim."""
+    names = confidential_columns(method, described)
+    given = dict(method.sizes or ())
+    for name in given:
+        if name not in names:
+            raise OptionError(
+                f"sizes names column '{name}', which is not swapped.{did_you_mean(name, names)}"
+            )
+    if not given:
+        return method, ()
+    sizes = tuple((name, given.get(name, method.size)) for name in names)
+    return replace(method, sizes=sizes, k=min(size for _, size in sizes)), ()
+
+
+def plan_ranking(method: Method, described: Described) -> Plan:
+    """No budget; who is kept from what."""
+    return Plan({}, {}, (*_conditions(method, described, "informed"), _CLOSE))
+
+
+def plan_mdav(method: Method, described: Described) -> Plan:
+    """No budget; who is kept from what."""
+    return Plan({}, {}, tuple(_conditions(method, described, method.intruder)))
+
+
+_UNIFORM = (
+    "The intruder considers every permutation of the values inside a group equally likely, and knows the value of no "
+    "other member of the group."
+)
+_CLOSE = "Values that were swapped are neighbours in rank: a value's surroundings are not hidden, only whose it is."
+
+
+def _conditions(method: Method, described: Described, intruder: str) -> list[str]:
+    names = confidential_columns(method, described)
+    found = [
+        f"Swapped inside groups, every value still there: {listed(names)}. Other columns are as they are."
+    ]
+    if method.sizes:
+        each = ", ".join(f"{name} 1/{size}" for name, size in method.sizes)
+        found.append(f"Largest probability by column: {each}.")
+    if method.l is not None:
+        found.append(f"Every group has at least {method.l} different values of what is swapped in it.")
+    return [*found, _intruder(intruder, described), _UNIFORM]
+
+
+def _intruder(kind: str, described: Described) -> str:
+    if kind == "informed":
+        return "The intruder knows every column of a person but one, and looks for that one."
+    known = tuple(name for name in described.columns if name not in with_role(described, "confidential"))
+    return f"The intruder knows of a person no more than {listed(known)}."
+
+
+def run_ranking(
+    method: Method,
+    described: Described,
+    plan: Plan,
+    source: Source,
+    progress: Progress,
+    labels: ArrayLike | None = None,
+) -> Rebuilt:
+    """Swap each confidential column among its neighbours in rank.
+
+    Guarantee:
+        Probabilistic k-anonymity, see `shoal.kanonymity.swap_ranking`.
+
+    Reference: the thesis, section 3.3.3 (IR-SWAP).
+    """
+    names = confidential_columns(method, described)
+    columns = columns_of(method, described)
+    cost: dict[str, Any] = {}
+    made = swap_ranking(
+        [columns.ranks(name) for name in names],
+        _checked_sizes(method, names, described.n),
+        remainder=method.remainder,
+        refine=_refine(method, columns, names, cost),
+        source=source,
+        progress=lambda done, total: progress("swapping", done, total),
+    )
+    return _rebuilt(columns, names, made, cost, shown=True)
+
+
+def run_mdav(
+    method: Method,
+    described: Described,
+    plan: Plan,
+    source: Source,
+    progress: Progress,
+    labels: ArrayLike | None = None,
+) -> Rebuilt:
+    """Swap confidential columns among records that are close in what an intruder knows.
+
+    Guarantee:
+        Probabilistic k-anonymity, see `shoal.kanonymity.swap_mdav`.
+
+    Reference: the thesis, sections 3.3.1 and 3.3.2 (MDAV-SWAP).
+    """
+    names = confidential_columns(method, described)
+    columns = columns_of(method, described)
+    # the last attribute is there for a table in which an intruder knows nothing else
+    every = [*described.columns, ""]
+    cost: dict[str, Any] = {}
+    made = swap_mdav(
+        [*(columns.coordinates(name) for name in described.columns), np.zeros(described.n)],
+        _checked_sizes(method, names, described.n),
+        [every.index(name) for name in names],
+        intruder=method.intruder,
+        refine=_refine(method, columns, every, cost),
+        source=source,
+        progress=lambda done, total: progress("swapping", done, total),
+    )
+    # groups made on values that were swapped before are no fact about the records
+    shown = method.intruder == "uninformed"
+    return _rebuilt(columns, every, made, cost, shown=shown)
+
+
+def _checked_sizes(method: Method, names: tuple[str, ...], n: int) -> list[int]:
+    own = dict(method.sizes or ())
+    return [check_k(own.get(name, method.size), n) for name in names]
+
+
+def _refine(method: Method, columns: Columns, names: Sequence[str], cost: dict[str, Any]) -> Refine | None:
+    """Joins groups until they are diverse in what is about to be swapped, where that is asked for."""
+    if method.l is None:
+        return None
+    least = method.l
+
+    def refine(partition: Partition, points: NDArray[np.float64], moved: tuple[int, ...]) -> Partition:
+        own = [names[j] for j in moved]
+        merged = diversify(partition, points, [columns.values[name] for name in own], least)
+        cost[f"l_diversity of {listed(own)}"] = merged.cost
+        return merged.partition
+
+    return refine
+
+
+def _rebuilt(
+    columns: Columns, names: Sequence[str], made: Swap, cost: dict[str, Any], *, shown: bool
+) -> Rebuilt:
+    values = dict(columns.values)
+    for j, owners in made.owners.items():
+        values[names[j]] = columns.values[names[j]][owners]
+    groups = [
+        named(group, [names[j] for j in moved]) for group, moved in zip(made.groups, made.swaps, strict=True)
+    ]
+    return Rebuilt(
+        values=values,
+        partitions=groups if shown else [],
+        aligned=True,
+        internal={"clusters": [sizes_of(group) for group in groups], **cost},
+    )
+
+
+SWAP_RANKING = Mechanism(plan_ranking, run_ranking, settle=settle)
+SWAP_MDAV = Mechanism(plan_mdav, run_mdav, settle=settle)

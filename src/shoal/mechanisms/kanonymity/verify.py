@@ -1,0 +1,92 @@
+"""A written table comes in, nothing leaves, or an error when it does not reach what was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.describe import Described
+from shoal.errors import ClaimError
+from shoal.evaluation.anonymity import column_codes
+from shoal.evaluation.groups import row_groups
+from shoal.io import Table
+from shoal.kanonymity import check
+from shoal.kanonymity.distributions import count_groups, distinct_values, ratio_distances, within
+from shoal.schema import Schema
+
+
+def reached(
+    table: Table,
+    quasi: Sequence[str],
+    confidential: Sequence[str],
+    described: Described,
+    *,
+    k: int,
+    l: int | None = None,  # noqa: E741
+    t_emd: float | None = None,
+) -> None:
+    """Measure the levels of a table that was read back from disk.
+
+    Raises:
+        ClaimError: a level is not reached; the table must not be published.
+    """
+    found = check(
+        table,
+        quasi,
+        confidential if l is not None or t_emd is not None else [],
+        schema=Schema(described.attributes),
+        k=k,
+        l=l,
+        t_emd=t_emd,
+    )
+    if not found.met:
+        missed = "; ".join(requirement.words for requirement in found.requirements if not requirement.met)
+        raise _broken(missed)
+
+
+def linked_tables_hold(
+    quasi: Table,
+    confidential: Table,
+    names: Sequence[str],
+    k: int,
+    l: int | None,  # noqa: E741
+    t: int | None,
+) -> None:
+    """Measure two linked tables that were read back from disk: group sizes, values of each group, ratios.
+
+    Raises:
+        ClaimError: a level is not reached, or the tables do not fit together.
+    """
+    group, count = confidential.names[0], confidential.names[-1]
+    members = np.bincount(quasi.numeric(group).astype(np.int64))
+    groups, counts = (confidential.numeric(name).astype(np.int64) for name in (group, count))
+    if not np.array_equal(np.bincount(groups, weights=counts, minlength=members.size), members):
+        raise _broken("the tables count different numbers of records in a group")
+    least = int(members[members > 0].min())
+    if least < k:
+        raise _broken(f"k {k}: not met, found {least}")
+    records = np.repeat(np.unique(groups, return_inverse=True)[1], counts)
+    columns = [column_codes(confidential, name) for name in names]
+    if l is not None:
+        for name, codes in zip(names, columns, strict=True):
+            found = int(distinct_values(count_groups(records, _numbered(np.repeat(codes, counts)))).min())
+            if found < l:
+                raise _broken(f"l {l} of '{name}': not met, found {found}")
+    if t is not None:
+        combined = np.repeat(row_groups(columns).labels, counts)
+        ratio = float(ratio_distances(count_groups(records, _numbered(combined))).max())
+        if not within(ratio, t):
+            raise _broken(f"t {t}: not met, found {ratio:.6g}")
+
+
+def _numbered(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.unique(values, return_inverse=True)[1].astype(np.int64)
+
+
+def _broken(missed: str) -> ClaimError:
+    return ClaimError(
+        f"the written table was read back and does not hold what it promises ({missed}), so nothing is kept: "
+        "probably a bug, please report it."
+    )
