@@ -54,6 +54,8 @@ class Facts:
             raise OptionError(
                 "the number of rows is public under replace-one, and only there: give rows or not."
             )
+        if self.rows is not None and self.rows < 1:
+            raise InputError("the table has no rows: there is nothing to ask, and nobody to replace.")
 
     @property
     def replace_one(self) -> bool:

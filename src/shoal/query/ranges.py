@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -181,12 +182,13 @@ def together(parts: list[Expected], options: dict[str, Any]) -> Expected:
     """A vector of answers: independent parts, or a joint prior of its own; distances added up or the largest."""
     if len(parts) > _MOST_PARTS:
         raise OptionError(f"a query can ask for {_MOST_PARTS} values at once at most, got {len(parts)}.")
-    grid = Grid(tuple(part.support for part in parts))
-    if grid.size > _MOST_ANSWERS:
+    size = math.prod(part.support.size for part in parts)
+    if size > _MOST_ANSWERS:
         raise OptionError(
-            f"the values together have {grid.size:,} possible answers, at most {_MOST_ANSWERS:,} can be refined: use "
+            f"the values together have {size:,} possible answers, at most {_MOST_ANSWERS:,} can be refined: use "
             "coarser ranges."
         )
+    grid = Grid(tuple(part.support for part in parts))
     how = "sum"
     if "distance" in options:
         given = as_mapping("distance", options["distance"])
