@@ -1,0 +1,110 @@
+"""How ε is shared over statistics: a method and its attribute groups come in, exact shares of each kind leave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from shoal.budget import Plan, split_budget
+from shoal.describe import Described
+from shoal.errors import OptionError
+from shoal.method import Method
+from shoal.moments import Summary
+
+KINDS = ("means", "covariances", "coskewnesses")
+
+
+@dataclass(frozen=True, slots=True)
+class GroupBudget:
+    """What one attribute group may spend.
+
+    Attributes:
+        parts: ε of the means, of the covariance part and of the coskewness part; None where all statistics of a cluster
+            share `epsilon` in proportions that its own records settle (the eigen form masked jointly).
+        means: ε of each attribute's means; the eigen form masked jointly has no such thing, and gives a guess.
+    """
+
+    summary: Summary
+    epsilon: Fraction
+    parts: tuple[Fraction, ...] | None
+    means: tuple[Fraction, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MomentPlan(Plan):
+    """A plan with the shares of every statistic.
+
+    Attributes:
+        budgets: by attribute group; empty where nothing is masked.
+    """
+
+    budgets: Mapping[tuple[str, ...], GroupBudget] | None = None
+
+
+def summary_of(method: Method, attributes: int) -> Summary:
+    """The statistics that a method keeps of so many attributes."""
+    return Summary(attributes, method.moments, method.covariance, method.coskewness, method.form)
+
+
+def plan(method: Method, described: Described) -> MomentPlan:
+    """Share ε over attribute groups, and in each group over its statistics.
+
+    Masked jointly (Algorithm 1), every statistic of a group has the same share, because all of them have the same
+    sensitivity once attributes are divided by their widths. Masked separately (Algorithm 2), the kinds of statistics
+    have the shares that `weights` give them. Attribute groups compose (Algorithm 3).
+
+    Reference:
+        the cross-moment paper, section 4.3.
+    """
+    names = described.columns
+    groups = method.resolve_groups(names)
+    for group in groups:
+        summary_of(method, len(group))
+    if method.sensitivity == "none":
+        return MomentPlan({}, {})
+    widths = [described.lattices[name].width for name in names]
+    split = method.split if isinstance(method.split, str) else dict(method.split)
+    shares = dict(zip(names, split_budget(method.budget, names, widths, split), strict=True))
+    budgets = {group: _group_budget(method, group, shares) for group in groups}
+    spending: dict[str, Fraction] = {}
+    for group, budget in budgets.items():
+        about = ", ".join(group)
+        if budget.parts is None:
+            spending[f"all statistics of the clusters of {about}, together"] = budget.epsilon
+            continue
+        for kind, part in zip(KINDS, budget.parts, strict=False):
+            spending[f"{kind} of the clusters of {about}"] = part
+    if method.moments == 0:
+        return MomentPlan(spending, shares, budgets=budgets)
+    # the statistics of a group meet in its rows, so that no attribute has less than the ε of its group
+    stated = {name: budget.epsilon for group, budget in budgets.items() for name in group}
+    conditions: tuple[str, ...] = ()
+    if max(len(group) for group in groups) > 1:
+        conditions = ("Columns that are grouped together share one ε, which is stated for each of them.",)
+    return MomentPlan(spending, stated, conditions, budgets)
+
+
+def _group_budget(method: Method, group: tuple[str, ...], shares: Mapping[str, Fraction]) -> GroupBudget:
+    summary = summary_of(method, len(group))
+    epsilon = sum((shares[name] for name in group), Fraction(0))
+    weights = _weights(method, summary)
+    if weights is None:
+        return GroupBudget(summary, epsilon, None, (epsilon / len(group),) * len(group))
+    total = sum(weights)
+    parts = tuple(epsilon * weight / total for weight in weights)
+    if summary.order == 0:
+        return GroupBudget(summary, epsilon, parts, tuple(shares[name] for name in group))
+    return GroupBudget(summary, epsilon, parts, (parts[0] / len(group),) * len(group))
+
+
+def _weights(method: Method, summary: Summary) -> tuple[Fraction, ...] | None:
+    if method.weights is None or method.moments == 0:
+        if method.form == "eigen":
+            return None
+        counts = (summary.means, summary.covariances, summary.coskewnesses)
+        return tuple(Fraction(count) for count in counts[: summary.order + 1])
+    if len(method.weights) != summary.order + 1:
+        kinds = ", ".join(KINDS[: summary.order + 1])
+        raise OptionError(f"weights must have one entry for each of {kinds}, got {len(method.weights)}.")
+    return method.weights

@@ -1,0 +1,153 @@
+"""Calibrate and mask: records of a group and its clusters come in, noisy statistics of every cluster leave."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.mask import Clusters, mask_sums
+from shoal.mechanisms.moments.budget import GroupBudget
+from shoal.mechanisms.moments.spectra import Spectra, mask_spectra
+from shoal.method import Method
+from shoal.moments import Summary, coefficients
+from shoal.moments.eigen import symmetric
+from shoal.moments.power_sums import Centred
+from shoal.moments.process import Statistics
+from shoal.noise import Source, discrete_laplace, discrete_staircase, round_up_scale
+from shoal.partition import Partition
+from shoal.stages import Group
+
+Floats = NDArray[np.float64]
+Whole = NDArray[np.int64]
+
+# The noise is about this many lattice steps wide, so that rounding to the lattice adds nothing that one could see.
+_WIDE = 1 << 20
+_COARSEST, _FINEST = 1 << 12, 1 << 36
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fixed:
+    """What a claim "given the partition" takes as fixed about a group.
+
+    Attributes:
+        spectra: bounds taken from the actual records, for the eigen form.
+    """
+
+    partition: Partition
+    spectra: Spectra | None = None
+
+
+def fineness(share: Fraction) -> int:
+    """Into how many lattice steps the most that one record can change a statistic is cut, for its ε: a public number.
+
+    >>> fineness(Fraction(1, 4)) == 2**18, fineness(Fraction(1, 10**9)) == 2**12
+    (True, True)
+    """
+    wanted = _WIDE * share
+    power = 1 << max((wanted.numerator // wanted.denominator).bit_length() - 1, 0)
+    return min(max(power, _COARSEST), _FINEST)
+
+
+def calibrate(group: Group, partition: Partition, budget: GroupBudget | None, method: Method) -> Fixed:
+    """Settle what the noise of a group is calibrated to: public widths, or also gaps of the actual covariances."""
+    if method.form != "eigen" or budget is None:
+        return Fixed(partition)
+    centred = Centred.of(group.positions, partition)
+    return Fixed(
+        partition, Spectra.of(exact_statistics(group, centred, budget.summary), partition.sizes, budget)
+    )
+
+
+def exact_statistics(group: Group, centred: Centred, summary: Summary) -> Statistics:
+    """The statistics themselves, rounded once to binary fractions; private."""
+    widths = [lattice.steps for lattice in group.lattices]
+    # means are not asked of the centred records
+    means = np.zeros((centred.sizes.size, len(widths)))
+    covariances = coskewnesses = None
+    if summary.order >= 1:
+        found = coefficients.covariance_ratios(centred, widths, summary.covariance_entries).floats()
+        covariances = symmetric(found, summary.covariance_entries, summary.attributes)
+    if summary.order >= 2:
+        coskewnesses = coefficients.coskewness_ratios(centred, widths, summary.coskewness_entries).floats()
+    return Statistics(means, covariances, coskewnesses)
+
+
+def mask(
+    group: Group, fixed: Fixed, budget: GroupBudget | None, summary: Summary, source: Source, method: Method
+) -> Statistics:
+    """Noisy statistics of every cluster of a group.
+
+    Guarantee:
+        With the clusters held fixed, replacing a record costs at most the group's ε: every statistic is exact, rounded
+        to a lattice that does not depend on the records, and masked with discrete noise that pays for the rounding too.
+        In the eigen form the lattice and the noise do depend on the actual records, and the claim is about those and
+        their neighbours. Without a budget nothing is masked and nothing is claimed.
+
+    Reference:
+        the cross-moment paper, Algorithms 1 and 2, Theorem 11; docs/proofs/moments.md, sections 6 and 7.
+    """
+    partition = fixed.partition
+    sums = _masked_sums(group, fixed, budget, source, method)
+    steps = np.array([lattice.steps for lattice in group.lattices], dtype=np.float64)
+    means = np.stack(sums, axis=1) / (partition.sizes[:, np.newaxis] * steps)
+    if summary.order == 0:
+        return Statistics(means)
+    centred = Centred.of(group.positions, partition)
+    if budget is None or fixed.spectra is not None:
+        exact = exact_statistics(group, centred, summary)
+        if budget is None or fixed.spectra is None:
+            return Statistics(means, exact.covariances, exact.coskewnesses)
+        covariances, coskewnesses = mask_spectra(exact, fixed.spectra, partition.sizes, budget, source)
+        return Statistics(means, covariances, coskewnesses)
+    return _mask_coefficients(means, group, centred, budget, source, method)
+
+
+def _masked_sums(
+    group: Group, fixed: Fixed, budget: GroupBudget | None, source: Source, method: Method
+) -> Sequence[Whole]:
+    if budget is None:
+        return [fixed.partition.sums(positions) for positions in group.positions]
+    if budget.parts is not None:
+        shares = dict(zip(group.columns, budget.means, strict=True))
+        return mask_sums(group, Clusters(fixed.partition), shares, source, method).sums
+    assert fixed.spectra is not None
+    scales = tuple(
+        fixed.spectra.sum_scales(lattice.steps, fixed.partition.sizes) for lattice in group.lattices
+    )
+    return mask_sums(group, Clusters(fixed.partition, scales), {}, source, method).sums
+
+
+def _mask_coefficients(
+    means: Floats, group: Group, centred: Centred, budget: GroupBudget, source: Source, method: Method
+) -> Statistics:
+    assert budget.parts is not None
+    summary, sizes = budget.summary, centred.sizes
+    widths = [lattice.steps for lattice in group.lattices]
+    share = budget.parts[1] / summary.covariances
+    fine = fineness(share)
+    ratios = coefficients.covariance_ratios(centred, widths, summary.covariance_entries)
+    noisy = _noisy(coefficients.covariance_steps(ratios, sizes, fine), fine, share, source, method)
+    entries = noisy * coefficients.covariance_step(sizes, fine)[:, np.newaxis]
+    covariances = symmetric(entries, summary.covariance_entries, summary.attributes)
+    if summary.order < 2:
+        return Statistics(means, covariances)
+    share = budget.parts[2] / summary.coskewnesses
+    fine = fineness(share)
+    ratios = coefficients.coskewness_ratios(centred, widths, summary.coskewness_entries)
+    noisy = _noisy(coefficients.coskewness_steps(ratios, sizes, fine), fine, share, source, method)
+    return Statistics(means, covariances, noisy * coefficients.coskewness_step(sizes, fine)[:, np.newaxis])
+
+
+def _noisy(steps: Whole, fine: int, share: Fraction, source: Source, method: Method) -> Whole:
+    """Whole numbers that one record moves by at most `fine` + 1 each, with noise that costs `share` each."""
+    if method.noise == "staircase":
+        draws = discrete_staircase(
+            fine + 1, share, steps.shape, source, optimise=method.optimise or "variance"
+        )
+    else:
+        draws = discrete_laplace(round_up_scale((fine + 1) / share), steps.shape, source)
+    return steps + draws

@@ -1,0 +1,202 @@
+"""Noise on moments of clusters: attribute groups come in one at a time, rows drawn from noisy moments leave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shoal.budget import Plan
+from shoal.describe import Described
+from shoal.errors import OptionError
+from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
+from shoal.mechanisms.clusters import attribute_groups, cluster_facts, labels_in_use
+from shoal.mechanisms.moments.budget import GroupBudget, MomentPlan, plan, summary_of
+from shoal.mechanisms.moments.masking import Fixed, calibrate, mask
+from shoal.mechanisms.moments.table import joined, statistics_columns
+from shoal.method import Method
+from shoal.moments import Summary
+from shoal.moments.draw import draw_rows
+from shoal.moments.match import matched
+from shoal.moments.process import Possible, make_possible
+from shoal.noise import Source
+from shoal.partition import Partition
+from shoal.partition.base import check_k
+from shoal.stages import Group, partition_group
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Protected:
+    """One attribute group, protected.
+
+    Attributes:
+        rows: what is released, in input order but matched to no record; in the attributes' own units.
+        measured: the same values, matched to the records as the method says.
+    """
+
+    partition: Partition
+    rows: Floats
+    measured: Floats
+    possible: Possible
+
+
+def run(
+    method: Method,
+    described: Described,
+    plan: Plan,
+    source: Source,
+    progress: Progress,
+    labels: ArrayLike | None = None,
+) -> Rebuilt:
+    """Partition, summarise, mask, repair and draw rows, group by group.
+
+    Guarantee:
+        `shoal.models.privacy_model` says which claim holds and why.
+
+    Cost:
+        Besides the partition: one pass over the records per statistic, an eigendecomposition or a few per cluster.
+
+    Reference:
+        the cross-moment paper, Algorithms 1 to 3.
+    """
+
+    def fixed(number: int, group: Group) -> Fixed:
+        made = partition_group(group, method)
+        return calibrate(group, made, _budget(plan, group), method)
+
+    return _spend(method, described, plan, source, progress, labels, fixed)
+
+
+def freeze(
+    method: Method, described: Described, plan: Plan, progress: Progress, labels: ArrayLike | None = None
+) -> tuple[Fixed, ...]:
+    """The clusters of every attribute group, and in the eigen form the bounds taken from the actual records."""
+    return tuple(
+        calibrate(group, partition_group(group, method), _budget(plan, group), method)
+        for group in _groups(method, described, plan, progress, labels, {})
+    )
+
+
+def run_frozen(
+    method: Method,
+    described: Described,
+    plan: Plan,
+    source: Source,
+    progress: Progress,
+    frozen: tuple[Fixed, ...],
+) -> Rebuilt:
+    """Like `run`, with clusters and bounds made before, perhaps on a neighbouring table."""
+    return _spend(method, described, plan, source, progress, None, lambda number, group: frozen[number])
+
+
+def _spend(
+    method: Method,
+    described: Described,
+    plan: Plan,
+    source: Source,
+    progress: Progress,
+    labels: ArrayLike | None,
+    fixed_for: Callable[[int, Group], Fixed],
+) -> Rebuilt:
+    values: dict[str, Floats] = {}
+    measured: dict[str, Floats] = {}
+    partitions: list[Partition] = []
+    statistics: list[dict[str, Any]] = []
+    clipped: dict[str, int] = {}
+    repairs: dict[str, int] = {}
+    for number, group in enumerate(_groups(method, described, plan, progress, labels, clipped)):
+        found = _protect(group, fixed_for(number, group), _budget(plan, group), source, method)
+        partitions.append(found.partition)
+        for place, column in enumerate(group.columns):
+            values[column], measured[column] = found.rows[:, place], found.measured[:, place]
+        statistics.append(
+            statistics_columns(group, found.partition, found.possible.statistics, _summary(method, group))
+        )
+        for what, count in found.possible.repairs.items():
+            repairs[what] = repairs.get(what, 0) + count
+        progress("protecting", len(values), len(described.columns))
+    return Rebuilt(
+        values={column: values[column] for column in described.columns},
+        partitions=partitions,
+        aligned=True,
+        internal={
+            "values_clipped": clipped,
+            "clusters": [cluster_facts(made) for made in partitions],
+            "repairs": repairs,
+        },
+        measured={column: measured[column] for column in described.columns},
+        statistics=joined(statistics),
+    )
+
+
+def _protect(
+    group: Group, fixed: Fixed, budget: GroupBudget | None, source: Source, method: Method
+) -> _Protected:
+    partition, summary = fixed.partition, _summary(method, group)
+    if int(partition.sizes.min()) < summary.smallest:
+        raise OptionError(
+            f"a cluster has {int(partition.sizes.min())} records, and moments of order {summary.order} need at least "
+            f"{summary.smallest}: choose a larger k."
+        )
+    noisy = mask(group, fixed, budget, summary, source, method)
+    possible = make_possible(noisy, partition.sizes, summary, clip=method.clip)
+    means = possible.statistics.means
+    if possible.shape is None:
+        rows = _own_units(means, group, clip=method.clip)[partition.labels]
+        return _Protected(partition, rows, rows, possible)
+    drawn, adjusted = draw_rows(means, possible.shape, partition.labels, source)
+    if possible.shape.skewness is not None and possible.shape.correlation is not None:
+        more = {"skewness and correlations that do not fit together": adjusted}
+        possible = replace(possible, repairs={**possible.repairs, **more})
+    rows = _own_units(drawn, group, clip=method.clip)
+    measured = matched(rows, group.values(), partition, method.match)
+    return _Protected(partition, rows, measured, possible)
+
+
+def _own_units(scaled: Floats, group: Group, *, clip: bool) -> Floats:
+    """Values from multiples of the width, inside the domain unless `clip` is off."""
+    columns = []
+    for place, lattice in enumerate(group.lattices):
+        column = lattice.values(scaled[:, place] * lattice.steps)
+        columns.append(np.clip(column, float(lattice.lo), float(lattice.hi)) if clip else column)
+    return np.stack(columns, axis=1)
+
+
+def _summary(method: Method, group: Group) -> Summary:
+    return summary_of(method, len(group.columns))
+
+
+def _budget(plan: Plan, group: Group) -> GroupBudget | None:
+    assert isinstance(plan, MomentPlan)
+    return None if plan.budgets is None else plan.budgets[group.columns]
+
+
+def _groups(
+    method: Method,
+    described: Described,
+    plan: Plan,
+    progress: Progress,
+    labels: ArrayLike | None,
+    clipped: dict[str, int],
+) -> Iterator[Group]:
+    """One attribute group after the other, with the ε of its means for partitions that weigh the noise to come."""
+    assert isinstance(plan, MomentPlan)
+    check_k(method.size, described.n)
+    groups = method.resolve_groups(described.columns)
+    means: dict[str, Fraction] = {}
+    for group in groups:
+        budget = None if plan.budgets is None else plan.budgets[group]
+        # without noise there is none to weigh
+        shares = (Fraction(1),) * len(group) if budget is None else budget.means
+        means.update(zip(group, shares, strict=True))
+    weighed = Plan(plan.spending, means)
+    return attribute_groups(groups, described, weighed, labels_in_use(labels, described), progress, clipped)
+
+
+MOMENTS = Mechanism(plan, run, freeze, run_frozen)

@@ -1,0 +1,171 @@
+"""Masking of the eigen form: exact matrices and bounds at the actual records come in, noisy matrices leave."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.mechanisms.moments.budget import GroupBudget
+from shoal.moments.eigen import SpectralBounds, Spectrum, entries_of_slices, slices
+from shoal.moments.process import Statistics
+from shoal.moments.sensitivity import coskewness_factors
+from shoal.moments.summary import Summary
+from shoal.noise import Source, discrete_laplace, round_up_scale
+
+Floats = NDArray[np.float64]
+Whole = NDArray[np.int64]
+
+# Into how many lattice steps each component's part of a bound is cut. Spectra are floating-point numbers, which hold
+# whole numbers up to 2^53 only.
+FINE = 1 << 20
+# Bounds are sums of floating-point numbers; this much is added, far more than their rounding errors.
+_SLACK = 1 + 2.0**-20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spectra:
+    """How far one record of the actual table can move the spectra of each cluster, and what follows for the noise.
+
+    Attributes:
+        covariance: bounds of the covariance matrix.
+        coskewness: bounds of each slice of a full coskewness; empty where the coskewness is kept as coefficients.
+        total: everything that one record can move, means included, in L1 norm.
+        epsilon: of the group; for the scales of sums masked jointly with the spectra.
+    """
+
+    covariance: SpectralBounds
+    coskewness: tuple[SpectralBounds, ...]
+    total: Floats
+    epsilon: Fraction
+
+    @classmethod
+    def of(cls, exact: Statistics, sizes: Whole, budget: GroupBudget) -> Spectra:
+        assert exact.covariances is not None
+        summary = budget.summary
+        covariance = SpectralBounds.of(Spectrum.of(exact.covariances), 1.0 / sizes)
+        total = summary.attributes / sizes + covariance.total
+        sliced: tuple[SpectralBounds, ...] = ()
+        if exact.coskewnesses is not None:
+            change = coskewness_factors(sizes) / sizes
+            if summary.coskewness == "full":
+                sliced = tuple(
+                    SpectralBounds.of(Spectrum.of(one), change)
+                    for one in _slices(exact.coskewnesses, summary)
+                )
+                total = total + np.sum([one.total for one in sliced], axis=0)
+            else:
+                total = total + summary.coskewnesses * change
+        return cls(covariance, sliced, total * _SLACK, budget.epsilon)
+
+    def sum_scales(self, steps: int, sizes: Whole) -> NDArray[np.object_]:
+        """Noise scales of the sums of an attribute of so many lattice steps, masked jointly with the spectra.
+
+        A mean moves by 1/|C| and has noise of scale total/ε, enlarged by the part that rounding costs the spectra.
+        """
+        scales = np.empty(sizes.size, dtype=object)
+        factor = Fraction(FINE + 1, FINE) * steps / self.epsilon
+        scales[:] = [
+            round_up_scale(Fraction(total) * size * factor)
+            for total, size in zip(self.total.tolist(), sizes.tolist(), strict=True)
+        ]
+        return scales
+
+
+def mask_spectra(
+    exact: Statistics, spectra: Spectra, sizes: Whole, budget: GroupBudget, source: Source
+) -> tuple[Floats, Floats | None]:
+    """Covariance matrices, and coskewness entries if any, put together again from noisy spectra.
+
+    Guarantee:
+        `shoal.mechanisms.moments.masking.mask`. Each eigenvector has a uniform sign, so that the sign that was
+        found does not matter.
+    """
+    assert exact.covariances is not None
+    summary = budget.summary
+    spectrum = Spectrum.of(exact.covariances).randomly_signed(source)
+    sliced = (
+        [Spectrum.of(one).randomly_signed(source) for one in _slices(exact.coskewnesses, summary)]
+        if spectra.coskewness and exact.coskewnesses is not None
+        else []
+    )
+    plain = None if sliced else exact.coskewnesses
+    if budget.parts is None:
+        noisy, noisy_slices, coskewnesses = _mask_together(spectrum, sliced, plain, spectra, source)
+    else:
+        noisy = _mask_spectrum(spectrum, spectra.covariance, budget.parts[1], source)
+        coskewnesses, noisy_slices = None, []
+        if sliced:
+            share = budget.parts[2] / len(sliced)
+            noisy_slices = [
+                _mask_spectrum(one, bounds, share, source)
+                for one, bounds in zip(sliced, spectra.coskewness, strict=True)
+            ]
+        elif plain is not None:
+            change = summary.coskewnesses * coskewness_factors(sizes) / sizes
+            coskewnesses = mask_block(plain, change, budget.parts[2], source)
+    if noisy_slices:
+        arrays = np.stack([one.matrices() for one in noisy_slices], axis=1)
+        coskewnesses = entries_of_slices(arrays, summary.coskewness_entries)
+    covariances = Spectrum(np.maximum(noisy.values, 0.0), noisy.vectors).matrices()
+    return covariances, coskewnesses
+
+
+def mask_block(values: Floats, change: Floats, share: Fraction, source: Source) -> Floats:
+    """Noisy values, rounded to a lattice of each cluster.
+
+    Args:
+        values: one row per cluster.
+        change: how far one record can move a row, in L1 norm.
+        share: ε of a row.
+
+    Guarantee:
+        `share`-DP between tables whose rows differ by at most `change`. With r components and a step of change/(r·F),
+        rounding adds at most one step per component: the row moves by at most r·(F+1) steps.
+    """
+    components = values.shape[1]
+    if not change.any():
+        return values
+    step = (change * _SLACK / (components * FINE))[:, np.newaxis]
+    scale = round_up_scale(components * (FINE + 1) / share)
+    noisy = np.rint(values / step).astype(np.int64) + discrete_laplace(scale, values.shape, source)
+    return np.asarray(noisy * step)
+
+
+def _mask_together(
+    spectrum: Spectrum, sliced: list[Spectrum], plain: Floats | None, spectra: Spectra, source: Source
+) -> tuple[Spectrum, list[Spectrum], Floats | None]:
+    """All components of a cluster in one row, with noise of one scale (Algorithm 1)."""
+    clusters = spectrum.values.shape[0]
+    parts = [part for one in (spectrum, *sliced) for part in (one.values, one.vectors)]
+    if plain is not None:
+        parts.append(plain)
+    ends = np.cumsum([part[0].size for part in parts])
+    row = np.concatenate([part.reshape(clusters, -1) for part in parts], axis=1)
+    noisy = mask_block(row, spectra.total, spectra.epsilon, source)
+    pieces = [
+        noisy[:, end - part[0].size : end].reshape(part.shape) for part, end in zip(parts, ends, strict=True)
+    ]
+    found = [Spectrum(pieces[2 * place], pieces[2 * place + 1]) for place in range(1 + len(sliced))]
+    return found[0], found[1:], None if plain is None else pieces[-1]
+
+
+def _mask_spectrum(spectrum: Spectrum, bounds: SpectralBounds, share: Fraction, source: Source) -> Spectrum:
+    """Half of the share for the eigenvalues, each by itself, half for the eigenvectors (Algorithm 2)."""
+    number = spectrum.values.shape[1]
+    values = mask_block(spectrum.values, number * bounds.value, share / 2, source)
+    vectors = np.stack(
+        [
+            mask_block(spectrum.vectors[:, :, place], bounds.vectors[:, place], share / (2 * number), source)
+            for place in range(number)
+        ],
+        axis=2,
+    )
+    return Spectrum(values, vectors)
+
+
+def _slices(entries: Floats, summary: Summary) -> list[Floats]:
+    whole = slices(entries, summary.coskewness_entries, summary.attributes)
+    return [whole[:, place] for place in range(summary.attributes)]

@@ -1,0 +1,59 @@
+"""The published statistics: those of a group's clusters come in, one row per cluster leaves, in the columns' units."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from shoal.moments import Summary
+from shoal.moments.process import Statistics
+from shoal.partition import Partition
+from shoal.stages import Group
+
+
+def statistics_columns(
+    group: Group, partition: Partition, found: Statistics, summary: Summary
+) -> dict[str, Any]:
+    """Columns by name, one entry per cluster: the attributes, the size, means, covariances and coskewnesses.
+
+    Rows are sorted by their statistics: the order in which clusters were made says something about the records.
+    """
+    lattices = group.lattices
+    widths = [float(lattice.step) * lattice.steps for lattice in lattices]
+    columns: dict[str, Any] = {
+        "columns": [", ".join(group.columns)] * len(partition),
+        "size": partition.sizes,
+    }
+    for place, (name, lattice) in enumerate(zip(group.columns, lattices, strict=True)):
+        columns[f"mean of {name}"] = float(lattice.lo) + found.means[:, place] * widths[place]
+    if found.covariances is not None:
+        for i, j in summary.covariance_entries:
+            what = f"variance of {group.columns[i]}"
+            if i != j:
+                what = f"covariance of {group.columns[i]} and {group.columns[j]}"
+            columns[what] = found.covariances[:, i, j] * (widths[i] * widths[j])
+    if found.coskewnesses is not None:
+        for place, (a, b, c) in enumerate(summary.coskewness_entries):
+            names = [group.columns[number] for number in (a, b, c)]
+            columns[f"coskewness of {names[0]}, {names[1]} and {names[2]}"] = found.coskewnesses[:, place] * (
+                widths[a] * widths[b] * widths[c]
+            )
+    order = np.lexsort(found.means.T[::-1])
+    return {
+        name: values if isinstance(values, list) else np.asarray(values)[order]
+        for name, values in columns.items()
+    }
+
+
+def joined(parts: list[dict[str, Any]]) -> dict[str, Any]:
+    """The groups' rows one after the other; a statistic that a group does not have is NaN."""
+    names = list(dict.fromkeys(name for part in parts for name in part))
+    result: dict[str, Any] = {}
+    for name in names:
+        if name == "columns":
+            result[name] = [text for part in parts for text in part[name]]
+            continue
+        pieces = [part.get(name, np.full(len(part["columns"]), np.nan)) for part in parts]
+        result[name] = np.concatenate(pieces)
+    return result
