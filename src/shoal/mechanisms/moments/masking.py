@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.mask import Clusters, mask_sums
+from shoal.errors import OptionError
+from shoal.mask import NOISES
 from shoal.mechanisms.moments.budget import GroupBudget
 from shoal.mechanisms.moments.spectra import Spectra, mask_spectra
 from shoal.method import Method
@@ -108,17 +108,33 @@ def mask(
 
 def _masked_sums(
     group: Group, fixed: Fixed, budget: GroupBudget | None, source: Source, method: Method
-) -> Sequence[Whole]:
-    if budget is None:
-        return [fixed.partition.sums(positions) for positions in group.positions]
-    if budget.parts is not None:
-        shares = dict(zip(group.columns, budget.means, strict=True))
-        return mask_sums(group, Clusters(fixed.partition), shares, source, method).sums
-    assert fixed.spectra is not None
-    scales = tuple(
-        fixed.spectra.sum_scales(lattice.steps, fixed.partition.sizes) for lattice in group.lattices
-    )
-    return mask_sums(group, Clusters(fixed.partition, scales), {}, source, method).sums
+) -> list[Whole]:
+    """Noisy sums, from which means follow: noise of scale W/ε on a sum is noise of scale W/(|C|·ε) on the mean."""
+    partition = fixed.partition
+    found = []
+    for place, lattice in enumerate(group.lattices):
+        sums = partition.sums(group.positions[place])
+        if budget is None:
+            found.append(sums)
+            continue
+        try:
+            if budget.parts is None:
+                assert fixed.spectra is not None
+                draws = discrete_laplace(
+                    fixed.spectra.sum_scales(lattice.steps, partition.sizes), source=source
+                )
+            else:
+                draws = NOISES[method.noise].draw(
+                    (lattice.steps,),
+                    budget.means[place],
+                    len(partition),
+                    method.optimise or "variance",
+                    source,
+                )[:, 0]
+        except OptionError as error:
+            raise OptionError(f"column '{group.columns[place]}': {error}") from None
+        found.append(sums + draws)
+    return found
 
 
 def _mask_coefficients(
