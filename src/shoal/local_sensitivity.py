@@ -132,6 +132,7 @@ CALIBRATIONS: Mapping[str, Calibration] = {
     "global": Calibration(plain_sums, None),
     "local": Calibration(plain_sums, changes_of_sums),
     "cluster": Calibration(inner_sums, changes_of_inner_sums, additive=False),
+    "none": Calibration(plain_sums, None),
 }
 
 

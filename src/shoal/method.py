@@ -10,6 +10,8 @@ from typing import Any
 from shoal.budget import SPLITS
 from shoal.errors import OptionError, did_you_mean
 from shoal.lattice import exact
+from shoal.moments.match import MATCHES
+from shoal.moments.summary import COSKEWNESSES
 from shoal.noise import parse_epsilon
 from shoal.noise.staircase_shape import OPTIMISE
 from shoal.partition.corners import CORNER_RULES
@@ -27,6 +29,8 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "composition": ("strict", "parallel"),
     "order": ORDERS,
     "corners": tuple(CORNER_RULES),
+    "coskewness": COSKEWNESSES,
+    "match": MATCHES,
 }
 _SWITCHES = ("link", "clip")
 
@@ -35,7 +39,8 @@ OPTIONS: Mapping[str, str] = {
     "k": "minimum number of records that share one released value",
     "split": "how ε is shared over attributes: equal, proportional, optimal, or weights by column",
     "groups": "attribute groups that are partitioned separately, for example [['a', 'b'], ['c']]",
-    "partition": "how records are grouped: mdav, vmdav (clusters of varying size), given (by labels=)",
+    "partition": "how records are grouped: mdav, vmdav (clusters of varying size), given (by labels=); for xm-* also "
+    "ranking, optimal, insensitive",
     "gamma": "with partition=vmdav: how readily a cluster takes one more record",
     "remainder": "which rank group takes the records left over: middle, last, first",
     "normalise": "scaling before distances: domain (public), none, zscore (looks at the data)",
@@ -47,6 +52,9 @@ OPTIONS: Mapping[str, str] = {
     "composition": "strict (ε pays for every cluster one record can change) or parallel (as published, no guarantee)",
     "order": "corners (clusters taken from the corners of the domain in turn) or single (from both ends of one order)",
     "corners": "with order=corners: alternate (a corner and its opposite, counting up) or hamming (the thesis' rule)",
+    "weights": "shares of means, covariances and coskewnesses in ε, for example [0.5, 0.3, 0.2]",
+    "coskewness": "marginal (what rows are drawn from) or full, for the published statistics",
+    "match": "which drawn row stands for which record when errors are measured: none, rank, assignment",
     "cuts": "levels of cut points of each attribute, 2^cuts intervals; by default as many as pay off",
     "depth": "levels of the tree over all attributes; by default as many as pay off",
     "shares": "weights of cuts, intervals, leaves and means in the budget; by default from the depth",
@@ -65,7 +73,12 @@ class Method:
         partition: a stage of `shoal.stages.PARTITIONS`.
         grouping: `joint` partitions all attributes together, `each` one attribute at a time.
         sensitivity: what the noise is calibrated to: `global` (the public width), `local` (the change one record
-            of the actual table can make) or `cluster` (the same, for cluster means without their extremes).
+            of the actual table can make), `cluster` (the same, for cluster means without their extremes) or `none`
+            (no noise at all).
+        partitions: the stages that the caller may choose from, where `partition` is adjustable.
+        moments: how many central moments of a cluster are kept besides its mean: 0, 1 (covariance), 2 (coskewness).
+        covariance: `all` entries or the `variances` only.
+        form: moments as `coefficients`, or as eigenvalues and eigenvectors (`eigen`).
         adjustable: the settings a caller may change; everything else belongs to the method.
     """
 
@@ -86,6 +99,13 @@ class Method:
     composition: str = "strict"
     order: str = "corners"
     corners: str = "alternate"
+    partitions: tuple[str, ...] = ("mdav", "vmdav", "given")
+    moments: int = 0
+    covariance: str = "all"
+    coskewness: str = "marginal"
+    form: str = "coefficients"
+    weights: tuple[Fraction, ...] | None = None
+    match: str = "none"
     noise: str = "laplace"
     optimise: str | None = None
     rebuild: str = "centroid"
@@ -147,6 +167,8 @@ class Method:
                     f"method '{self.name}' has no option '{name}'; it takes {', '.join(self.adjustable)}."
                 )
             changes[name] = _READERS.get(name, _choice)(name, value)
+            if name == "partition":
+                self._check_partition(changes[name])
         configured = replace(self, **changes)
         if "epsilon" in self.adjustable:
             _ = configured.budget
@@ -155,6 +177,11 @@ class Method:
             raise OptionError(
                 f"method '{self.name}' needs k of at least 3, got {configured.size}: it sets aside the smallest and "
                 "the largest value of a cluster."
+            )
+        if configured.size <= configured.moments:
+            raise OptionError(
+                f"method '{self.name}' needs k of at least {configured.moments + 1}, got {configured.size}: smaller "
+                f"clusters have no {'variance' if configured.moments == 1 else 'skewness'}."
             )
         if configured.noise == "laplace" and configured.optimise is not None:
             raise OptionError(
@@ -172,9 +199,15 @@ class Method:
         """Attribute groups need a partition of several attributes; such a partition takes all of them by default."""
         if "groups" in changes and PARTITIONS[self.partition].columnwise:
             return replace(self, partition="mdav")
-        if "partition" in changes and not PARTITIONS[self.partition].columnwise:
-            return replace(self, grouping="joint")
+        if "partition" in changes:
+            return replace(self, grouping="each" if PARTITIONS[self.partition].columnwise else "joint")
         return self
+
+    def _check_partition(self, name: str) -> None:
+        if name not in self.partitions:
+            raise OptionError(
+                f"partition '{name}' is not one of {', '.join(self.partitions)}.{did_you_mean(name, self.partitions)}"
+            )
 
     def resolve_groups(self, columns: Sequence[str]) -> tuple[tuple[str, ...], ...]:
         """The attribute groups, in order; together they cover every column once."""
@@ -264,17 +297,13 @@ def _groups(name: str, value: Any) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(str(column) for column in group) for group in value)
 
 
-def _partition(name: str, value: Any) -> str:
-    joint = [
-        key
-        for key, stage in PARTITIONS.items()
-        if stage.stability in ("data", "caller") and not stage.columnwise
-    ]
-    if value not in joint:
-        raise OptionError(
-            f"partition '{value}' is not one of {', '.join(joint)}.{did_you_mean(str(value), joint)}"
-        )
-    return str(value)
+def _weights(name: str, value: Any) -> tuple[Fraction, ...]:
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise OptionError(f"weights must be a list of numbers, such as [0.5, 0.3, 0.2], got {value!r}.")
+    weights = tuple(exact(weight, "a weight") for weight in value)
+    if not weights or min(weights) <= 0:
+        raise OptionError(f"every weight must be above 0, got {[float(weight) for weight in weights]}.")
+    return weights
 
 
 def _not_negative(name: str, value: Any) -> Fraction:
@@ -300,7 +329,8 @@ _READERS = {
     "k": _whole,
     "split": _split,
     "groups": _groups,
-    "partition": _partition,
+    "partition": lambda name, value: str(value),
+    "weights": _weights,
     "cuts": _levels,
     "depth": _levels,
     "shares": _shares,

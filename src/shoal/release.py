@@ -42,6 +42,8 @@ class Release:
         notes: for the custodian: columns left out and why.
         internal: private facts about the original data (how many values were clipped); never published.
         codebook: codes and labels of a table that came from a Stata or SPSS file.
+        statistics: masked statistics of every cluster with its size, one row each, where the method keeps them; covered
+            by the statement as the data are.
     """
 
     data: Any
@@ -57,6 +59,7 @@ class Release:
     internal: dict[str, Any]
     format: Format
     codebook: Codebook | None = None
+    statistics: Any = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -157,9 +160,12 @@ def carry_out(
     released = published_columns(prepared.method, prepared.described, rebuilt, prepared.source)
     return prepared.release(
         data=table.like(released, keep_dtypes=True),
-        aligned=table.like(rebuilt.values, keep_dtypes=False) if rebuilt.aligned else None,
+        aligned=table.like(rebuilt.measured or rebuilt.values, keep_dtypes=False)
+        if rebuilt.aligned
+        else None,
         partitions=rebuilt.partitions,
         internal=rebuilt.internal,
+        statistics=None if rebuilt.statistics is None else table.like(rebuilt.statistics, keep_dtypes=False),
     )
 
 
@@ -176,7 +182,12 @@ class Preparation:
     statement: PrivacyStatement
 
     def release(
-        self, data: Any, aligned: Any, partitions: list[Partition], internal: dict[str, Any]
+        self,
+        data: Any,
+        aligned: Any,
+        partitions: list[Partition],
+        internal: dict[str, Any],
+        statistics: Any = None,
     ) -> Release:
         """The release that carries these settings and the given results."""
         described = self.described
@@ -194,6 +205,7 @@ class Preparation:
             internal={"rows_read": described.table.n, "rows_released": described.n, **internal},
             format=described.table.format,
             codebook=described.table.codebook,
+            statistics=statistics,
         )
 
 

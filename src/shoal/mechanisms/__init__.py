@@ -5,11 +5,13 @@ from collections.abc import Mapping
 from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
 from shoal.mechanisms.clusters import CLUSTERS
 from shoal.mechanisms.insensitive import INSENSITIVE
+from shoal.mechanisms.moments import MOMENTS
 from shoal.mechanisms.tree import TREE
 
 MECHANISMS: Mapping[str, Mechanism] = {
     "clusters": CLUSTERS,
     "insensitive": INSENSITIVE,
+    "moments": MOMENTS,
     "tree": TREE,
 }
 

@@ -28,12 +28,16 @@ class Rebuilt:
         partitions: one partition per attribute group (empty where records have no clusters).
         aligned: row i of the values belongs to record i, so errors can be measured row by row.
         internal: private facts for the internal report.
+        measured: the values that errors are measured on, where drawn rows are matched to records; never published.
+        statistics: columns of the table of cluster statistics, where a method keeps them; may be published.
     """
 
     values: dict[str, NDArray[np.float64]]
     partitions: list[Partition]
     aligned: bool
     internal: dict[str, Any] = field(default_factory=dict)
+    measured: dict[str, NDArray[np.float64]] | None = None
+    statistics: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,11 +72,11 @@ def freeze(
 ) -> tuple[Clusters, ...]:
     """The clusters of every attribute group and their own noise scales, to be held fixed while records change."""
     check_k(method.size, described.n)
-    given = _given_labels(labels, described)
+    given = labels_in_use(labels, described)
     groups = method.resolve_groups(described.columns)
     return tuple(
         _clusters(group, method, plan)
-        for group in _groups(groups, described, plan, given, progress, clipped={})
+        for group in attribute_groups(groups, described, plan, given, progress, clipped={})
     )
 
 
@@ -103,12 +103,12 @@ def _spend(
 ) -> Rebuilt:
     check_k(method.size, described.n)
     groups = method.resolve_groups(described.columns)
-    given = _given_labels(labels, described)
+    given = labels_in_use(labels, described)
     values: dict[str, NDArray[np.float64]] = {}
     partitions: list[Partition] = []
     clipped: dict[str, int] = {}
     exact: dict[str, int] = {}
-    for number, group in enumerate(_groups(groups, described, plan, given, progress, clipped)):
+    for number, group in enumerate(attribute_groups(groups, described, plan, given, progress, clipped)):
         clusters = clusters_of(number, group)
         made = clusters.partition
         masked = mask_sums(group, clusters, plan.shares, source, method)
@@ -131,7 +131,8 @@ def _spend(
     )
 
 
-def _given_labels(labels: ArrayLike | None, described: Described) -> NDArray[np.int64] | None:
+def labels_in_use(labels: ArrayLike | None, described: Described) -> NDArray[np.int64] | None:
+    """The caller's cluster labels of the rows that take part."""
     if labels is None:
         return None
     given = np.asarray(labels)
@@ -142,7 +143,7 @@ def _given_labels(labels: ArrayLike | None, described: Described) -> NDArray[np.
     return given if described.kept is None else given[described.kept]
 
 
-def _groups(
+def attribute_groups(
     groups: tuple[tuple[str, ...], ...],
     described: Described,
     plan: Plan,
