@@ -33,13 +33,14 @@ class Plan:
 
 
 def split_budget(
-    epsilon: Fraction, names: Sequence[str], widths: Sequence[Fraction], split: Split
+    epsilon: Fraction, names: Sequence[str], widths: Sequence[Fraction | None], split: Split
 ) -> tuple[Fraction, ...]:
     """Share ε over attributes. The shares are exact and never add up to more than ε.
 
     `equal` gives every attribute the same. `proportional` gives ε_j ∝ W_j, the split that a joint L1 query in
     the attributes' own units amounts to. `optimal` gives ε_j ∝ W_j^(2/3), which minimises Σ W_j²/ε_j², the
-    noise variance before clipping. A mapping gives explicit weights.
+    noise variance before clipping. A mapping gives explicit weights. Attributes without a width (None: nominal
+    ones) get an equal share, and the others split what is left.
 
     Reference:
         MDAI-2017, IR_MDAV+DP_1 (equal) and IR_MDAV+DP_2 (proportional).
@@ -52,14 +53,20 @@ def split_budget(
     return tuple(epsilon * weight / total for weight in weights)
 
 
-def _weights(names: Sequence[str], widths: Sequence[Fraction], split: Split) -> list[Fraction]:
+def _weights(names: Sequence[str], widths: Sequence[Fraction | None], split: Split) -> list[Fraction]:
     if isinstance(split, str):
-        if split == "equal":
+        known = [width for width in widths if width is not None]
+        if split == "equal" or not known:
             return [Fraction(1)] * len(names)
+        if len(known) < len(widths):
+            among = iter(_weights(["?"] * len(known), known, split))
+            parts = [None if width is None else next(among) for width in widths]
+            mean = sum((part for part in parts if part is not None), Fraction(0)) / len(known)
+            return [mean if part is None else part for part in parts]
         if split == "proportional":
-            return list(widths)
+            return known
         if split == "optimal":
-            roots = [float(width / max(widths)) ** (2 / 3) for width in widths]
+            roots = [float(width / max(known)) ** (2 / 3) for width in known]
             return [Fraction(max(1, math.floor(root * _PARTS)), _PARTS) for root in roots]
         raise OptionError(f"split '{split}' is not one of {', '.join(SPLITS)}.{did_you_mean(split, SPLITS)}")
     for name in split:

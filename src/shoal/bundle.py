@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shoal.errors import OutputError, ShoalError
-from shoal.io import ENDINGS, Codebook, Format, check_writable, known_format, write
+from shoal.io import ENDINGS, Codebook, Format, check_writable, known_format, read, write
 from shoal.recipe import recipe_text
 
 if TYPE_CHECKING:
@@ -55,6 +55,12 @@ def save_bundle(
     check_output(folder, internal_path)
     with contextlib.ExitStack() as undo, staged(folder) as aside:
         write(release.data, aside / f"data{ENDINGS[format]}", public_codebook(release))
+        for name, frame in release.linked.items():
+            write(frame, aside / f"{name}{ENDINGS[format]}")
+        if release.verify is not None:
+            # what counts is what others will read
+            further = {name: read(aside / f"{name}{ENDINGS[format]}") for name in release.linked}
+            release.verify(read(aside / f"data{ENDINGS[format]}"), further)
         write_documents(release, aside, undo, internal_path, evaluation)
     return folder
 

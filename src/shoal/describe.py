@@ -145,15 +145,21 @@ class Described:
         return lattice.positions(values), count
 
 
-def describe(table: Table, declared: Declaration, kinds: Sequence[str] = ("numeric",)) -> Described:
-    """Settle which columns are released, on which lattices, from which rows; `kinds` are those the method takes."""
+def describe(
+    table: Table, declared: Declaration, kinds: Sequence[str] = ("numeric",), *, free: bool = False
+) -> Described:
+    """Settle which columns are released, on which lattices, from which rows; `kinds` are those the method takes.
+
+    `free` says that the method's claim does not need domains known beforehand: those not declared come from the data.
+    """
     if table.n == 0:
         raise InputError("the table has no rows: there is nothing to protect.")
-    schema, chosen, notes = _choose(table, declared, kinds)
+    schema, chosen, notes = _choose(table, declared, kinds, free)
     tainted: list[str] = []
     policies = {attribute.name: _policy(attribute, declared.missing) for attribute in chosen}
     chosen = [replace(a, missing="category") if policies[a.name] == "category" else a for a in chosen]
-    chosen = [_with_values(table, attribute, tainted) for attribute in chosen]
+    undeclared = [a.name for a in chosen if free and a.kind == "nominal" and a.tree is None]
+    chosen = [_with_values(table, a, [] if free else tainted) for a in chosen]
     gaps = settle_gaps(_absent(table, chosen), policies, table.n)
     kept = gaps.kept
     if gaps.dropping:
@@ -165,6 +171,9 @@ def describe(table: Table, declared: Declaration, kinds: Sequence[str] = ("numer
     taken: list[str] = []
     for attribute in chosen:
         settled = attribute
+        if free and attribute.lo is None and attribute.kind in ("numeric", "date"):
+            settled = _range_in_data(table, attribute, kept)
+            undeclared.append(attribute.name)
         if attribute.kind == "numeric" and attribute.lo is None and declared.domain_from_data is not None:
             settled = _domain_from_data(table, attribute, declared.domain_from_data, kept)
             taken.append(attribute.name)
@@ -177,7 +186,7 @@ def describe(table: Table, declared: Declaration, kinds: Sequence[str] = ("numer
     circumstances = replace(
         circumstances,
         data_dependent=tuple(tainted),
-        private_domains=tuple(taken),
+        private_domains=(*taken, *undeclared),
         domains={a.name: public_facts(a, lattices[a.name]) for a in attributes},
         separated=gaps.separating,
         nominal=sum(attribute.kind == "nominal" for attribute in attributes),
@@ -218,7 +227,7 @@ def _with_values(table: Table, attribute: Attribute, tainted: list[str]) -> Attr
 
 
 def _choose(
-    table: Table, declared: Declaration, kinds: Sequence[str]
+    table: Table, declared: Declaration, kinds: Sequence[str], free: bool
 ) -> tuple[Schema, list[Attribute], list[str]]:
     """The attributes to release, in column order, and notes about those left out."""
     inferred = Schema.infer(table)
@@ -265,11 +274,12 @@ def _choose(
         elif (
             attribute.kind == "nominal"
             and attribute.tree is None
+            and not free
             and declared.schema is None
             and name not in requested
         ):
             reason = "its values are not declared (values or taxonomy in a schema)"
-        elif attribute.kind == "date" and attribute.lo is None:
+        elif attribute.kind == "date" and attribute.lo is None and not free:
             reason = "it has no public domain (lo and hi in the schema)"
         if reason and name in requested:
             raise OptionError(
@@ -319,6 +329,13 @@ def _domain_from_data(
             "domain: declare one."
         )
     return attribute.with_domain((0, factor * exact(largest, attribute.name)))
+
+
+def _range_in_data(table: Table, attribute: Attribute, kept: NDArray[np.int64] | None) -> Attribute:
+    values = numbers(table, attribute)
+    values = values if kept is None else values[kept]
+    lo, hi = (exact(float(end), attribute.name) for end in (np.nanmin(values), np.nanmax(values)))
+    return replace(attribute, lo=lo, hi=hi if hi > lo else lo + 1)
 
 
 def _lattice(table: Table, attribute: Attribute) -> Lattice:

@@ -9,9 +9,10 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shoal.describe import Described
 from shoal.io import read
@@ -79,13 +80,22 @@ def _made_up(described: Described, rows: int) -> Described:
     import pyarrow as pa
 
     rng = np.random.default_rng(0)
-    columns = {}
+    columns: dict[str, NDArray[Any]] = {}
     for name, lattice in described.lattices.items():
         tail = np.minimum(rng.lognormal(-3.0, 1.5, rows), 1.0)
         columns[name] = np.minimum(lattice.values(np.floor(tail * lattice.steps)), float(lattice.hi))
-    # made-up values are numbers whatever the kind
-    plain = tuple(replace(attribute, kind="numeric") for attribute in described.attributes)
-    return replace(described, table=read(pa.table(columns)), attributes=plain, kept=None)
+    # made-up values are numbers whatever the kind, only names stay names
+    plain = []
+    for attribute in described.attributes:
+        tree = attribute.tree
+        if tree is None:
+            plain.append(replace(attribute, kind="numeric", ordered=()))
+            continue
+        plain.append(replace(attribute, missing=None))
+        columns[attribute.name] = np.array(tree.values, dtype=object)[
+            columns[attribute.name].astype(np.int64) % len(tree.values)
+        ]
+    return replace(described, table=read(pa.table(columns)), attributes=tuple(plain), kept=None, gaps={})
 
 
 def _duration(seconds: float) -> str:

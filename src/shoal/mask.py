@@ -13,17 +13,22 @@ from shoal.errors import OptionError, did_you_mean
 from shoal.local_sensitivity import CALIBRATIONS, cluster_scales
 from shoal.method import Method
 from shoal.noise import Source, discrete_box, discrete_laplace, discrete_staircase
+from shoal.noise.categorical import categorical_centroids
 from shoal.partition import Partition
 from shoal.sensitivity import cluster_sum_scale
 from shoal.stages import Group
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MaskedSums:
-    """Noisy sums of every cluster, one array per attribute of the group; safe to post-process at will."""
+class Masked:
+    """What is known of every cluster, one array per attribute of the group; safe to post-process at will.
+
+    Attributes:
+        summaries: noisy sums of positions, or, for a nominal attribute, one concept that stands for the cluster.
+    """
 
     partition: Partition
-    sums: tuple[NDArray[np.int64], ...]
+    summaries: tuple[NDArray[np.int64], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,45 +132,73 @@ def check_floor(method: Method, columns: Sequence[str]) -> None:
                 )
 
 
-def mask_sums(
+def mask_group(
     group: Group,
     clusters: Clusters,
     shares: Mapping[str, Fraction],
     source: Source,
     method: Method,
-) -> MaskedSums:
+) -> Masked:
     """Exact cluster sums plus one draw of noise per cluster and attribute, or per cluster for joint noise.
+
+    A nominal attribute has no sums: one concept per cluster is drawn, the likelier the closer it is to the records.
 
     Guarantee:
         Laplace noise: attribute j's sums are `shares[j]`-DP with respect to whatever change keeps their L1 distance
         within the attribute's width (see `shoal.sensitivity.cluster_sum_scale`); over the group the shares add up.
         Staircase noise: the same, for changes of one cluster only. Box noise: all sums of the group together are
         DP with their common share, for changes of one cluster only (`shoal.noise_rule.noise_allowed`). Scales of
-        `calibrate`: the sums of the group together are individually DP with the sum of the shares.
+        `calibrate`: the sums of the group together are individually DP with the sum of the shares. Concepts:
+        `shares[j]`-DP for the change of one record in one cluster (`shoal.noise.categorical`).
 
     Reference:
-        MDAI-2017, Algorithms 1 and 2; PSD-2014, Algorithm 1; thesis, chapter 4; the iDP paper, section 4.
+        MDAI-2017, Algorithms 1 and 2; PSD-2014, Algorithm 1; thesis, chapters 4 and 6; the iDP paper, section 4.
     """
-    family, partition = NOISES[method.noise], clusters.partition
+    family = NOISES[method.noise]
+    ordered = group.ordered
+    summaries: dict[int, NDArray[np.int64]] = {}
+    for together in [ordered] if family.joint else [[number] for number in ordered]:
+        sums = _noisy_sums(group, clusters, shares, source, method, together)
+        summaries |= dict(zip(together, sums, strict=True))
+    for number in range(len(group.columns)):
+        tree = group.tree(number)
+        if tree is not None:
+            summaries[number] = categorical_centroids(
+                clusters.partition.labels,
+                np.asarray(tree.domain, dtype=np.int64)[group.positions[number]],
+                len(clusters.partition),
+                tree,
+                shares[group.columns[number]],
+                source,
+                generalise=method.generalise,
+            )
+    return Masked(clusters.partition, tuple(summaries[number] for number in range(len(group.columns))))
+
+
+def _noisy_sums(
+    group: Group,
+    clusters: Clusters,
+    shares: Mapping[str, Fraction],
+    source: Source,
+    method: Method,
+    together: Sequence[int],
+) -> list[NDArray[np.int64]]:
+    """Sums of the attributes that get their noise together."""
+    if not together:
+        return []
+    partition = clusters.partition
     sums_of = CALIBRATIONS[method.sensitivity].sums
-    everything = range(len(group.columns))
-    sums: list[NDArray[np.int64]] = []
-    for together in [everything] if family.joint else [[number] for number in everything]:
-        names = [group.columns[number] for number in together]
-        try:
-            if clusters.scales is not None:
-                draws = discrete_laplace(clusters.scales[together[0]], source=source)[:, np.newaxis]
-            else:
-                steps = tuple(group.lattices[number].steps for number in together)
-                draws = family.draw(
-                    steps, shares[names[0]], len(partition), method.optimise or "variance", source
-                )
-        except OptionError as error:
-            raise OptionError(
-                f"column{'s' if len(names) > 1 else ''} '{', '.join(names)}': {error}"
-            ) from None
-        sums += [
-            sums_of(group.positions[number], partition) + draws[:, place]
-            for place, number in enumerate(together)
-        ]
-    return MaskedSums(partition, tuple(sums))
+    names = [group.columns[number] for number in together]
+    try:
+        if clusters.scales is not None:
+            draws = discrete_laplace(clusters.scales[together[0]], source=source)[:, np.newaxis]
+        else:
+            steps = tuple(group.lattices[number].steps for number in together)
+            draws = NOISES[method.noise].draw(
+                steps, shares[names[0]], len(partition), method.optimise or "variance", source
+            )
+    except OptionError as error:
+        raise OptionError(f"column{'s' if len(names) > 1 else ''} '{', '.join(names)}': {error}") from None
+    return [
+        sums_of(group.positions[number], partition) + draws[:, place] for place, number in enumerate(together)
+    ]

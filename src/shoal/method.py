@@ -31,8 +31,10 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "corners": tuple(CORNER_RULES),
     "coskewness": COSKEWNESSES,
     "match": MATCHES,
+    "intruder": ("informed", "uninformed"),
+    "group_by": ("quasi", "confidential"),
 }
-_SWITCHES = ("link", "clip")
+_SWITCHES = ("link", "clip", "generalise")
 
 OPTIONS: Mapping[str, str] = {
     "epsilon": "the privacy budget; smaller is stronger",
@@ -48,6 +50,7 @@ OPTIONS: Mapping[str, str] = {
     "noise": "laplace, staircase (least variance for one sum), box (one ε for all sums of a cluster)",
     "floor": "least scale of the noise on a cluster's mean, in the column's units; a number, or one by column",
     "optimise": "with noise=staircase or box: variance (the default) or interval, the shortest one of 95%",
+    "generalise": "True lets groups of values (inner concepts of a taxonomy) stand for a cluster of a nominal column",
     "clip": "False leaves noisy values outside the public domain (experiments only)",
     "composition": "strict (ε pays for every cluster one record can change) or parallel (as published, no guarantee)",
     "order": "corners (clusters taken from the corners of the domain in turn) or single (from both ends of one order)",
@@ -61,6 +64,12 @@ OPTIONS: Mapping[str, str] = {
     "rebuild": "how rows are drawn in a box: uniform, centroid, normal",
     "neighbours": "replace-one (the number of records is public) or add-remove (it is private)",
     "rows": "with neighbours=add-remove: the declared number of rows to release; a noisy one by default",
+    "sizes": "minimum group size by column, where it differs from k, for example {'income': 50}",
+    "l": "least number of different confidential values in every group; groups are joined until they have them",
+    "t_emd": "largest earth mover's distance of a group to the table; groups are joined until they are within it",
+    "t": "largest factor, a whole number, between a bucket's share in a group and in the table",
+    "intruder": "informed (knows all columns but one) or uninformed (knows what is not confidential)",
+    "group_by": "quasi (groups are close in what an intruder may know) or confidential (close in what is hidden)",
 }
 
 
@@ -111,6 +120,7 @@ class Method:
     rebuild: str = "centroid"
     link: bool = True
     clip: bool = True
+    generalise: bool = False
     groups: tuple[tuple[str, ...], ...] | None = None
     k: int | None = None
     epsilon: Fraction | None = None
@@ -119,6 +129,12 @@ class Method:
     shares: tuple[tuple[str, Fraction], ...] | None = None
     neighbours: str = "replace-one"
     rows: int | None = None
+    sizes: tuple[tuple[str, int], ...] | None = None
+    l: int | None = None  # noqa: E741
+    t_emd: Fraction | None = None
+    t: int | None = None
+    intruder: str = "informed"
+    group_by: str = "quasi"
     kinds: tuple[str, ...] = ("numeric",)
 
     @property
@@ -235,8 +251,9 @@ class Method:
             values["split"] = dict(self.split)
         if isinstance(self.floor, tuple) and "floor" in values:
             values["floor"] = dict(self.floor)
-        if self.shares is not None and "shares" in values:
-            values["shares"] = dict(self.shares)
+        for name in ("shares", "sizes"):
+            if values.get(name) is not None:
+                values[name] = dict(values[name])
         return {name: value for name, value in values.items() if value is not None}
 
 
@@ -313,6 +330,21 @@ def _not_negative(name: str, value: Any) -> Fraction:
     return number
 
 
+def _distance(name: str, value: Any) -> Fraction:
+    number = _not_negative(name, value)
+    if number > 1:
+        raise OptionError(f"{name} must be from 0 to 1, got {value}.")
+    return number
+
+
+def _sizes(name: str, value: Any) -> tuple[tuple[str, int], ...]:
+    if not isinstance(value, Mapping) or not value:
+        raise OptionError(f"sizes must give a group size by column, such as {{'income': 50}}, got {value!r}.")
+    return tuple(
+        (str(column), _whole(f"the size of column '{column}'", size)) for column, size in value.items()
+    )
+
+
 def _floor(name: str, value: Any) -> Fraction | tuple[tuple[str, Fraction], ...]:
     if not isinstance(value, Mapping):
         return _not_negative(name, value)
@@ -335,6 +367,10 @@ _READERS = {
     "depth": _levels,
     "shares": _shares,
     "rows": _whole,
+    "sizes": _sizes,
+    "l": _whole,
+    "t_emd": _distance,
+    "t": _whole,
     **dict.fromkeys(_SWITCHES, _switch),
 }
 assert set(OPTIONS) <= {field.name for field in fields(Method)}

@@ -9,9 +9,21 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from shoal.method import Method
 
-Model = Literal["dp", "dp-given-partition", "idp-given-partition", "none"]
+Model = Literal[
+    "dp",
+    "dp-given-partition",
+    "idp-given-partition",
+    "k-anonymity",
+    "probabilistic-k-anonymity",
+    "t-closeness",
+    "none",
+]
 
 _OTHER_RELEASES = "It does not cover other releases about the same people: their budgets add up."
+_NOT_DP = (
+    "It is not differential privacy: who knows more than is assumed here, or holds another release about the same "
+    "people, can learn more."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +37,8 @@ class ModelFacts:
         budgeted: the claim is about neighbouring tables and has an ε.
         given_partition: the clusters are treated as fixed and known.
         guarantee: there is one; without it a release is for experiments only.
+        of_the_table: the claim is about the released table itself, so choices that looked at the records do not void
+            it, and no domain needs to be known beforehand.
     """
 
     promise: str
@@ -33,6 +47,7 @@ class ModelFacts:
     budgeted: bool = True
     given_partition: bool = False
     guarantee: bool = True
+    of_the_table: bool = False
 
 
 MODELS: Mapping[Model, ModelFacts] = {
@@ -63,6 +78,40 @@ MODELS: Mapping[Model, ModelFacts] = {
             _OTHER_RELEASES,
         ),
         given_partition=True,
+    ),
+    "k-anonymity": ModelFacts(
+        "every combination of quasi-identifiers is shared by at least {k} rows (k-anonymity)",
+        "the identity behind a row: which row of a group is whose",
+        (
+            "It does not hide what the rows of a group have in common: confidential values are released as they are.",
+            "It does not hide that a person is in the table.",
+            _NOT_DP,
+        ),
+        budgeted=False,
+        of_the_table=True,
+    ),
+    "probabilistic-k-anonymity": ModelFacts(
+        "whose a confidential value is can be told with probability 1/{k} at most (probabilistic k-anonymity)",
+        "the link between a person and a confidential value",
+        (
+            "It does not hide what the values of a group have in common.",
+            "It does not hide that a person is in the table: columns that are not confidential are as they were.",
+            _NOT_DP,
+        ),
+        budgeted=False,
+        of_the_table=True,
+    ),
+    "t-closeness": ModelFacts(
+        "the odds of a bucket of confidential values change, for one person, by a factor of {t} at most, in groups of "
+        "at least {k} rows (t-closeness)",
+        "what the group of a person says about the person's confidential values",
+        (
+            "It does not bound what is said about single values inside a bucket.",
+            "It does not hide that a person is in the table: columns that are not confidential are as they were.",
+            _NOT_DP,
+        ),
+        budgeted=False,
+        of_the_table=True,
     ),
     "none": ModelFacts(
         "no privacy guarantee",
@@ -97,11 +146,20 @@ def _by_moments(method: Method, attributes: int) -> Model:
     return "dp-given-partition" if method.moments else _by_stability(method, attributes)
 
 
+def _by_closeness(method: Method, attributes: int) -> Model:
+    return "probabilistic-k-anonymity" if method.t is None else "t-closeness"
+
+
 # by mechanism: the rule that settles the claim of its methods
 RULES: Mapping[str, Callable[[Method, int], Model]] = {
+    "anatomy": _by_closeness,
+    "centroids": lambda method, attributes: "k-anonymity",
     "clusters": _by_stability,
     "insensitive": _by_composition,
     "moments": _by_moments,
+    "swap-mdav": _by_closeness,
+    "swap-ranking": _by_closeness,
+    "t-closeness": _by_closeness,
     "tree": _by_stability,
 }
 
@@ -136,6 +194,8 @@ def claims(method: Method) -> str:
     if "composition" in method.adjustable:
         published = privacy_model(replace(method, composition="parallel"), 2)
         return f"{several}; {published} with composition=parallel"
+    if "t" in method.adjustable and method.t is None:
+        return f"{several}; {privacy_model(replace(method, t=2), 2)} with t"
     if one == several == unlinked:
         return one
     extra = " or link=False" if unlinked == one else ""

@@ -6,12 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from shoal.errors import OptionError, did_you_mean
+from shoal.kanonymity_presets import KANONYMITY_PRESETS
 from shoal.method import OPTIONS, Method
 from shoal.models import claims
 from shoal.moment_presets import MOMENT_PRESETS
 
 _ALWAYS = ("epsilon", "clip")
 _NOISE = ("noise", "optimise")
+_ORDERED = ("numeric", "ordinal", "date")
+_MIXED = (*_ORDERED, "nominal")
 _INDIVIDUAL = ("k", "split", "remainder", "floor", "groups", "partition", "normalise", "gamma")
 
 PRESETS: dict[str, Method] = {
@@ -24,7 +27,8 @@ PRESETS: dict[str, Method] = {
             partition="alone",
             grouping="joint",
             split="equal",
-            adjustable=(*_ALWAYS, "split"),
+            kinds=_MIXED,
+            adjustable=(*_ALWAYS, "generalise", "split"),
         ),
         Method(
             name="mdav-dp",
@@ -34,7 +38,18 @@ PRESETS: dict[str, Method] = {
             grouping="joint",
             split="proportional",
             k=50,
-            adjustable=(*_ALWAYS, "k", "split", "groups", "normalise", "partition", "gamma", *_NOISE),
+            kinds=_MIXED,
+            adjustable=(
+                *_ALWAYS,
+                "generalise",
+                "k",
+                "split",
+                "groups",
+                "normalise",
+                "partition",
+                "gamma",
+                *_NOISE,
+            ),
         ),
         Method(
             name="ranking-dp",
@@ -44,7 +59,8 @@ PRESETS: dict[str, Method] = {
             grouping="each",
             split="equal",
             k=50,
-            adjustable=(*_ALWAYS, "k", "split", "remainder", "link", *_NOISE),
+            kinds=_MIXED,
+            adjustable=(*_ALWAYS, "generalise", "k", "split", "remainder", "link", *_NOISE),
         ),
         Method(
             name="optimal-dp",
@@ -54,6 +70,7 @@ PRESETS: dict[str, Method] = {
             grouping="each",
             split="equal",
             k=3,
+            kinds=_ORDERED,
             adjustable=(*_ALWAYS, "k", "split", "link", *_NOISE),
         ),
         Method(
@@ -65,6 +82,7 @@ PRESETS: dict[str, Method] = {
             split="equal",
             sensitivity="local",
             k=50,
+            kinds=_ORDERED,
             adjustable=(*_ALWAYS, *_INDIVIDUAL),
         ),
         Method(
@@ -76,6 +94,7 @@ PRESETS: dict[str, Method] = {
             split="equal",
             sensitivity="cluster",
             k=15,
+            kinds=_ORDERED,
             adjustable=(*_ALWAYS, *_INDIVIDUAL),
         ),
         Method(
@@ -86,8 +105,8 @@ PRESETS: dict[str, Method] = {
             grouping="joint",
             mechanism="insensitive",
             split="equal",
-            kinds=("numeric", "ordinal", "date"),
-            adjustable=(*_ALWAYS, "k", "split", "composition", "order", "corners", *_NOISE),
+            kinds=_MIXED,
+            adjustable=(*_ALWAYS, "generalise", "k", "split", "composition", "order", "corners", *_NOISE),
         ),
         Method(
             name="tree-dp",
@@ -97,9 +116,10 @@ PRESETS: dict[str, Method] = {
             grouping="joint",
             mechanism="tree",
             rebuild="uniform",
-            kinds=("numeric", "ordinal", "date"),
+            kinds=_MIXED,
             adjustable=("epsilon", "cuts", "depth", "shares", "rebuild", "neighbours", "rows"),
         ),
+        *KANONYMITY_PRESETS,
         *MOMENT_PRESETS,
     )
 }

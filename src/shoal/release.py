@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,8 @@ from shoal.describe import Declaration, Described, describe
 from shoal.io import Codebook, Format, Table, read
 from shoal.mechanisms import MECHANISMS, Mechanism, Progress, Rebuilt
 from shoal.method import Method
+from shoal.missing import with_gaps
+from shoal.models import MODELS, privacy_model
 from shoal.noise import Source
 from shoal.noise import source as noise_source
 from shoal.noise_rule import noise_allowed
@@ -44,6 +46,9 @@ class Release:
         codebook: codes and labels of a table that came from a Stata or SPSS file.
         statistics: masked statistics of every cluster with its size, one row each, where the method keeps them; covered
             by the statement as the data are.
+        linked: further tables that are released with the data, by name.
+        verify: raises where tables read back from disk do not hold what the statement says; None where there is
+            nothing that a table by itself could show.
     """
 
     data: Any
@@ -60,6 +65,8 @@ class Release:
     format: Format
     codebook: Codebook | None = None
     statistics: Any = None
+    linked: dict[str, Any] = field(default_factory=dict)
+    verify: Callable[[Table, Mapping[str, Table]], None] | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -91,7 +98,7 @@ def protect(
     seed: int | None = None,
     *,
     columns: Sequence[str] | None = None,
-    domains: Mapping[str, tuple[object, object]] | None = None,
+    domains: Mapping[str, Any] | None = None,
     domain_from_data: float | None = None,
     outside: str = "error",
     missing: str = "error",
@@ -109,10 +116,12 @@ def protect(
         k: minimum cluster size.
         seed: makes the release reproducible and therefore not publishable.
         columns: the columns to release; the others are left out.
-        domains: public domain (lo, hi) by column, instead of or on top of the schema.
+        domains: public domain by column, instead of or on top of the schema: (lo, hi), or for a nominal column its
+            values or a `shoal.Taxonomy`.
         domain_from_data: take missing domains as 0 to this multiple of the maximum; taints the statement.
         outside: what to do with values outside their domain: "error" or "clip".
-        missing: what to do with missing values: "error" or "drop" (taints the statement).
+        missing: what to do with missing values: "error", "drop" (taints the statement), "category" (one more value of
+            a nominal column) or "separate" (they stay missing, in clusters of their own).
         labels: cluster labels made elsewhere, for methods with partition="given".
         progress: called with (what, done, total) during long work.
         options: settings of the method, such as split, groups, link, remainder.
@@ -157,12 +166,12 @@ def carry_out(
     rebuilt = prepared.mechanism.run(
         prepared.method, prepared.described, prepared.plan, prepared.source, progress or silent, labels
     )
-    released = published_columns(prepared.method, prepared.described, rebuilt, prepared.source)
+    publish = prepared.mechanism.publish or _one_table
+    released, linked = publish(prepared.method, prepared.described, rebuilt, prepared.source)
     return prepared.release(
-        data=table.like(released, keep_dtypes=True),
-        aligned=table.like(rebuilt.measured or rebuilt.values, keep_dtypes=False)
-        if rebuilt.aligned
-        else None,
+        data=released,
+        linked=linked,
+        aligned=_measured(prepared.described, rebuilt) if rebuilt.aligned else None,
         partitions=rebuilt.partitions,
         internal=rebuilt.internal,
         statistics=None if rebuilt.statistics is None else table.like(rebuilt.statistics, keep_dtypes=False),
@@ -188,6 +197,7 @@ class Preparation:
         partitions: list[Partition],
         internal: dict[str, Any],
         statistics: Any = None,
+        linked: dict[str, Any] | None = None,
     ) -> Release:
         """The release that carries these settings and the given results."""
         described = self.described
@@ -206,7 +216,13 @@ class Preparation:
             format=described.table.format,
             codebook=described.table.codebook,
             statistics=statistics,
+            linked=linked or {},
+            verify=self._verify if self.mechanism.verify is not None else None,
         )
+
+    def _verify(self, table: Table, linked: Mapping[str, Table]) -> None:
+        if self.mechanism.verify is not None:
+            self.mechanism.verify(self.method, self.described, table, linked)
 
 
 def prepare(
@@ -218,7 +234,7 @@ def prepare(
     seed: int | None = None,
     *,
     columns: Sequence[str] | None = None,
-    domains: Mapping[str, tuple[object, object]] | None = None,
+    domains: Mapping[str, Any] | None = None,
     domain_from_data: float | None = None,
     outside: str = "error",
     missing: str = "error",
@@ -230,7 +246,9 @@ def prepare(
         options = {"partition": "given", **options}
     configured = preset(method).configure(epsilon=epsilon, k=k, **options)
     declared = Declaration.of(schema, columns, domains, domain_from_data, outside, missing)
-    described = describe(table, declared, configured.kinds)
+    described = describe(
+        table, declared, configured.kinds, free=MODELS[privacy_model(configured, 1)].of_the_table
+    )
     noise_allowed(configured, len(described.columns))
     mechanism = MECHANISMS[configured.mechanism]
     advice: tuple[str, ...] = ()
@@ -260,13 +278,38 @@ def _starved(method: Method, plan: Plan) -> list[str]:
 
 def published_columns(
     method: Method, described: Described, rebuilt: Rebuilt, source: Source
-) -> dict[str, NDArray[np.floating[Any]] | NDArray[np.int64]]:
+) -> dict[str, NDArray[Any]]:
     """What leaves the house: rows in random order, values as the columns store them."""
     orders = _row_orders(method, rebuilt, source)
-    return {
-        column: stored(described, column, values[orders[column]], method.clip)
-        for column, values in rebuilt.values.items()
-    }
+    found: dict[str, NDArray[Any]] = {}
+    for column, values in rebuilt.values.items():
+        order = orders[column]
+        found[column] = stored(described, column, values[order], method.clip)
+        if column in described.gaps:
+            found[column] = with_gaps(found[column], described.gaps[column][order])
+    return found
+
+
+def _one_table(
+    method: Method, described: Described, rebuilt: Rebuilt, source: Source
+) -> tuple[Any, dict[str, Any]]:
+    released = published_columns(method, described, rebuilt, source)
+    return described.table.like(released, keep_dtypes=True), {}
+
+
+def _measured(described: Described, rebuilt: Rebuilt) -> Any:
+    """Unrounded values in input order: numbers as they are, concepts by name, gaps as gaps."""
+    columns: dict[str, NDArray[Any]] = {}
+    for column, values in (rebuilt.measured or rebuilt.values).items():
+        found: NDArray[Any] = values
+        if described.tree(column) is not None:
+            found = restored(described.table, described.attribute(column), values)
+            if column in described.gaps:
+                found = with_gaps(found, described.gaps[column])
+        elif column in described.gaps:
+            found = np.where(described.gaps[column], np.nan, values)
+        columns[column] = found
+    return described.table.like(columns, keep_dtypes=False)
 
 
 def silent(what: str, done: int, total: int) -> None:
@@ -288,12 +331,12 @@ def _row_orders(method: Method, rebuilt: Rebuilt, source: Source) -> dict[str, N
     return {column: source.permutation(rows) for column in rebuilt.values}
 
 
-def stored(
-    described: Described, column: str, values: NDArray[np.float64], clip: bool
-) -> NDArray[np.floating[Any]] | NDArray[np.int64]:
+def stored(described: Described, column: str, values: NDArray[np.float64], clip: bool) -> NDArray[Any]:
     """Values as the column stores them: whole numbers are rounded here, as the very last step."""
     table, lattice = described.table, described.lattices[column]
     attribute = described.attribute(column)
+    if attribute.kind == "nominal":
+        return restored(table, attribute, values)
     if attribute.kind != "numeric":
         return restored(table, attribute, np.clip(values, float(lattice.lo), float(lattice.hi)))
     if table.is_integer(column):

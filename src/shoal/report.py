@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.coding import numbers
+from shoal.coding import labels_of, numbers
 from shoal.dates import day_text
 from shoal.io import Table, read
 from shoal.schema import Attribute
+from shoal.statement import domain_words
 
 if TYPE_CHECKING:
     from shoal.release import Release
@@ -42,7 +44,8 @@ def _render(template: str, release: Release, extra: dict[str, Any]) -> str:
     return environment.get_template(template).render(
         statement=release.statement.to_dict(),
         rows=table.n,
-        columns=[_profile(table, release, name) for name in table.names],
+        columns=[_profile(table, release, name) for name in table.names if name in release.domains],
+        domain_words=domain_words,
         notes=release.notes,
         internal=release.internal,
         **extra,
@@ -51,15 +54,49 @@ def _render(template: str, release: Release, extra: dict[str, Any]) -> str:
 
 def _profile(table: Table, release: Release, name: str) -> dict[str, Any]:
     attribute = release.schema[name]
+    if attribute.kind == "nominal":
+        return _nominal_profile(table, release, attribute)
     values = numbers(table, attribute)
+    values = values[~np.isnan(values)]
+    if not values.size:
+        values = np.array([release.domains[name][0]])
     quantiles = np.quantile(values, [0, 0.25, 0.5, 0.75, 1])
     return {
         "name": name,
+        "common": "",
         "share": release.statement.stated_share(name),
         "mean": "" if attribute.kind == "ordinal" else _words(attribute, float(values.mean())),
         "sd": "" if attribute.kind == "ordinal" else _number(values.std()),
         "quantiles": [_words(attribute, float(q)) for q in quantiles],
         "bars": _bars(values, _public_range(values, release, name)),
+    }
+
+
+def _nominal_profile(table: Table, release: Release, attribute: Attribute) -> dict[str, Any]:
+    """The most frequent values, and how often each value of the domain was released."""
+    labels = [label for label in labels_of(table, attribute) if label is not None]
+    counts = Counter(labels)
+    tree = attribute.tree
+    names = list(tree.labels) if tree is not None else sorted(counts)
+    shown = [name for name in names if name in counts or (tree is not None and name in tree.values)]
+    peak = max(counts.values(), default=1)
+    width = 100 / max(len(shown), 1)
+    common = ", ".join(f"{label} ({100 * count / table.n:.3g}%)" for label, count in counts.most_common(3))
+    return {
+        "name": attribute.name,
+        "share": release.statement.stated_share(attribute.name),
+        "mean": "",
+        "sd": "",
+        "quantiles": None,
+        "common": common,
+        "bars": [
+            {
+                "x": round(place * width, 3),
+                "width": round(width * 0.9, 3),
+                "height": round(100 * counts[name] / peak, 2),
+            }
+            for place, name in enumerate(shown)
+        ],
     }
 
 

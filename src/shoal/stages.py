@@ -6,8 +6,8 @@ from that fact, so a new stage cannot be added without stating it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
@@ -17,13 +17,16 @@ from numpy.typing import NDArray
 from shoal import partition as algorithms
 from shoal.errors import OptionError
 from shoal.lattice import Lattice
+from shoal.missing import patterns
 from shoal.partition import Partition
 from shoal.partition.insensitive import insensitive_mixed
 from shoal.partition.mdav import prepares_kernels
-from shoal.partition.mixed_distance import numeric_ends
+from shoal.partition.mixed_distance import Ends, nominal_ends, numeric_ends
+from shoal.partition.mixed_mdav import mdav_mixed
 
 if TYPE_CHECKING:
     from shoal.method import Method
+    from shoal.taxonomy import Taxonomy
 
 # record: the record's own cluster of one and no other; rank: intervals of ranks fixed in advance;
 # data: any cluster may change; caller: labels came from outside, nothing is known about them;
@@ -41,6 +44,8 @@ class Group:
         progress: called with how much is done and how much there is.
         shares: ε of each attribute, for stages that weigh the noise to come.
         notice: called with what is about to be done where that takes a while.
+        trees: taxonomy of each nominal attribute, whose positions are places among its values; None for other kinds.
+        gaps: which records have no value, for columns whose missing values stay missing.
     """
 
     columns: tuple[str, ...]
@@ -50,18 +55,52 @@ class Group:
     progress: Progress | None = None
     shares: tuple[Fraction, ...] = ()
     notice: Callable[[str], None] | None = None
+    trees: tuple[Taxonomy | None, ...] = ()
+    gaps: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
 
     @property
     def n(self) -> int:
         return int(self.positions[0].size)
 
+    def tree(self, number: int) -> Taxonomy | None:
+        """The taxonomy of an attribute, None if its values have an order of their own."""
+        return self.trees[number] if self.trees else None
+
+    @property
+    def ordered(self) -> list[int]:
+        """Numbers of the attributes whose positions can be added and subtracted."""
+        return [number for number in range(len(self.columns)) if self.tree(number) is None]
+
+    def nominal(self) -> list[tuple[NDArray[np.int64], Taxonomy]]:
+        """Concepts and taxonomy of each nominal attribute."""
+        found = []
+        for number, positions in enumerate(self.positions):
+            tree = self.tree(number)
+            if tree is not None:
+                found.append((np.asarray(tree.domain, dtype=np.int64)[positions], tree))
+        return found
+
     def values(self) -> NDArray[np.float64]:
-        return np.stack(
-            [lattice.values(p) for lattice, p in zip(self.lattices, self.positions, strict=True)], axis=1
-        )
+        """The attributes that have an order, in their own units."""
+        found = [self.lattices[number].values(self.positions[number]) for number in self.ordered]
+        return np.stack(found, axis=1) if found else np.empty((self.n, 0))
 
     def normalised(self, how: str) -> NDArray[np.float64]:
-        return algorithms.normalise(self.values(), how, [float(lattice.width) for lattice in self.lattices])
+        widths = [float(self.lattices[number].width) for number in self.ordered]
+        return algorithms.normalise(self.values(), how, widths)
+
+    def rows(self, which: NDArray[np.int64], columns: Sequence[int]) -> Group:
+        """Some records and attributes of the group, without gaps."""
+        return replace(
+            self,
+            columns=tuple(self.columns[number] for number in columns),
+            lattices=tuple(self.lattices[number] for number in columns),
+            positions=tuple(self.positions[number][which] for number in columns),
+            labels=None if self.labels is None else self.labels[which],
+            shares=tuple(self.shares[number] for number in columns) if self.shares else (),
+            trees=tuple(self.trees[number] for number in columns) if self.trees else (),
+            gaps={},
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,20 +135,38 @@ def _optimal(group: Group, method: Method) -> Partition:
 
 
 def _mdav(group: Group, method: Method) -> Partition:
+    nominal = group.nominal()
+    if nominal:
+        numbers = group.normalised(method.normalise) if group.ordered else None
+        codes, trees = zip(*nominal, strict=True)
+        return mdav_mixed(numbers, codes, trees, method.size, group.progress)
     if group.notice and prepares_kernels(group.n, len(group.columns), method.size):
         group.notice("preparing kernels (once)")
     return algorithms.mdav(group.normalised(method.normalise), method.size, progress=group.progress)
 
 
 def _vmdav(group: Group, method: Method) -> Partition:
+    if group.nominal():
+        raise OptionError(
+            "partition=vmdav is for columns with an order: use partition=mdav with nominal ones."
+        )
     values = group.normalised(method.normalise)
     return algorithms.vmdav(values, method.size, float(method.gamma), progress=group.progress)
 
 
+def _ends(group: Group, number: int) -> Ends:
+    """One attribute as the distance to the corners of the domain sees it."""
+    tree = group.tree(number)
+    if tree is None:
+        return numeric_ends(group.positions[number], 0, group.lattices[number].steps)
+    low, high = tree.boundaries
+    domain = np.asarray(tree.domain)
+    to_low, to_high = (tree.distances_to(end)[domain] for end in (low, high))
+    return nominal_ends(group.positions[number], to_low, to_high, tree.width)
+
+
 def _insensitive(group: Group, method: Method) -> Partition:
-    ends = [
-        numeric_ends(p, 0, lattice.steps) for p, lattice in zip(group.positions, group.lattices, strict=True)
-    ]
+    ends = [_ends(group, number) for number in range(len(group.columns))]
     return insensitive_mixed(
         ends, method.size, order=method.order, corners=method.corners, progress=group.progress
     )
@@ -152,6 +209,34 @@ PARTITIONS: Mapping[str, PartitionStage] = {
 
 
 def partition_group(group: Group, method: Method) -> Partition:
-    """Run the method's partition stage on one attribute group."""
-    made = PARTITIONS[method.partition].run(group, method)
-    return replace(made, columns=group.columns)
+    """Run the method's partition stage on one attribute group.
+
+    Records that miss the same values are grouped among themselves, by the values they have.
+    """
+    alike = patterns(group.gaps, group.columns)
+    if alike is None:
+        return replace(PARTITIONS[method.partition].run(group, method), columns=group.columns)
+    labels = np.empty(group.n, dtype=np.int64)
+    clusters = 0
+    for pattern in range(int(alike.max()) + 1):
+        which = np.flatnonzero(alike == pattern)
+        if not which.size:
+            continue
+        missed = [column in group.gaps and bool(group.gaps[column][which[0]]) for column in group.columns]
+        present = [number for number, missing in enumerate(missed) if not missing]
+        if not present:
+            # nothing is released about these values, so they need no company
+            labels[which] = clusters
+            clusters += 1
+            continue
+        if which.size < method.size:
+            names = ", ".join(group.columns[number] for number, missing in enumerate(missed) if missing)
+            words = f"miss {names} and nothing else" if names else "have all values"
+            raise OptionError(
+                f"only {which.size} rows {words}, fewer than k = {method.size}: lower k, use missing=category for "
+                "nominal columns, or group the columns by themselves."
+            )
+        made = PARTITIONS[method.partition].run(group.rows(which, present), method)
+        labels[which] = made.labels + clusters
+        clusters += len(made)
+    return replace(Partition.from_labels(labels), columns=group.columns)

@@ -92,7 +92,7 @@ class PrivacyStatement:
         facts = MODELS[self.model]
         budget = "" if self.epsilon is None else decimal_text(self.epsilon)
         promise = facts.promise.format_map({**self.settings, "epsilon": budget, "unit": self.unit})
-        if self.data_dependent and facts.guarantee:
+        if self.data_dependent and facts.guarantee and not facts.of_the_table:
             return (
                 f"No guarantee as it stands: it would be {promise} if every choice listed below had been fixed "
                 "without looking at the records."
@@ -180,7 +180,7 @@ def state(
     facts = MODELS[model]
     relation, left_open = _NEIGHBOURS[method.neighbours]
     rows = circumstances.rows_per_unit
-    if circumstances.unit_repeats and model == "dp":
+    if circumstances.unit_repeats and (model == "dp" or facts.of_the_table):
         raise ClaimError(
             f"a value of the unit column '{circumstances.unit}' occurs in several rows, so a claim about rows is "
             "not a claim about persons: declare max_rows for it in the schema (the claim is then per person)."
@@ -245,7 +245,9 @@ def _conditions(
     if not facts.guarantee:
         return ()
     found = ["Domains, steps, column types and all settings were fixed without looking at the records."]
-    if circumstances.data_dependent or _data_dependent_settings(method):
+    if facts.of_the_table:
+        found = []
+    elif circumstances.data_dependent or _data_dependent_settings(method):
         found = [
             "What is listed under the choices that looked at the records would have to be fixed without them."
         ]
@@ -263,7 +265,12 @@ def _conditions(
     found += _local_conditions(method)
     if not method.link and attributes > 1:
         found.append("Every column was shuffled by itself: rows of the release do not belong to anybody.")
-    if circumstances.rows_per_unit > 1:
+    if circumstances.rows_per_unit > 1 and facts.of_the_table:
+        found.append(
+            f"A person has at most {circumstances.rows_per_unit} rows, so {method.size} rows are at least "
+            f"{-(-method.size // circumstances.rows_per_unit)} persons."
+        )
+    elif circumstances.rows_per_unit > 1:
         found.append(
             f"A person has at most {circumstances.rows_per_unit} rows; ε is the row budget "
             f"{decimal_text(method.budget)} times that number."
@@ -310,7 +317,7 @@ def _obstacles(method: Method, facts: ModelFacts, circumstances: Circumstances) 
         found.append("The method gives no privacy guarantee.")
     if not method.clip:
         found.append("clip=False is for experiments: released values leave the public domain.")
-    if circumstances.data_dependent or _data_dependent_settings(method):
+    if not facts.of_the_table and (circumstances.data_dependent or _data_dependent_settings(method)):
         found.append("A choice looked at the records, so the promise does not hold as stated.")
     return tuple(found)
 

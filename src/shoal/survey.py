@@ -73,10 +73,10 @@ def survey_schema() -> Schema:
             "attribute": [
                 entry("person_id", "nominal", "identifier"),
                 entry("age", "numeric", "quasi-identifier", lo=18, hi=99),
-                entry("sex", "nominal", "quasi-identifier"),
-                entry("region", "nominal", "quasi-identifier"),
+                entry("sex", "nominal", "quasi-identifier", values=("female", "male")),
+                entry("region", "nominal", "quasi-identifier", values=_REGIONS),
                 entry("education", "ordinal", "quasi-identifier", ordered=_EDUCATION),
-                entry("sector", "nominal", "other"),
+                entry("sector", "nominal", "other", values=_SECTORS),
                 entry("hours per week", "numeric", "confidential", lo=0, hi=90),
                 entry("income", "numeric", "confidential", lo=0, hi=300_000, step="0.01"),
                 entry("tax", "numeric", "confidential", lo=0, hi=75_000, step="0.01"),

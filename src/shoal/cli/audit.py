@@ -42,6 +42,7 @@ def audit(
     schema: options.SchemaFile = None,
     config: options.Config = None,
     domain: options.Domain = None,
+    taxonomy: options.TaxonomyFile = None,
     columns: options.Columns = None,
     split: options.Split = None,
     groups: options.Groups = None,

@@ -22,6 +22,10 @@ MethodName = Annotated[str | None, typer.Option(help="A preset; 'shoal methods' 
 Epsilon = Annotated[str | None, typer.Option(help="Privacy budget, as a decimal number.")]
 LeastSize = Annotated[int | None, typer.Option("--k", "-k", help="Minimum cluster size.")]
 Domain = Annotated[list[str] | None, typer.Option(help="Public range, column=lo:hi; repeat it.")]
+TaxonomyFile = Annotated[
+    list[str] | None,
+    typer.Option(help="Taxonomy of a nominal column, column=FILE (OWL, RDF, CSV); repeat it."),
+]
 Columns = Annotated[
     list[str] | None, typer.Option(help="Columns to release, a,b,c; repeat it for names with commas.")
 ]
@@ -37,6 +41,10 @@ Link = Annotated[
 Floor = Annotated[str | None, typer.Option(help="idp-*: least noise scale of a mean, a number or a=2,b=1.")]
 Noise = Annotated[str | None, typer.Option(help="laplace, staircase or box.")]
 Optimise = Annotated[str | None, typer.Option(help="With staircase or box: variance or interval.")]
+Generalise = Annotated[
+    bool | None,
+    typer.Option("--generalise/--no-generalise", help="Nominal columns: also release groups of values."),
+]
 Clip = Annotated[bool | None, typer.Option("--clip/--no-clip", help="--no-clip is for experiments.")]
 Composition = Annotated[str | None, typer.Option(help="insensitive-dp: strict, or parallel (no guarantee).")]
 Order = Annotated[str | None, typer.Option(help="insensitive-dp: corners or single.")]
@@ -49,8 +57,20 @@ Neighbours = Annotated[
     str | None, typer.Option(help="tree-dp: replace-one or add-remove (n is then private).")
 ]
 Rows = Annotated[int | None, typer.Option(help="tree-dp with add-remove: declared number of rows.")]
+Sizes = Annotated[str | None, typer.Option(help="swap-*: group size by column, income=50,age=20.")]
+Diversity = Annotated[
+    int | None, typer.Option("--l", help="k-anonymity family: different values in a group.")
+]
+EarthMover = Annotated[
+    str | None, typer.Option("--t-emd", help="k-anonymity, anatomy: largest earth mover's distance.")
+]
+Factor = Annotated[
+    int | None, typer.Option("--t", help="t-closeness, anatomy: largest factor, a whole number.")
+]
+Intruder = Annotated[str | None, typer.Option(help="swap-mdav: informed or uninformed.")]
+GroupBy = Annotated[str | None, typer.Option(help="anatomy: quasi or confidential.")]
 Outside = Annotated[str | None, typer.Option(help="Values outside the domain: error or clip.")]
-Missing = Annotated[str | None, typer.Option(help="Missing values: error or drop.")]
+Missing = Annotated[str | None, typer.Option(help="Missing values: error, drop, category or separate.")]
 DomainFromData = Annotated[
     float | None, typer.Option(help="Experiments: domains 0 to this multiple of the maximum.")
 ]
@@ -75,7 +95,22 @@ def recipe_arguments(typed: Mapping[str, Any]) -> dict[str, Any]:
         raise OptionError("--method is missing: 'shoal methods' lists what there is.")
     if typed["domain"]:
         arguments["domains"] = parse_domains(typed["domain"])
+    if typed.get("taxonomy"):
+        arguments["domains"] = {**arguments.get("domains", {}), **_taxonomies(typed["taxonomy"])}
     return arguments
+
+
+def _taxonomies(texts: Sequence[str]) -> dict[str, Any]:
+    """Taxonomies from command-line text `column=file`."""
+    from shoal.taxonomy import Taxonomy
+
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, equals, path = text.rpartition("=")
+        if not (equals and name and path):
+            raise OptionError(f"--taxonomy '{text}' is not of the form column=file.")
+        found[name] = Taxonomy.load(path)
+    return found
 
 
 def column_names(texts: Sequence[str], known: Sequence[str]) -> list[str]:
@@ -102,6 +137,13 @@ def _weights(text: str) -> Any:
     return {name.strip(): weight for name, _, weight in pairs}
 
 
+def _sizes(text: str) -> Any:
+    found = _weights(text)
+    if not isinstance(found, dict):
+        return found
+    return {name: int(size) if str(size).strip().isdigit() else size for name, size in found.items()}
+
+
 def _json(option: str, text: str) -> Any:
     """Column names that hold separators can be given as JSON."""
     try:
@@ -110,4 +152,10 @@ def _json(option: str, text: str) -> Any:
         raise OptionError(f"{option}: starts like JSON but is not: {error}.") from None
 
 
-_READERS: Mapping[str, Callable[[str], Any]] = {"split": _weights, "floor": _weights, "shares": _weights, "groups": _grouped}
+_READERS: Mapping[str, Callable[[str], Any]] = {
+    "split": _weights,
+    "floor": _weights,
+    "shares": _weights,
+    "sizes": _sizes,
+    "groups": _grouped,
+}

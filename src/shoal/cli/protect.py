@@ -51,6 +51,7 @@ def protect(
     epsilon: options.Epsilon = None,
     k: options.LeastSize = None,
     domain: options.Domain = None,
+    taxonomy: options.TaxonomyFile = None,
     columns: options.Columns = None,
     split: options.Split = None,
     groups: options.Groups = None,
@@ -62,6 +63,7 @@ def protect(
     floor: options.Floor = None,
     noise: options.Noise = None,
     optimise: options.Optimise = None,
+    generalise: options.Generalise = None,
     clip: options.Clip = None,
     composition: options.Composition = None,
     order: options.Order = None,
@@ -72,6 +74,12 @@ def protect(
     rebuild: options.Rebuild = None,
     neighbours: options.Neighbours = None,
     rows: options.Rows = None,
+    sizes: options.Sizes = None,
+    l: options.Diversity = None,  # noqa: E741
+    t_emd: options.EarthMover = None,
+    t: options.Factor = None,
+    intruder: options.Intruder = None,
+    group_by: options.GroupBy = None,
     outside: options.Outside = None,
     missing: options.Missing = None,
     domain_from_data: options.DomainFromData = None,
@@ -119,7 +127,10 @@ def protect(
         prepared = prepare(table, **arguments, seed=seed)
         check_writable(prepared.described.columns, written or table.format)
         parquet = written in (None, "parquet")
-        on_disk = table.path is not None and prepared.method.columnwise and not evaluate and parquet
+        simple = not (prepared.described.nominal or prepared.described.gaps)
+        on_disk = (
+            table.path is not None and prepared.method.columnwise and simple and not evaluate and parquet
+        )
         if dry_run or prepared.described.n * len(prepared.described.columns) >= _WORTH_AN_ESTIMATE:
             expected = estimate(prepared, columnwise=on_disk)
             if dry_run:

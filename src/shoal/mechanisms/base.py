@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shoal.budget import Plan
 from shoal.describe import Described
+from shoal.io import Table
 from shoal.method import Method
 from shoal.noise import Source
 from shoal.partition import Partition
@@ -52,6 +53,9 @@ class Mechanism:
         run_frozen: spends the budget on the records with what was frozen, possibly on other records.
         settle: fills in settings that follow from the public number of rows, and says what the custodian should know
             about them.
+        verify: reads what was written and raises where it does not hold what the statement says: the released table,
+            and further ones by name.
+        publish: the released table, and further ones by name, where that is more than all columns in one random order.
     """
 
     plan: Callable[[Method, Described], Plan]
@@ -59,3 +63,5 @@ class Mechanism:
     freeze: Callable[[Method, Described, Plan, Progress, ArrayLike | None], Any] | None = None
     run_frozen: Callable[[Method, Described, Plan, Source, Progress, Any], Rebuilt] | None = None
     settle: Callable[[Method, Described], tuple[Method, tuple[str, ...]]] | None = None
+    verify: Callable[[Method, Described, Table, Mapping[str, Table]], None] | None = None
+    publish: Callable[[Method, Described, Rebuilt, Source], tuple[Any, dict[str, Any]]] | None = None

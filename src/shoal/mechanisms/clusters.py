@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from shoal.budget import Plan, split_budget
 from shoal.describe import Described
 from shoal.errors import OptionError
-from shoal.mask import NOISES, Clusters, calibrate, check_floor, mask_sums
+from shoal.mask import NOISES, Clusters, calibrate, check_floor, mask_group
 from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
 from shoal.method import Method
 from shoal.noise import Source
@@ -25,12 +25,18 @@ def plan(method: Method, described: Described) -> Plan:
     """Share ε over the attributes by their public widths."""
     names = described.columns
     check_floor(method, names)
-    widths = [described.lattices[name].width for name in names]
+    widths = [None if name in described.nominal else described.lattices[name].width for name in names]
     split = method.split if isinstance(method.split, str) else dict(method.split)
     shares = dict(zip(names, split_budget(method.budget, names, widths, split), strict=True))
+    what = {name: "concepts" if name in described.nominal else "sums" for name in names}
     if NOISES[method.noise].joint:
+        if described.nominal:
+            raise OptionError(
+                f"noise 'box' is for columns with an order, and '{described.nominal[0]}' has none: leave it out, or "
+                "use noise=laplace."
+            )
         return _joint_plan(method.resolve_groups(names), shares)
-    return Plan({f"cluster sums of {name}": share for name, share in shares.items()}, shares)
+    return Plan({f"cluster {what[name]} of {name}": share for name, share in shares.items()}, shares)
 
 
 def _joint_plan(groups: tuple[tuple[str, ...], ...], shares: dict[str, Fraction]) -> Plan:
@@ -108,12 +114,15 @@ def _spend(
     partitions: list[Partition] = []
     clipped: dict[str, int] = {}
     exact: dict[str, int] = {}
-    for number, group in enumerate(attribute_groups(groups, described, plan, given, progress, clipped)):
-        clusters = clusters_of(number, group)
+    for place, group in enumerate(attribute_groups(groups, described, plan, given, progress, clipped)):
+        clusters = clusters_of(place, group)
         made = clusters.partition
-        masked = mask_sums(group, clusters, plan.shares, source, method)
-        for column, lattice, sums in zip(group.columns, group.lattices, masked.sums, strict=True):
-            values[column] = centroids(sums, made.sizes, lattice, clip=method.clip)[made.labels]
+        masked = mask_group(group, clusters, plan.shares, source, method)
+        for number, (column, found) in enumerate(zip(group.columns, masked.summaries, strict=True)):
+            by_cluster = found.astype(np.float64)
+            if group.tree(number) is None:
+                by_cluster = centroids(found, made.sizes, group.lattices[number], clip=method.clip)
+            values[column] = by_cluster[made.labels]
         partitions.append(made)
         exact.update(_released_exactly(group, clusters))
         progress("protecting", len(values), len(described.columns))
@@ -165,6 +174,8 @@ def attribute_groups(
             lambda done, total: progress("grouping records", done, total),
             tuple(plan.shares[column] for column in columns),
             lambda what: progress(what, 0, 1),
+            tuple(described.tree(column) for column in columns),
+            {column: described.gaps[column] for column in columns if column in described.gaps},
         )
 
 

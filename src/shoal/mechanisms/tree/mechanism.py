@@ -97,8 +97,14 @@ def run(
     values: dict[str, NDArray[np.float64]] = {}
     for number, column in enumerate(columns):
         positions_drawn = draw_positions(number, measured[number], tree, per_leaf, method.rebuild, source)
-        lattice = described.lattices[column]
-        values[column] = np.clip(lattice.values(positions_drawn), float(lattice.lo), float(lattice.hi))
+        lattice, taxonomy = described.lattices[column], described.tree(column)
+        drawn = np.clip(lattice.values(positions_drawn), float(lattice.lo), float(lattice.hi))
+        if taxonomy is not None:
+            # places of values in the order of their taxonomy, where the values of a concept are neighbours
+            last = len(taxonomy.domain) - 1
+            places = np.minimum(np.rint(drawn), last).astype(np.int64)
+            drawn = np.asarray(taxonomy.domain, dtype=np.float64)[places]
+        values[column] = drawn
         progress("drawing rows", len(columns) + 2 + number, steps)
     return Rebuilt(
         values, [], aligned=False, internal={"values_clipped": clipped, "rows_released": rows, "clusters": []}
