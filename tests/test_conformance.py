@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ import shoal
 from shoal.models import MODELS, privacy_model
 
 K = 5
-METHODS = {info.name: info for info in shoal.methods()}
+# Anatomy releases two linked tables instead of one: see kanonymity/test_anatomy.py
+METHODS = {info.name: info for info in shoal.methods() if info.name != "anatomy"}
 BUNDLE = {"statement.json", "method.toml", "report.html"}
 
 every_method = pytest.mark.parametrize("name", METHODS)
@@ -26,9 +28,20 @@ def settings(name: str) -> dict[str, Any]:
     return {option: value for option, value in wanted.items() if option in METHODS[name].parameters}
 
 
+def schema() -> shoal.Schema:
+    """Numeric columns, which every method takes; one of them is what an intruder may know."""
+    return shoal.Schema(
+        tuple(
+            replace(attribute, role="quasi-identifier") if attribute.name == "age" else attribute
+            for attribute in people_schema().attributes
+            if attribute.name != "town"
+        )
+    )
+
+
 def release_of(name: str, library: str = "pyarrow", seed: int | None = 1, **more: Any) -> shoal.Release:
     return shoal.protect(
-        frame(people(), library), people_schema(), name, seed=seed, **{**settings(name), **more}
+        frame(people(), library), schema(), name, seed=seed, **{**settings(name), **more}
     )
 
 
@@ -70,7 +83,8 @@ def test_released_values_lie_inside_the_domain(name: str, library: str) -> None:
 def test_partitions_cover_every_record_in_clusters_of_at_least_k(name: str, library: str) -> None:
     release = release_of(name, library)
     grouped = [attribute for made in release.partition for attribute in made.columns]
-    assert sorted(grouped) == sorted(PEOPLE_COLUMNS) or not release.partition
+    covered = sorted(PEOPLE_COLUMNS) if "epsilon" in METHODS[name].parameters else sorted(set(grouped))
+    assert sorted(grouped) == covered or not release.partition
     for made in release.partition:
         assert made.labels.shape == (60,)
         assert np.array_equal(np.bincount(made.labels, minlength=len(made)), made.sizes)
@@ -119,7 +133,7 @@ def test_without_a_seed_no_two_releases_are_equal(name: str, library: str, tmp_p
 
 
 @every_method
-@pytest.mark.parametrize("columns", [PEOPLE_COLUMNS, PEOPLE_COLUMNS[:1]], ids=["several", "one"])
+@pytest.mark.parametrize("columns", [PEOPLE_COLUMNS, PEOPLE_COLUMNS[1:2]], ids=["several", "one"])
 @pytest.mark.parametrize("seed", [None, 3])
 def test_statement_agrees_with_the_method(name: str, columns: tuple[str, ...], seed: int | None) -> None:
     release = release_of(name, seed=seed, columns=list(columns))
@@ -142,7 +156,7 @@ def test_permuting_the_rows_gives_the_same_clusters(name: str) -> None:
     order = np.random.default_rng(11).permutation(60)
     shuffled = {attribute: values[order] for attribute, values in people().items()}
     before = release_of(name)
-    after = shoal.protect(frame(shuffled, "pyarrow"), people_schema(), name, seed=1, **settings(name))
+    after = shoal.protect(frame(shuffled, "pyarrow"), schema(), name, seed=1, **settings(name))
     for one, two in zip(before.partition, after.partition, strict=True):
         assert clusters(one, np.arange(60)) == clusters(two, order)
 
@@ -154,7 +168,7 @@ def clusters(partition: shoal.Partition, records: np.ndarray) -> set[frozenset[i
 @every_method
 def test_fewer_than_two_k_records_are_one_cluster(name: str) -> None:
     few = {attribute: values[: 2 * K - 1] for attribute, values in people().items()}
-    release = shoal.protect(frame(few, "polars"), people_schema(), name, seed=1, **settings(name))
+    release = shoal.protect(frame(few, "polars"), schema(), name, seed=1, **settings(name))
     if "k" in METHODS[name].parameters:
         assert [made.sizes.tolist() for made in release.partition] == [[2 * K - 1]] * len(release.partition)
     assert len(release.data) == 2 * K - 1

@@ -16,7 +16,7 @@ KANONYMITY_PRESETS: tuple[Method, ...] = (
         grouping="joint",
         k=5,
         kinds=_KINDS,
-        adjustable=("k", "l", "t_emd", "normalise", "partition", "gamma"),
+        adjustable=("k", "l", "t_emd", "generalise", "normalise", "partition", "gamma"),
     ),
     Method(
         name="swap-mdav",

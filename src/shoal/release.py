@@ -349,7 +349,9 @@ def stored(described: Described, column: str, values: NDArray[np.float64], clip:
 def _public_schema(described: Described, declared: Declaration) -> Schema:
     """What a recipe may say: declared facts only, so a domain taken from the data stays out."""
     private = described.circumstances.private_domains
-    attributes = [replace(a, lo=None, hi=None) if a.name in private else a for a in described.attributes]
+    attributes = [
+        replace(a, lo=None, hi=None, values=()) if a.name in private else a for a in described.attributes
+    ]
     if declared.schema is not None and declared.schema.unit is not None:
         attributes.append(declared.schema.unit)
     return Schema(tuple(attributes))

@@ -27,13 +27,13 @@ class Kind:
     Attributes:
         values: the column as numbers, in input order: itself, places in an order, days, or codes of concepts.
         coordinates: the same records as points between which Euclidean distances are taken.
-        centre: one number per cluster that stands for its members.
+        centre: one number per cluster that stands for its members; a group of values too, where that is allowed.
         ordered: values next to each other are similar.
     """
 
     values: Callable[[Described, str], Values]
     coordinates: Callable[[Described, str, Values, str], Values]
-    centre: Callable[[Described, str, Values, Partition], Values]
+    centre: Callable[[Described, str, Values, Partition, bool], Values]
     ordered: bool = True
 
 
@@ -58,21 +58,27 @@ def _semantic(described: Described, name: str, values: Values, how: str) -> Valu
     return coordinates_of_values(tree, values.astype(np.int64))
 
 
-def _mean(described: Described, name: str, values: Values, partition: Partition) -> Values:
+def _mean(described: Described, name: str, values: Values, partition: Partition, generalise: bool) -> Values:
     return partition.centroids(values)
 
 
-def _median(described: Described, name: str, values: Values, partition: Partition) -> Values:
+def _median(
+    described: Described, name: str, values: Values, partition: Partition, generalise: bool
+) -> Values:
     """The lower median: one of the values that are there."""
     order = np.lexsort((values, partition.labels))
     starts = np.cumsum(partition.sizes) - partition.sizes
     return np.asarray(values[order[starts + (partition.sizes - 1) // 2]])
 
 
-def _least_marginal(described: Described, name: str, values: Values, partition: Partition) -> Values:
+def _least_marginal(
+    described: Described, name: str, values: Values, partition: Partition, generalise: bool
+) -> Values:
     tree = described.attribute(name).tree
     assert tree is not None
-    concepts = tree.centroids(partition.labels, values.astype(np.int64), len(partition))
+    concepts = tree.centroids(
+        partition.labels, values.astype(np.int64), len(partition), generalise=generalise
+    )
     return concepts.astype(np.float64)
 
 
@@ -89,7 +95,7 @@ class Columns:
     """The released columns, every one as numbers in input order."""
 
     described: Described
-    normalise: str
+    method: Method
     values: Mapping[str, Values]
 
     def kind(self, name: str) -> Kind:
@@ -97,7 +103,7 @@ class Columns:
 
     def coordinates(self, name: str) -> Values:
         """A column as points, shape (n, d), on a scale that all columns share."""
-        return self.kind(name).coordinates(self.described, name, self.values[name], self.normalise)
+        return self.kind(name).coordinates(self.described, name, self.values[name], self.method.normalise)
 
     def points(self, names: Sequence[str]) -> Values:
         """Several columns as points; one column of zeros where there are none, so that all records are alike."""
@@ -115,7 +121,9 @@ class Columns:
 
     def centres(self, name: str, partition: Partition) -> Values:
         """The column with every value replaced by the middle of its cluster."""
-        middle = self.kind(name).centre(self.described, name, self.values[name], partition)
+        middle = self.kind(name).centre(
+            self.described, name, self.values[name], partition, self.method.generalise
+        )
         return np.asarray(middle[partition.labels])
 
 
@@ -134,7 +142,7 @@ def columns_of(method: Method, described: Described) -> Columns:
     values = {
         name: KINDS[described.attribute(name).kind].values(described, name) for name in described.columns
     }
-    return Columns(described, method.normalise, values)
+    return Columns(described, method, values)
 
 
 def named(partition: Partition, names: Sequence[str]) -> Partition:

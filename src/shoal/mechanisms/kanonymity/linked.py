@@ -92,7 +92,7 @@ def publish(
         name: stored(described, name, rebuilt.values[name], method.clip) for name in kept
     }
     if method.t is not None:
-        own = Columns(described, method.normalise, rebuilt.values)
+        own = Columns(described, method, rebuilt.values)
         columns |= bucket_words(own, names, buckets_of(own, names, method.t))
     made = dissect(
         {name: columns[name] for name in known},
