@@ -7,7 +7,22 @@ import sys
 
 import pytest
 
-HEAVY = ("numba", "scipy", "pyarrow", "pandas", "polars", "sklearn", "rich", "typer", "jinja2", "opendp")
+HEAVY = (
+    "numba",
+    "scipy",
+    "pyarrow",
+    "pandas",
+    "polars",
+    "sklearn",
+    "rich",
+    "typer",
+    "jinja2",
+    "opendp",
+    "rdflib",
+    "sqlalchemy",
+    "fastapi",
+    "pydantic",
+)
 
 
 def loaded_after(statement: str) -> set[str]:

@@ -1,17 +1,34 @@
 """Turn a table about people into one that can be published, and say exactly what is promised."""
 
+from typing import TYPE_CHECKING, Any
+
 from shoal import noise, partition
 from shoal._version import __version__
-from shoal.auditing import Audit, audit
 from shoal.errors import ClaimError, InputError, OptionError, OutputError, ShoalError
-from shoal.evaluation import Evaluation, evaluate
-from shoal.evaluation.attacks import AttackReport, attack
-from shoal.kanonymity import Check, check
 from shoal.partition import Partition
 from shoal.presets import methods
 from shoal.release import Release, protect
 from shoal.schema import Attribute, Schema
 from shoal.statement import PrivacyStatement
+from shoal.taxonomy import Taxonomy
+
+if TYPE_CHECKING:
+    from shoal.auditing import Audit, audit
+    from shoal.evaluation import Evaluation, evaluate
+    from shoal.evaluation.attacks import AttackReport, attack
+    from shoal.kanonymity import Check, check
+
+# Names that are looked up when they are first used: not every program measures, attacks or audits.
+_ON_DEMAND = {
+    "Audit": "shoal.auditing",
+    "audit": "shoal.auditing",
+    "Evaluation": "shoal.evaluation",
+    "evaluate": "shoal.evaluation",
+    "AttackReport": "shoal.evaluation.attacks",
+    "attack": "shoal.evaluation.attacks",
+    "Check": "shoal.kanonymity",
+    "check": "shoal.kanonymity",
+}
 
 __all__ = [
     "AttackReport",
@@ -28,6 +45,7 @@ __all__ = [
     "Release",
     "Schema",
     "ShoalError",
+    "Taxonomy",
     "__version__",
     "attack",
     "audit",
@@ -38,3 +56,17 @@ __all__ = [
     "partition",
     "protect",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ON_DEMAND:
+        raise AttributeError(f"module 'shoal' has no attribute '{name}'")
+    from importlib import import_module
+
+    value = getattr(import_module(_ON_DEMAND[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
