@@ -144,7 +144,8 @@ class Balance:
     def book(self, charge: Entry, added: Fraction) -> None:
         """Take a charge into the total."""
         self.epsilon += added
-        self.delta += charge.delta
+        if charge.delta:
+            self.delta += charge.delta
         if charge.person is not None:
             spent = self.persons.get(charge.person, _NOTHING) + charge.epsilon
             self.persons[charge.person] = spent
@@ -275,7 +276,7 @@ class Account:
 
 
 def _within(of: str, what: str, added: Fraction, spent: Fraction, ceiling: Fraction | None) -> None:
-    if ceiling is not None and spent + added > ceiling and added > 0:
+    if added and ceiling is not None and spent + added > ceiling:
         raise OverdrawnError(of, what, added, max(_NOTHING, ceiling - spent))
 
 

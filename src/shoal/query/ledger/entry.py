@@ -78,9 +78,7 @@ def seal(values: list[Any]) -> str:
     >>> seal(["a", 1]) == seal(["a", 1]), seal(["a", 1]) == seal(["a1"])
     (True, False)
     """
-    plain = [fraction_text(value) if isinstance(value, Fraction) else value for value in values]
-    text = json.dumps([_FORMAT, *plain], ensure_ascii=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode("ascii")).hexdigest()
+    return hashlib.sha256(_encode([_FORMAT, *values]).encode("ascii")).hexdigest()
 
 
 def canonical(document: Any) -> str:
@@ -99,6 +97,9 @@ def fraction_text(value: Fraction) -> str:
     ('3/10', '2/1')
     """
     return f"{value.numerator}/{value.denominator}"
+
+
+_encode = json.JSONEncoder(separators=(",", ":"), default=fraction_text).encode
 
 
 def fraction_of(text: str) -> Fraction:

@@ -75,17 +75,18 @@ class Guard:
         try:
             await self._app(scope, self._limited(scope, receive), watched)
         except Problem as problem:
+            facts["error"] = problem.code
             await _refuse(problem, status, watched)
         except Exception as error:
             # the kind only: a message or a trace could hold values
             facts["failure"] = type(error).__name__
             await _refuse(Problem("failed"), status, watched)
         finally:
-            route = scope.get("route")
+            # the path as it is declared, not as it was sent
+            facts.setdefault("route", getattr(scope.get("route"), "path", None))
             write_log(
                 "request",
                 method=scope["method"],
-                route=getattr(route, "path", None),
                 status=status,
                 milliseconds=round((time.perf_counter() - began) * 1000, 1),
                 **facts,

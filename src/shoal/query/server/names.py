@@ -6,6 +6,7 @@ import re
 
 from shoal.errors import OptionError
 
+# written so that Python, pydantic and JSON schema read them alike
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.\-]{0,63}$"
 KEY = r"^[A-Za-z0-9_.:\-]{1,100}$"
 
