@@ -161,14 +161,15 @@ def test_without_a_unit_the_claim_is_about_rows() -> None:
     assert statement("laplace").unit == "row"
 
 
-@pytest.mark.parametrize("method", PRESETS)
+# Anatomy needs roles, which nothing but a schema gives
+@pytest.mark.parametrize("method", [name for name in PRESETS if name != "anatomy"])
 def test_equal_public_facts_give_equal_statements(method: str) -> None:
     """Two tables that share nothing but n, one of them with many values to clip."""
+    budget = {"epsilon": 1} if "epsilon" in PRESETS[method].adjustable else {}
     calm = pa.table({"a": np.linspace(40.0, 60.0, 60), "b": np.linspace(20.0, 30.0, 60)})
     wild = pa.table({"a": np.linspace(-500.0, 900.0, 60), "b": np.full(60, 77.0)})
     first, second = (
-        shoal.protect(data, method=method, epsilon=1, domains=DOMAINS, outside="clip")
-        for data in (calm, wild)
+        shoal.protect(data, method=method, domains=DOMAINS, outside="clip", **budget) for data in (calm, wild)
     )
     assert first.internal["values_clipped"] != second.internal["values_clipped"]
     assert first.statement == second.statement

@@ -11,7 +11,7 @@ from shoal.describe import Described
 from shoal.io import Table
 from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
 from shoal.mechanisms.kanonymity.columns import columns_of, listed, named, quasi_identifiers, with_role
-from shoal.mechanisms.kanonymity.grouping import enforced, similar_records, sizes_of
+from shoal.mechanisms.kanonymity.grouping import enforced, internal_facts, similar_records
 from shoal.mechanisms.kanonymity.verify import reached
 from shoal.method import Method
 from shoal.noise import Source
@@ -63,7 +63,7 @@ def run(
         },
         partitions=[made],
         aligned=True,
-        internal={"clusters": [sizes_of(made)], **cost},
+        internal=internal_facts(columns, [made], cost),
     )
 
 

@@ -19,7 +19,7 @@ from shoal.mechanisms.kanonymity.columns import (
     named,
     with_role,
 )
-from shoal.mechanisms.kanonymity.grouping import sizes_of
+from shoal.mechanisms.kanonymity.grouping import internal_facts
 from shoal.method import Method
 from shoal.noise import Source
 from shoal.partition import Partition
@@ -74,7 +74,7 @@ def run(
         values={name: values[owners] if name in names else values for name, values in columns.values.items()},
         partitions=[made],
         aligned=True,
-        internal={"clusters": [sizes_of(made)], **facts},
+        internal=internal_facts(columns, [made], facts),
     )
 
 

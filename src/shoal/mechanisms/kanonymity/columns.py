@@ -25,27 +25,28 @@ class Kind:
     """What a kind of column means to the family.
 
     Attributes:
-        values: the column as numbers, in input order: itself, places in an order, days, or codes of concepts.
+        values: the column as numbers, in input order: itself, places in an order, days, or codes of concepts; and how
+            many of them had to be clipped to the domain.
         coordinates: the same records as points between which Euclidean distances are taken.
         centre: one number per cluster that stands for its members; a group of values too, where that is allowed.
         ordered: values next to each other are similar.
     """
 
-    values: Callable[[Described, str], Values]
+    values: Callable[[Described, str], tuple[Values, int]]
     coordinates: Callable[[Described, str, Values, str], Values]
     centre: Callable[[Described, str, Values, Partition, bool], Values]
     ordered: bool = True
 
 
-def _plain(described: Described, name: str) -> Values:
+def _plain(described: Described, name: str) -> tuple[Values, int]:
     """The column's own values inside its domain; only those that had to be clipped are changed."""
-    described.positions(name)
+    clipped = described.positions(name)[1]
     lattice = described.lattices[name]
-    return np.clip(described.original(name), float(lattice.lo), float(lattice.hi))
+    return np.clip(described.original(name), float(lattice.lo), float(lattice.hi)), clipped
 
 
-def _codes(described: Described, name: str) -> Values:
-    return described.codes(name).astype(np.float64)
+def _codes(described: Described, name: str) -> tuple[Values, int]:
+    return described.codes(name).astype(np.float64), 0
 
 
 def _scaled(described: Described, name: str, values: Values, how: str) -> Values:
@@ -92,11 +93,12 @@ KINDS: Mapping[str, Kind] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Columns:
-    """The released columns, every one as numbers in input order."""
+    """The released columns, every one as numbers in input order, and how many values were clipped."""
 
     described: Described
     method: Method
     values: Mapping[str, Values]
+    clipped: Mapping[str, int]
 
     def kind(self, name: str) -> Kind:
         return KINDS[self.described.attribute(name).kind]
@@ -139,10 +141,13 @@ def quasi_identifiers(described: Described) -> tuple[str, ...]:
 
 def columns_of(method: Method, described: Described) -> Columns:
     """The released columns, read once."""
-    values = {
-        name: KINDS[described.attribute(name).kind].values(described, name) for name in described.columns
-    }
-    return Columns(described, method, values)
+    read = {name: KINDS[described.attribute(name).kind].values(described, name) for name in described.columns}
+    return Columns(
+        described,
+        method,
+        {name: values for name, (values, _) in read.items()},
+        {name: clipped for name, (_, clipped) in read.items()},
+    )
 
 
 def named(partition: Partition, names: Sequence[str]) -> Partition:

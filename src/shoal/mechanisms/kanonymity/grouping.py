@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -62,13 +63,20 @@ def enforced(
     return partition, cost
 
 
-def sizes_of(partition: Partition) -> dict[str, object]:
-    """What the internal report says about groups."""
+def internal_facts(columns: Columns, groups: Sequence[Partition], more: Mapping[str, Any]) -> dict[str, Any]:
+    """What the internal report says about a release of the family."""
     return {
-        "columns": list(partition.columns),
-        "count": len(partition),
-        "smallest": int(partition.sizes.min()),
-        "largest": int(partition.sizes.max()),
+        "values_clipped": dict(columns.clipped),
+        "clusters": [
+            {
+                "columns": list(group.columns),
+                "count": len(group),
+                "smallest": int(group.sizes.min()),
+                "largest": int(group.sizes.max()),
+            }
+            for group in groups
+        ],
+        **more,
     }
 
 

@@ -23,7 +23,7 @@ from shoal.mechanisms.kanonymity.columns import (
     named,
     with_role,
 )
-from shoal.mechanisms.kanonymity.grouping import enforced, similar_records, sizes_of
+from shoal.mechanisms.kanonymity.grouping import enforced, internal_facts, similar_records
 from shoal.mechanisms.kanonymity.verify import linked_tables_hold
 from shoal.method import Method
 from shoal.noise import Source
@@ -76,7 +76,7 @@ def run(
         values=dict(columns.values),
         partitions=[named(made, names)],
         aligned=False,
-        internal={"clusters": [sizes_of(named(made, names))], **facts},
+        internal=internal_facts(columns, [named(made, names)], facts),
     )
 
 
@@ -92,7 +92,7 @@ def publish(
         name: stored(described, name, rebuilt.values[name], method.clip) for name in kept
     }
     if method.t is not None:
-        own = Columns(described, method, rebuilt.values)
+        own = Columns(described, method, rebuilt.values, {})
         columns |= bucket_words(own, names, buckets_of(own, names, method.t))
     made = dissect(
         {name: columns[name] for name in known},

@@ -23,7 +23,7 @@ from shoal.mechanisms.kanonymity.columns import (
     named,
     with_role,
 )
-from shoal.mechanisms.kanonymity.grouping import sizes_of
+from shoal.mechanisms.kanonymity.grouping import internal_facts
 from shoal.method import Method
 from shoal.noise import Source
 from shoal.partition import Partition
@@ -97,7 +97,8 @@ def run_ranking(
 
     Reference: the thesis, section 3.3.3 (IR-SWAP).
     """
-    names = confidential_columns(method, described)
+    # column by column, a table may hold nothing to swap
+    names = with_role(described, "confidential")
     columns = columns_of(method, described)
     cost: dict[str, Any] = {}
     made = swap_ranking(
@@ -178,7 +179,7 @@ def _rebuilt(
         values=values,
         partitions=groups if shown else [],
         aligned=True,
-        internal={"clusters": [sizes_of(group) for group in groups], **cost},
+        internal=internal_facts(columns, groups, cost),
     )
 
 
