@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from shoal.cli import attack, audit, check, demo, evaluate, listing, protect
+from shoal.cli import ask, attack, audit, check, demo, evaluate, ledger, listing, protect, serve, token
 from shoal.cli.output import complain
 from shoal.errors import ShoalError
 
@@ -51,8 +51,12 @@ for _command in (
     audit.audit,
     listing.methods,
     listing.schema,
+    serve.serve,
+    ask.ask,
 ):
     app.command()(_interruptible(_command))
+for _group in (ledger.ledger, token.token):
+    app.add_typer(_group)
 
 
 @app.callback(invoke_without_command=True)

@@ -86,6 +86,12 @@ def protect(
     seed: Annotated[
         int | None, typer.Option(help="Experiments: a reproducible release, not publishable.")
     ] = None,
+    ledger: Annotated[
+        str | None, typer.Option(help="Charge the release to this ledger (path or postgresql:// address).")
+    ] = None,
+    dataset: Annotated[
+        str | None, typer.Option(help="With --ledger: whose budget it is; default: the name of DATA.")
+    ] = None,
     format: Annotated[
         str | None, typer.Option(help="csv, parquet, stata or spss; default: like DATA.")
     ] = None,
@@ -139,6 +145,8 @@ def protect(
             if expected.seconds > _LONG_SECONDS:
                 messages().print(f"This will take {expected}.", markup=False)
         assert out is not None
+        if ledger is not None:
+            _charge(ledger, dataset or data.stem, prepared, data)
         with progress_bar() as progress:
             if on_disk:
                 return carry_out_columnwise(prepared, out, internal, progress), None
@@ -168,6 +176,20 @@ def _open(path: Path) -> Table:
         return read(path)
     table = read_columnwise(path)
     return table if table.n * len(table.names) >= _LARGE else read(path)
+
+
+def _charge(address: str, dataset: str, prepared: Preparation, data: Path) -> None:
+    """Charge the release before it is made; what is charged stays charged if it fails."""
+    from shoal.query.ledger import open_ledger
+    from shoal.query.ledger.releases import fingerprint, record_release
+
+    ledger = open_ledger(address)
+    try:
+        relation = prepared.method.neighbours
+        for warning in record_release(ledger, dataset, prepared.statement, relation, fingerprint(data)):
+            complain(warning)
+    finally:
+        ledger.close()
 
 
 # the docstring is the help text; typer reads it from here

@@ -9,7 +9,6 @@ DIR/ledger.sqlite       the ledger, unless it is kept elsewhere
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
@@ -20,6 +19,7 @@ from shoal.errors import InputError, OptionError, did_you_mean
 from shoal.lattice import exact
 from shoal.noise.epsilon import parse_epsilon
 from shoal.query.ledger import Register
+from shoal.query.ledger.releases import fingerprint
 from shoal.query.server.names import plain_name
 from shoal.schema import Schema
 from shoal.toml import dumps, load
@@ -157,15 +157,6 @@ def write_dataset(place: Path, settings: Settings, schema: Schema, data: Any) ->
     write(data, place / "data.csv")
     schema.save(place / "schema.toml")
     (place / "dataset.toml").write_text(dumps(settings.to_dict()), "utf-8")
-
-
-def fingerprint(path: Path) -> str:
-    """A hash of a file, by which the same table is recognised; as private as the table."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while piece := file.read(1 << 20):
-            digest.update(piece)
-    return digest.hexdigest()
 
 
 def _data_file(place: Path, settings: Settings) -> Path:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import uvicorn
@@ -17,10 +19,20 @@ if TYPE_CHECKING:
     import socket
 
 
-def serve(config: Config, sockets: list[socket.socket], log_requests: bool = True) -> None:
-    """Serve on open sockets. Errors in the folder or the ledger are raised before anything is served."""
+def serve(
+    config: Config, sockets: list[socket.socket], ready: Callable[[], None], log_requests: bool = True
+) -> None:
+    """Serve on open sockets until a signal ends it.
+
+    Args:
+        config: how the server is set up; what is wrong with it is raised before anything is served.
+        sockets: where it listens.
+        ready: called when everything is in order.
+        log_requests: whether each request is logged.
+    """
     opened = open_folder(config)
     set_up_logs(log_requests)
+    ready()
     server = uvicorn.Server(
         uvicorn.Config(
             create_app(config, opened),
@@ -32,7 +44,9 @@ def serve(config: Config, sockets: list[socket.socket], log_requests: bool = Tru
             lifespan="on",
         )
     )
-    server.run(sockets=sockets)
+    # Ctrl-C is how a server ends
+    with contextlib.suppress(KeyboardInterrupt):
+        server.run(sockets=sockets)
 
 
 def bound_socket(host: str, port: int) -> socket.socket:
@@ -44,6 +58,7 @@ def bound_socket(host: str, port: int) -> socket.socket:
     try:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         opened.bind((host, port))
+        opened.listen(2048)
     except OSError as error:
         opened.close()
         raise InputError(f"the server cannot listen on {host} port {port}: {error.strerror}.") from None

@@ -1,0 +1,140 @@
+"""`shoal ledger`: what was spent. A ledger comes in; standings, checks or all of its entries leave."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from shoal.cli.output import print_json, results
+from shoal.errors import OutputError
+
+if TYPE_CHECKING:
+    from shoal.query.ledger import Entry, Standing
+
+ledger = typer.Typer(name="ledger", help="The budget ledger: show, verify, export.")
+Address = Annotated[
+    str,
+    typer.Argument(
+        help="Path of the ledger, or a postgresql:// address.", metavar="LEDGER", show_default=False
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
+
+
+@ledger.command()
+def show(address: Address, as_json: AsJson = False) -> None:
+    """Say what is spent and what is left, by data set and analyst.
+
+    Example: shoal ledger show shoal-served/ledger.sqlite
+    """
+    from shoal.query.ledger import open_ledger
+
+    opened = open_ledger(address, create=False)
+    found = []
+    for name in opened.datasets():
+        releases = [entry for entry in opened.entries(name) if entry.kind == "release"]
+        found.append((opened.standing(name), releases))
+    opened.close()
+    if as_json:
+        print_json([s.to_dict() | {"releases": [entry.to_dict() for entry in r]} for s, r in found])
+        return
+    for standing, releases in found:
+        _say(standing, releases)
+
+
+@ledger.command()
+def verify(
+    address: Address,
+    head: Annotated[
+        list[str] | None,
+        typer.Option(help="Hash of an entry that must be there, from an answer or 'show'; repeat it."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check every entry: hashes, amounts, ceilings. With --head, also that nothing after an old backup is lost.
+
+    Example: shoal ledger verify shoal-served/ledger.sqlite --head 2c26b46b68ff...
+    """
+    from shoal.query.ledger import open_ledger
+    from shoal.query.ledger import verify as check
+
+    opened = open_ledger(address, create=False, check=False)
+    findings = check(opened, head or ())
+    opened.close()
+    if as_json:
+        print_json([finding.standing.to_dict() | {"heads": list(finding.heads)} for finding in findings])
+        return
+    for finding in findings:
+        standing = finding.standing
+        results().print(
+            f"{standing.dataset}: {standing.number} entries, all in order. Head {standing.head}", markup=False
+        )
+    if head:
+        results().print("Every head that was named is there.", markup=False)
+
+
+@ledger.command()
+def export(
+    address: Address,
+    out: Annotated[Path | None, typer.Option(help="File to write; default: standard output.")] = None,
+) -> None:
+    """Write all entries, one line of JSON each. They hold requests and answers: keep them inside.
+
+    Example: shoal ledger export shoal-served/ledger.sqlite --out ledger.jsonl
+    """
+    from shoal.query.ledger import open_ledger
+
+    if out is not None and out.exists():
+        raise OutputError(f"'{out}' exists: name a new file.")
+    opened = open_ledger(address, create=False)
+    lines = (
+        json.dumps(entry.to_dict(), ensure_ascii=False) + "\n"
+        for name in opened.datasets()
+        for entry in opened.entries(name)
+    )
+    if out is None:
+        for line in lines:
+            print(line, end="")
+    else:
+        aside = out.with_name(out.name + ".part")
+        try:
+            with aside.open("x", encoding="utf-8") as file:
+                file.writelines(lines)
+            aside.rename(out)
+        finally:
+            aside.unlink(missing_ok=True)
+    opened.close()
+
+
+def _say(standing: Standing, releases: list[Entry]) -> None:
+    from shoal.lattice import decimal_text
+
+    console, terms = results(), standing.terms
+    remaining = standing.remaining()
+    limit = "no ceiling" if terms.ceiling is None else f"of {decimal_text(terms.ceiling)}"
+    left = "" if remaining is None else f", {decimal_text(remaining)} left"
+    console.print(
+        f"{standing.dataset} ({terms.neighbours}): ε {decimal_text(standing.spent)} spent, {limit}{left}",
+        markup=False,
+    )
+    if terms.delta_ceiling or standing.delta_spent:
+        console.print(
+            f"  δ {decimal_text(standing.delta_spent)} spent, of {decimal_text(terms.delta_ceiling)}",
+            markup=False,
+        )
+    for name, spent in standing.analysts.items():
+        ceiling = terms.analyst_ceiling(name)
+        own = "" if ceiling is None else f", of {decimal_text(ceiling)}"
+        console.print(f"  {name or 'releases'}: {decimal_text(spent)}{own}", markup=False)
+    for entry in releases:
+        made = json.loads(entry.content)
+        counted = f"ε {decimal_text(entry.added)}" if entry.added else "not counted"
+        console.print(
+            f"  released {entry.at[:10]} with {made['release']} ({made['model']}, {counted})", markup=False
+        )
+    if standing.unanswered:
+        console.print(f"  {standing.unanswered} charged without a stored answer", markup=False)
+    console.print(f"  {standing.number} entries, head {standing.head}", markup=False)
