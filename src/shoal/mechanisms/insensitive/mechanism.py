@@ -14,7 +14,7 @@ from shoal.errors import OptionError
 from shoal.mask import Clusters
 from shoal.mechanisms import clusters
 from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
-from shoal.mechanisms.insensitive.published import noisy_rows
+from shoal.mechanisms.insensitive.published import drawn_rows, noisy_rows
 from shoal.mechanisms.insensitive.size import default_size, paying_clusters, size_note
 from shoal.method import Method
 from shoal.noise import Source
@@ -105,8 +105,14 @@ def _as_published(method: Method, described: Described, made: Clusters, source: 
     values: dict[str, NDArray[np.float64]] = {}
     clipped: dict[str, int] = {}
     for column in described.columns:
-        lattice = described.lattices[column]
+        tree, lattice = described.tree(column), described.lattices[column]
         positions, clipped[column] = described.positions(column)
+        if tree is not None:
+            drawn = drawn_rows(
+                described.codes(column), partition, tree, method.budget, source, generalise=method.generalise
+            )
+            values[column] = drawn.astype(np.float64)
+            continue
         rows = noisy_rows(positions, lattice.steps, partition, method.size, method.budget, source)
         found = lattice.values(rows)
         values[column] = np.clip(found, float(lattice.lo), float(lattice.hi)) if method.clip else found
