@@ -1,14 +1,21 @@
 """The k-anonymity family: groups, swapping, t-closeness, two linked tables, and what a table actually reaches."""
 
+from typing import TYPE_CHECKING, Any
+
 from shoal.kanonymity.allotment import Allotment, allot
 from shoal.kanonymity.anatomy import Anatomy, dissect
 from shoal.kanonymity.buckets import compound_buckets, nominal_buckets, ordered_buckets
-from shoal.kanonymity.checks import check
 from shoal.kanonymity.diversity import bring_close, diversify
-from shoal.kanonymity.measured import Check
 from shoal.kanonymity.merging import Merged
 from shoal.kanonymity.swap import Swap, permute_within, swap, swap_mdav, swap_ranking
 from shoal.kanonymity.tcloseness import CloseGroups, close_groups
+
+if TYPE_CHECKING:
+    from shoal.kanonymity.checks import check
+    from shoal.kanonymity.measured import Check
+
+# looked up when first used: making a table needs no measures
+_ON_DEMAND = {"Check": "shoal.kanonymity.measured", "check": "shoal.kanonymity.checks"}
 
 __all__ = [
     "Allotment",
@@ -31,3 +38,11 @@ __all__ = [
     "swap_mdav",
     "swap_ranking",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ON_DEMAND:
+        raise AttributeError(f"module 'shoal.kanonymity' has no attribute '{name}'")
+    from importlib import import_module
+
+    return getattr(import_module(_ON_DEMAND[name]), name)

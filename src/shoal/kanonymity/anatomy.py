@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shoal.errors import InputError
-from shoal.evaluation.groups import row_groups
 from shoal.noise import Source
 from shoal.noise import source as noise_source
 from shoal.partition import Partition
@@ -61,6 +60,8 @@ def dissect(
     >>> sorted(made.quasi["age"].tolist()), made.confidential["count"].tolist()
     ([31, 35, 60, 62], [1, 1, 2])
     """
+    from shoal.evaluation.groups import row_groups
+
     columns = {**quasi, **confidential}
     for name, values in columns.items():
         if np.shape(values)[:1] != (partition.n,):

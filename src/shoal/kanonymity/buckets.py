@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shoal.errors import OptionError
-from shoal.evaluation.groups import row_groups
 from shoal.kanonymity.diversity import value_numbers
 from shoal.partition import mdav
 from shoal.partition.base import as_matrix
@@ -96,6 +95,8 @@ def compound_buckets(X: ArrayLike, t: int) -> NDArray[np.int64]:
     >>> np.bincount(compound_buckets(X, 2)).tolist()
     [2, 2, 2]
     """
+    from shoal.evaluation.groups import row_groups
+
     values = as_matrix(X)
     count = min(bucket_count(t), values.shape[0])
     made = mdav(values, values.shape[0] // count).labels

@@ -9,10 +9,7 @@ from numpy.typing import NDArray
 
 from shoal.describe import Described
 from shoal.errors import ClaimError
-from shoal.evaluation.anonymity import column_codes
-from shoal.evaluation.groups import row_groups
 from shoal.io import Table
-from shoal.kanonymity import check
 from shoal.kanonymity.distributions import count_groups, distinct_values, ratio_distances, within
 from shoal.schema import Schema
 
@@ -32,6 +29,8 @@ def reached(
     Raises:
         ClaimError: a level is not reached; the table must not be published.
     """
+    from shoal.kanonymity.checks import check
+
     found = check(
         table,
         quasi,
@@ -59,6 +58,9 @@ def linked_tables_hold(
     Raises:
         ClaimError: a level is not reached, or the tables do not fit together.
     """
+    from shoal.evaluation.anonymity import column_codes
+    from shoal.evaluation.groups import row_groups
+
     group, count = confidential.names[0], confidential.names[-1]
     members = np.bincount(quasi.numeric(group).astype(np.int64))
     groups, counts = (confidential.numeric(name).astype(np.int64) for name in (group, count))
