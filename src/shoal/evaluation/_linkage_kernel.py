@@ -1,4 +1,4 @@
-"""Rows and original records come in, each row's linkage credit leaves: a scan that stops at the first closer record."""
+"""Rows and original records come in, each row's linkage credit leaves: a row is settled by the first closer record."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+
+# records that stay in the cache while all rows are compared with them
+BLOCK = 256
 
 
 @njit(cache=True, nogil=True)
@@ -39,7 +42,7 @@ def scan(
     """
     count, nominal = codes.shape
     numeric = values.shape[1]
-    credits = np.zeros(own.size)
+    low, high = np.empty(own.size), np.empty(own.size)
     for r in range(own.size):
         mine = own[r]
         total = 0.0
@@ -49,27 +52,40 @@ def scan(
             step = row_values[r, j] - values[mine, j]
             total += step * step
         distance = np.sqrt(total)
-        low = max(distance - slack[r], 0.0) ** 2
-        high = (distance + slack[r]) ** 2
-        tied = 0
-        for i in range(count):
-            total = 0.0
-            for j in range(nominal):
-                total += tables[starts[j] + row_codes[r, j] * widths[j] + codes[i, j]]
-                if total > high:
+        low[r] = max(distance - slack[r], 0.0) ** 2
+        high[r] = (distance + slack[r]) ** 2
+    tied = np.zeros(own.size, np.int64)
+    alive = np.arange(own.size)
+    living = own.size
+    for start in range(0, count, BLOCK):
+        stop = min(start + BLOCK, count)
+        kept = 0
+        for a in range(living):
+            r = alive[a]
+            closer = False
+            for i in range(start, stop):
+                total = 0.0
+                for j in range(nominal):
+                    total += tables[starts[j] + row_codes[r, j] * widths[j] + codes[i, j]]
+                    if total > high[r]:
+                        break
+                if total > high[r]:
+                    continue
+                for j in range(numeric):
+                    step = row_values[r, j] - values[i, j]
+                    total += step * step
+                    if total > high[r]:
+                        break
+                if total < low[r]:
+                    closer = True
                     break
-            if total > high:
-                continue
-            for j in range(numeric):
-                step = row_values[r, j] - values[i, j]
-                total += step * step
-                if total > high:
-                    break
-            if total < low:
-                tied = 0
-                break
-            if total <= high:
-                tied += weights[i]
-        if tied > 0:
-            credits[r] = 1.0 / tied
+                if total <= high[r]:
+                    tied[r] += weights[i]
+            if not closer:
+                alive[kept] = r
+                kept += 1
+        living = kept
+    credits = np.zeros(own.size)
+    for a in range(living):
+        credits[alive[a]] = 1.0 / tied[alive[a]]
     return credits

@@ -16,7 +16,7 @@ from shoal.errors import InputError
 from shoal.evaluation.anonymity import as_arrow
 from shoal.evaluation.pair import Pair
 from shoal.io import Table
-from shoal.schema import Attribute, Kind
+from shoal.schema import MISSING_VALUE, Attribute, Kind
 from shoal.taxonomy import Taxonomy
 
 Numbers = NDArray[np.float64]
@@ -53,7 +53,7 @@ class Ordered:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Nominal:
-    """A column of names as codes; a missing value has the code -1 and is a value of its own.
+    """A column of names as codes; a missing value is a value of its own.
 
     Attributes:
         before: of the original rows.
@@ -61,6 +61,7 @@ class Nominal:
         published: of the released table.
         size: number of codes.
         taxonomy: whose codes they are; None where any two values are equally far apart.
+        gone: the code of a missing value: -1, or that of its concept where missing is a category.
     """
 
     name: str
@@ -69,6 +70,7 @@ class Nominal:
     published: Codes
     size: int
     taxonomy: Taxonomy | None = None
+    gone: int = MISSING
     kind: Kind = "nominal"
 
     @property
@@ -79,7 +81,7 @@ class Nominal:
         return FLAT_DISTANCE if self.size > 1 else 0.0
 
     def distances(self, a: Codes, b: Codes) -> Numbers:
-        """Semantic distance of two arrays of codes, broadcast; a missing value is a width from any other."""
+        """Semantic distances of codes, broadcast; a missing value without a concept is a width from any other."""
         if self.taxonomy is None:
             return np.where(a == b, 0.0, FLAT_DISTANCE)
         known = self.taxonomy.distances(np.maximum(a, 0), np.maximum(b, 0))
@@ -88,6 +90,11 @@ class Nominal:
 
 
 Column = Ordered | Nominal
+
+
+def missing_count(values: Numbers | Codes, column: Column) -> int:
+    """Number of missing values among those of a column."""
+    return int((values == column.gone if isinstance(column, Nominal) else np.isnan(values)).sum())
 
 
 def kind_of(pair: Pair, name: str) -> Kind | None:
@@ -142,37 +149,39 @@ def _finite(values: Numbers) -> Numbers:
 
 
 def _nominal(pair: Pair, name: str) -> Nominal:
-    taxonomy = pair.taxonomies.get(name)
     tables = {"before": pair.before, "published": pair.published}
-    codes: dict[str, Codes] = {}
-    if pair.matched and pair.after.is_numeric(name) and taxonomy is not None:
-        # a matched column of a release may be in codes of its taxonomy, as ordinal ones are in places
-        after = pair.after.numeric(name)
-        codes["after"] = np.where(np.isnan(after), MISSING, after).astype(np.int64)
-    elif pair.matched:
+    if pair.matched:
         tables["after"] = pair.after
     texts = {which: _texts(table, name) for which, table in tables.items()}
+    taxonomy, gone = pair.taxonomies.get(name), MISSING
     if taxonomy is None:
-        found, size = _common_codes(texts)
-        codes |= found
+        codes, size = _common_codes(texts)
     else:
         size = taxonomy.size
-        for which, values in texts.items():
-            what = f"column '{name}' of the {'original' if which == 'before' else 'released'} table"
-            codes[which] = taxonomy.encode(values, what, concepts=which != "before", missing=MISSING)
-    return Nominal(
-        name, codes["before"], codes.get("after", codes["published"]), codes["published"], size, taxonomy
-    )
+        if MISSING_VALUE in taxonomy.labels:
+            gone = taxonomy.labels.index(MISSING_VALUE)
+        codes = {
+            which: taxonomy.encode(values, _what(name, which), concepts=which != "before", missing=gone)
+            for which, values in texts.items()
+        }
+    after = codes.get("after", codes["published"])
+    return Nominal(name, codes["before"], after, codes["published"], size, taxonomy, gone)
+
+
+def _what(name: str, which: str) -> str:
+    return f"column '{name}' of the {'original' if which == 'before' else 'released'} table"
 
 
 def _texts(table: Table, name: str) -> Any:
-    """A column as text; an empty text is a missing value."""
+    """A column as text; an empty text is a missing value, and so is NaN in a column of numbers."""
     import pyarrow as pa
     from pyarrow import compute
 
     values = as_arrow(table.series(name))
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
+    if pa.types.is_floating(values.type):
+        values = compute.if_else(compute.is_nan(values), None, values)
     try:
         texts = values.cast(pa.large_string())
     except pa.ArrowException:

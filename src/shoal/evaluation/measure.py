@@ -7,13 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shoal.errors import InputError, OptionError, did_you_mean
 from shoal.evaluation import utility
 from shoal.evaluation.anonymity import actual_k
 from shoal.evaluation.categorical import categories, contingency, scaled_sse, semantic_sse, total_variation
-from shoal.evaluation.columns import Column, Nominal, Ordered, columns_of, kind_of
+from shoal.evaluation.columns import Column, Nominal, Ordered, columns_of, kind_of, missing_count
 from shoal.evaluation.interval import CONFIDENCE
 from shoal.evaluation.learning import Protocol, Settings, learn_pairs
 from shoal.evaluation.linkage import Linkage, record_linkage
@@ -85,7 +84,10 @@ def evaluate(
         rows_matched=pair.matched,
         rows={"original": pair.before.n, "released": pair.published.n},
         missing={
-            column.name: {"original": _missing(column.before), "released": _missing(column.after)}
+            column.name: {
+                "original": missing_count(column.before, column),
+                "released": missing_count(column.after, column),
+            }
             for column in measured
         },
         skipped=_skipped(pair, chosen, columns),
@@ -234,11 +236,6 @@ def _linkage(measured: Sequence[Column]) -> Linkage | None:
         return None
     widths = np.array([column.width for column in ordered])
     return record_linkage(before[complete], after[complete], widths)
-
-
-def _missing(values: NDArray[np.float64] | NDArray[np.int64]) -> int:
-    """Missing numbers are NaN, missing names have the code -1."""
-    return int((np.isnan(values) if values.dtype.kind == "f" else values < 0).sum())
 
 
 def _found(lines: Iterable[Mapping[str, Any]], key: str) -> list[float]:

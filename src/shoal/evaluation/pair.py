@@ -61,7 +61,7 @@ def make_pair(original: Any, released: Any) -> Pair:
     names, domains, kept = tuple(released.columns), dict(released.domains), released.kept
     schema = getattr(released, "schema", None)
     attributes = {name: schema[name] for name in names} if schema is not None else {}
-    taxonomies = _taxonomies(released, attributes)
+    taxonomies = {name: a.tree for name, a in attributes.items() if a.tree is not None}
     if kept is not None:
         if len(kept) and int(np.max(kept)) >= before.n:
             raise InputError(
@@ -77,9 +77,3 @@ def make_pair(original: Any, released: Any) -> Pair:
             f"the release has {aligned.n} rows, the original table {before.n}: pass the table that was protected."
         )
     return Pair(before, aligned, published, True, names, domains, attributes, taxonomies)
-
-
-def _taxonomies(released: Any, attributes: Mapping[str, Attribute]) -> dict[str, Taxonomy]:
-    declared = {name: getattr(attribute, "taxonomy", None) for name, attribute in attributes.items()}
-    settled = {**declared, **(getattr(released, "taxonomies", None) or {})}
-    return {name: tree for name, tree in settled.items() if isinstance(tree, Taxonomy)}
