@@ -54,9 +54,9 @@ def save_bundle(
     internal_path = None if internal is None else Path(internal)
     check_output(folder, internal_path)
     with contextlib.ExitStack() as undo, staged(folder) as aside:
-        write(release.data, aside / f"data{ENDINGS[format]}", public_codebook(release))
+        write(release.data, aside / f"data{ENDINGS[format]}", public_codebook(release, release.data))
         for name, frame in release.linked.items():
-            write(frame, aside / f"{name}{ENDINGS[format]}")
+            write(frame, aside / f"{name}{ENDINGS[format]}", public_codebook(release, frame))
         if release.verify is not None:
             # what counts is what others will read
             further = {name: read(aside / f"{name}{ENDINGS[format]}") for name in release.linked}
@@ -65,11 +65,12 @@ def save_bundle(
     return folder
 
 
-def public_codebook(release: Release) -> Codebook | None:
-    """Codes and labels that may go with the released data: none that neither it nor the schema holds."""
+def public_codebook(release: Release, frame: Any) -> Codebook | None:
+    """Codes and labels that may go with a released table: none that neither it nor the schema holds."""
     if release.codebook is None:
         return None
-    return release.codebook.public(release.data, {a.name: a.ordered for a in release.schema.attributes})
+    declared = {a.name: a.tree.labels if a.tree is not None else a.ordered for a in release.schema.attributes}
+    return release.codebook.public(frame, declared)
 
 
 def write_documents(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from fractions import Fraction
 
 import narwhals as nw
 
-from shoal.io import Table
-from shoal.schema import Attribute, Kind, Role
+from shoal.io import Table, Variable
+from shoal.schema import Attribute, Kind, Role, Schema
 
 _IDENTIFIER_WORDS = {
     "id",
@@ -55,6 +56,33 @@ def guess(table: Table, name: str) -> Attribute:
     # a column of truth values shows its domain by its type
     values = ("False", "True") if isinstance(dtype, nw.Boolean) else ()
     return Attribute(name, kind, role, step=Fraction(1) if table.is_integer(name) else None, values=values)
+
+
+def draft(table: Table) -> Schema:
+    """The guesses for a whole table, with the values that the codebook of a Stata or SPSS file lists.
+
+    For a person to check: labels are public only if they were not made from the records, as Stata's `encode` does.
+
+    >>> import pyarrow as pa
+    >>> from shoal.io import Codebook, Variable, read
+    >>> answers = Variable(labels={1: "no", 2: "yes"}, texts={1: "no", 2: "yes"})
+    >>> table = replace(read(pa.table({"q": ["no"]})), codebook=Codebook("stata", {"q": answers}))
+    >>> draft(table)["q"].values
+    ('no', 'yes')
+    """
+    attributes = [guess(table, name) for name in table.names]
+    if table.codebook is not None:
+        attributes = [_labelled(attribute, table.codebook.of(attribute.name)) for attribute in attributes]
+    return Schema(tuple(attributes))
+
+
+def _labelled(attribute: Attribute, variable: Variable) -> Attribute:
+    values = variable.labelled
+    if attribute.kind != "nominal" or not values:
+        return attribute
+    if variable.measure == "ordinal" and len(values) > 1:
+        return replace(attribute, kind="ordinal", ordered=values)
+    return replace(attribute, values=values)
 
 
 def _looks_like_dates(table: Table, name: str) -> bool:

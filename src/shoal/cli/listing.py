@@ -55,19 +55,23 @@ def schema(
 ) -> None:
     """Draft a schema: kinds and roles guessed, domains left for you to fill in.
 
+    Value labels of a Stata or SPSS file are listed as the values of their column: check that they are public.
+
     Example: shoal schema people.csv --out people.toml
     """
     from shoal.errors import OutputError
-    from shoal.schema import Schema, draft_text
+    from shoal.guess import draft
+    from shoal.io import read
+    from shoal.schema import draft_text
 
-    draft = Schema.infer(data)
+    made = draft(read(data))
     if out is None:
-        print(draft_text(draft), end="")
+        print(draft_text(made), end="")
         return
     if out.exists():
         raise OutputError(f"'{out}' exists already: name a new file, nothing is overwritten.")
     try:
-        draft.save(out)
+        made.save(out)
     except OSError as error:
         raise OutputError(f"cannot write '{out}': {error.strerror}.") from None
     messages().print(f"Draft written to {out}. Fill in lo and hi of every numeric column, check the roles.")

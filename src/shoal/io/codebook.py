@@ -50,6 +50,11 @@ class Variable:
         """The texts of all values in the order of their codes."""
         return tuple(self.texts[code] for code in sorted(self.texts, key=_order))
 
+    @property
+    def labelled(self) -> tuple[str, ...]:
+        """The texts of the values that have a label, in the order of their codes: none comes from the records."""
+        return tuple(self.texts[code] for code in sorted(self.texts, key=_order) if code in self.labels)
+
     def showing_labels(self, codes: Iterable[Code]) -> Variable:
         """The variable with a text for every code that occurs or has a label.
 
