@@ -635,3 +635,54 @@ def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
 def test_rows_keep_the_codebook(tmp_path: Path) -> None:
     table = read(surveyed(tmp_path / "in.sav"))
     assert table.rows(np.array([0, 2])).codebook is table.codebook
+
+
+def test_released_concepts_of_a_taxonomy_get_codes_and_the_others_keep_theirs(tmp_path: Path) -> None:
+    jobs = {10: "clerk", 20: "judge", 31: "smith", 32: "baker"}
+    rng = np.random.default_rng(5)
+    frame = pd.DataFrame(
+        {
+            "job": pd.array(rng.choice([*jobs, None], 300), dtype="Int32"),
+            "age": rng.integers(20, 80, 300).astype("int32"),
+        }
+    )
+    path = write_raw(frame, tmp_path / "in.dta", variable_value_labels={"job": jobs})
+    tree = shoal.Taxonomy.from_dict({"work": {"office": ["clerk", "judge"], "craft": ["smith", "baker"]}})
+    release = shoal.protect(
+        path, method="mdav-dp", epsilon=1, k=10, seed=3, generalise=True, missing="category",
+        domains={"job": tree, "age": (0, 120)},
+    )  # fmt: skip
+    release.save(tmp_path / "out")
+    texts = read(tmp_path / "out" / "data.dta").series("job").to_list()
+    assert sorted(map(str, texts)) == sorted(map(str, read(release.data).series("job").to_list()))
+    inner = {text for text in texts if text is not None} - set(jobs.values())
+    assert inner
+    values, meta = read_raw(tmp_path / "out" / "data.dta")
+    labels = meta.variable_value_labels["job"]
+    assert {code: labels[code] for code in jobs} == jobs
+    assert {labels[code] for code in labels if code not in jobs} == inner
+    assert set(values["job"].dropna()) <= set(labels)
+
+
+def test_a_drafted_schema_lists_the_labels_of_the_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write_raw(
+        pd.DataFrame({"q": [1.0, 2, 3, 9], "health": [1.0, 3, 2, 2], "age": [30.0, 40, 50, 99]}),
+        tmp_path / "in.sav",
+        variable_value_labels={
+            "q": {1: "no", 2: "yes", 9: "refused"},
+            "health": {3: "good", 1: "bad", 2: "fair"},
+            "age": {99: "99 or older"},
+        },
+        missing_ranges={"q": [9]},
+        variable_measure={"q": "nominal", "health": "ordinal"},
+    )
+    assert run(["schema", str(path)]) == 0
+    (tmp_path / "draft.toml").write_text(capsys.readouterr().out)
+    drafted = shoal.Schema.load(tmp_path / "draft.toml")
+    assert drafted["q"].values == ("no", "yes")  # neither what is missing nor what only the records hold
+    assert drafted["health"].kind == "ordinal"
+    assert drafted["health"].ordered == ("bad", "fair", "good")
+    assert drafted["age"].kind == "numeric"
+    assert shoal.Schema.infer(path)["q"].values == ()
