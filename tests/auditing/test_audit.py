@@ -19,6 +19,7 @@ from shoal.auditing.result import CAVEAT, Attack, Audit
 from shoal.auditing.table import EXAMPLES, ROWS, Row, run_row
 from shoal.auditing.workers import pool
 from shoal.errors import OptionError
+from shoal.presets import preset
 
 BY_NAME = {row.name: row for row in ROWS}
 X = {"x": (0, 100)}
@@ -79,15 +80,24 @@ def test_the_table_covers_every_preset_and_every_claim_it_can_carry() -> None:
     claims = {info.name: info.claim for info in shoal.methods()}
     assert len({row.name for row in ROWS}) == len(ROWS)
     sound = [row for row in ROWS if row.flaw is None]
-    assert {row.method for row in sound} == set(claims)
-    for name, claim in claims.items():
+    # claims about a table by itself have no ε that a neighbour could refute
+    budgeted = {name for name in claims if "epsilon" in preset(name).adjustable or claims[name] == "none"}
+    assert {row.method for row in sound} == budgeted
+    for name in budgeted:
+        claim = claims[name]
         views = {(row.view, row.refuted) for row in sound if row.method == name}
+        # the cross-moment methods share one way: a single one is refuted in the original view
+        one_of_many = name.startswith("xm-") and name != "xm-1"
         if "idp-given-partition" in claim:
-            assert {("individual", False), ("original", True)} <= views
+            assert {("individual", False)} | ({("original", True)} if not one_of_many else set()) <= views
         elif "dp-given-partition" in claim:
-            assert {("given-partition", False), ("original", True)} <= views
-        if claim == "dp" or "; dp" in claim:
+            assert {("given-partition", False)} | (
+                {("original", True)} if not one_of_many else set()
+            ) <= views
+        if (claim.startswith("dp;") or claim == "dp" or "; dp" in claim) and not one_of_many:
             assert ("original", False) in views
+        if "none" in claim:
+            assert ("original", True) in views
     assert all(row.data in EXAMPLES for row in ROWS)
 
 

@@ -24,9 +24,10 @@ from shoal.describe import Described
 from shoal.errors import OptionError, did_you_mean
 from shoal.io import read
 from shoal.mechanisms import MECHANISMS, Progress
-from shoal.noise import Source
+from shoal.noise import Source, parse_epsilon
 from shoal.noise import source as noise_source
 from shoal.partition import Partition
+from shoal.presets import preset
 from shoal.release import Preparation, prepare
 from shoal.schema import Schema
 
@@ -40,7 +41,6 @@ CLAIMED_VIEWS: Mapping[str, tuple[str, ...]] = {
     "dp": ("original", "given-partition", "individual"),
     "dp-given-partition": ("given-partition", "individual"),
     "idp-given-partition": ("individual",),
-    "none": (),
 }
 
 DEFAULT_RUNS = 20_000
@@ -81,6 +81,7 @@ def audit(
 
     Args:
         data: a path or a pandas, polars or pyarrow table; small, badly spread tables refute best.
+        epsilon: the budget; for a method that has none, the ε it is measured against.
         view: "original" (replace a record, run everything again), "given-partition" (the clusters of `data` held
             fixed) or "individual" (the same, and one of the two data sets is `data` itself).
         runs: test runs, half on each of two neighbouring data sets; about as many more search for the attack.
@@ -114,7 +115,7 @@ def audit(
         read(data),
         schema,
         method,
-        epsilon,
+        epsilon if "epsilon" in preset(method).adjustable else None,
         k,
         columns=columns,
         domains=domains,
@@ -127,7 +128,7 @@ def audit(
         prepared.described.positions(
             name
         )  # complains about values outside their domain before any work is done
-    return audit_prepared(prepared, view, runs, confidence, seed, workers, progress)
+    return audit_prepared(prepared, view, runs, confidence, seed, workers, progress, yardstick=epsilon)
 
 
 def audit_prepared(
@@ -139,9 +140,22 @@ def audit_prepared(
     workers: int | None = None,
     progress: Progress | None = None,
     run: Callable[[World, Source], Columns] = release,
+    yardstick: Any = None,
 ) -> Audit:
-    """`audit` for what `shoal.release.prepare` returns; `run` replaces the mechanism by a broken one."""
+    """`audit` for what `shoal.release.prepare` returns; `run` replaces the mechanism by a broken one.
+
+    A method without ε of its own is measured against the `yardstick`.
+    """
     method, described, statement = prepared.method, prepared.described, prepared.statement
+    if method.epsilon is None and yardstick is None:
+        raise OptionError(
+            f"method '{method.name}' has no ε of its own: give the epsilon to measure it against."
+        )
+    budget = parse_epsilon(yardstick) if method.epsilon is None else method.epsilon
+    if described.nominal:
+        raise OptionError(
+            f"an audit compares numbers, and column '{described.nominal[0]}' is nominal: leave it out with columns."
+        )
     if not 0.5 <= confidence < 1:
         raise OptionError(f"confidence must be at least 0.5 and below 1, got {confidence:g}.")
     if runs is not None and runs < FEWEST_RUNS:
@@ -169,8 +183,8 @@ def audit_prepared(
         settings=statement.settings,
         model=statement.model,
         view=view,
-        epsilon=float(method.budget),
-        claimed=view in CLAIMED_VIEWS[statement.model] and not statement.data_dependent,
+        epsilon=float(budget),
+        claimed=view in CLAIMED_VIEWS.get(statement.model, ()) and not statement.data_dependent,
         bound=attacks[0].bound,
         confidence=confidence,
         runs=test_runs // 2 * 2,

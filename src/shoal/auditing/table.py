@@ -16,6 +16,7 @@ from shoal.auditing.world import Columns, World, release
 from shoal.io import read
 from shoal.mechanisms import Progress
 from shoal.noise import Source
+from shoal.presets import preset
 from shoal.release import Preparation, prepare
 
 
@@ -46,6 +47,10 @@ EXAMPLES: Mapping[str, Example] = {
     "middle": Example(
         "five records in the middle of the domain: one that leaves changes the noise of its cluster",
         {"x": (50,) * 5},
+    ),
+    "halves": Example(
+        "five records at either end: one that changes sides changes both clusters",
+        {"x": (0,) * 5 + (100,) * 5},
     ),
     "pairs": Example(
         "two groups of three, far apart in both attributes",
@@ -81,6 +86,26 @@ class Row:
         """The method with its settings, as in a call."""
         settings = "".join(f", {key}={value}" for key, value in self.options.items())
         return f"{self.method}{settings}"
+
+
+# Methods on cluster moments: fewer runs each, for there are many.
+_MOMENT_RUNS = 4_000
+
+
+def _moment_rows() -> tuple[Row, ...]:
+    """One row for each method of the cross-moment paper, in the view of its claim, and its baselines without one."""
+    coefficients, spectral = (*range(1, 14), *range(20, 27)), range(14, 20)
+
+    def row(name: str, view: str, refuted: bool, data: str = "pairs", words: str = "") -> Row:
+        k = 5 if data == "seesaw" else 3
+        return Row(f"{name}{words}", name, data, view, refuted, {"k": k}, runs=_MOMENT_RUNS)
+
+    return (
+        row("xm-1", "original", True, "seesaw"),
+        *(row(f"xm-{n}", "given-partition", False, words=" given the partition") for n in coefficients),
+        *(row(f"xm-{n}", "individual", False, words=", individual") for n in spectral),
+        *(row(f"xm-b{n}", "original", True) for n in range(1, 9)),
+    )
 
 
 ROWS: tuple[Row, ...] = (
@@ -124,6 +149,24 @@ ROWS: tuple[Row, ...] = (
         False,
         {"k": 3, "partition": "mdav"},
     ),
+    Row("insensitive-dp", "insensitive-dp", "halves", "original", False, {"k": 5}),
+    Row("insensitive-dp of two attributes", "insensitive-dp", "pairs", "original", False, {"k": 3}),
+    Row(
+        "insensitive-dp, order single",
+        "insensitive-dp",
+        "pairs",
+        "original",
+        False,
+        {"k": 3, "order": "single"},
+    ),
+    Row(
+        "insensitive-dp as published",
+        "insensitive-dp",
+        "halves",
+        "original",
+        True,
+        {"k": 5, "composition": "parallel"},
+    ),
     Row("tree-dp of one attribute", "tree-dp", "spread", "original", False, {"rebuild": "centroid"}),
     Row(
         "tree-dp, nearly all of ε on cut points",
@@ -160,6 +203,7 @@ ROWS: tuple[Row, ...] = (
         {"k": 3, "noise": "staircase"},
     ),
     Row("mdav-dp with box noise", "mdav-dp", "pairs", "given-partition", False, {"k": 3, "noise": "box"}),
+    *_moment_rows(),
     Row(
         "broken: noise redrawn per record",
         "mdav-dp",
@@ -206,7 +250,7 @@ def prepare_row(row: Row) -> Preparation:
     return prepare(
         read(pa.table({name: list(values) for name, values in columns.items()})),
         method=row.method,
-        epsilon=row.epsilon,
+        epsilon=row.epsilon if "epsilon" in preset(row.method).adjustable else None,
         domains=dict.fromkeys(columns, (0, 100)),
         **row.options,
     )
@@ -232,4 +276,5 @@ def run_row(
         workers=workers,
         progress=progress,
         run=run,
+        yardstick=row.epsilon,
     )
