@@ -39,8 +39,12 @@ def test_what_is_not_private_is_refuted_within_few_runs(row: Row) -> None:
     assert found.claimed == (row.flaw is not None)
 
 
-# one row of each method and view; the slow test takes all of them
-CLAIMED = {(row.method, row.view): row for row in reversed(ROWS) if not row.refuted}
+# one row of each method and view, few of the many cross-moment methods; the slow test takes all of them
+CLAIMED = {
+    (row.method, row.view): row
+    for row in reversed(ROWS)
+    if not row.refuted and (not row.method.startswith("xm-") or row.method in ("xm-6", "xm-17", "xm-23"))
+}
 
 
 @pytest.mark.parametrize("row", CLAIMED.values(), ids=ids)
