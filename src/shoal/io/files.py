@@ -46,12 +46,13 @@ def read(source: Any) -> Table:
     return Table(eager)
 
 
-def write(frame: Any, path: Path, codebook: Codebook | None = None) -> None:
+def write(frame: Any, path: str | Path, codebook: Codebook | None = None) -> None:
     """Write a frame of any supported library in the format of the path's ending.
 
     Args:
         codebook: codes, labels and formats for a Stata or SPSS file; other formats have no place for them.
     """
+    path = Path(path)
     table = nw.from_native(frame, eager_only=True).to_arrow()
     kind = format_of(path)
     if kind == "csv":
