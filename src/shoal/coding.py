@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.dates import day_text, is_day
 from shoal.errors import InputError, did_you_mean
 from shoal.io import Table
+from shoal.labels import stored_labels, texts
 from shoal.lattice import Lattice, decimal_text
 from shoal.schema import MISSING_VALUE, Attribute
+from shoal.taxonomy.build import label
 
 
 def numbers(table: Table, attribute: Attribute) -> NDArray[np.float64]:
@@ -35,13 +36,10 @@ def numbers(table: Table, attribute: Attribute) -> NDArray[np.float64]:
 
 def labels_of(table: Table, attribute: Attribute) -> list[str | None]:
     """The values of a nominal column as text, missing ones as None; an empty cell of text is missing."""
-    series = table.series(attribute.name)
-    if isinstance(series.dtype, nw.Boolean):
-        return [None if value is None else str(bool(value)) for value in series.to_list()]
-    if series.dtype.is_float():
-        # whole numbers with gaps are stored as floats by some libraries
-        return [None if value is None or value != value else f"{value:g}" for value in series.to_list()]
-    return [value or None for value in series.cast(nw.String()).to_list()]
+    found, which = texts(table, attribute.name)
+    names = np.array([*(text or None for text in found), None], dtype=object)
+    rows: list[str | None] = names[which].tolist()
+    return rows
 
 
 def _value_places(table: Table, attribute: Attribute) -> NDArray[np.float64]:
@@ -49,10 +47,9 @@ def _value_places(table: Table, attribute: Attribute) -> NDArray[np.float64]:
     tree = attribute.tree
     assert tree is not None
     codes = tree.encode(labels_of(table, attribute), f"column '{attribute.name}'", missing=-1)
-    places = np.searchsorted(np.asarray(tree.domain), codes).astype(np.float64)
     if attribute.missing == "category":
         codes[codes < 0] = tree.code(MISSING_VALUE)
-        return np.searchsorted(np.asarray(tree.domain), codes).astype(np.float64)
+    places = np.searchsorted(np.asarray(tree.domain), codes).astype(np.float64)
     places[codes < 0] = np.nan
     return places
 
@@ -66,9 +63,7 @@ def restored(table: Table, attribute: Attribute, values: NDArray[np.float64]) ->
     if attribute.kind == "nominal":
         return _labels(table, attribute, whole)
     if attribute.kind == "ordinal":
-        kind: Any = np.int64 if table.is_integer(attribute.name) else object
-        labels = [int(label) for label in attribute.ordered] if kind is np.int64 else list(attribute.ordered)
-        return np.array(labels, dtype=kind)[whole]
+        return stored_labels(table, attribute.name, attribute.ordered)[whole]
     days = whole.astype("datetime64[D]")
     if table.dtype(attribute.name).is_temporal():
         return days
@@ -78,25 +73,24 @@ def restored(table: Table, attribute: Attribute, values: NDArray[np.float64]) ->
 def _labels(table: Table, attribute: Attribute, codes: NDArray[np.int64]) -> NDArray[Any]:
     tree = attribute.tree
     assert tree is not None
-    names = list(tree.labels)
-    dtype = table.dtype(attribute.name)
-    stored: list[Any] = names
-    if isinstance(dtype, nw.Boolean):
-        stored = [{"True": True, "False": False}.get(name) for name in names]
-    elif dtype.is_numeric():
-        stored = [_number(name) for name in names]
-    as_stored: NDArray[np.object_] = np.empty(len(stored), dtype=object)
-    as_stored[:] = [
-        None if name == MISSING_VALUE else value for name, value in zip(names, stored, strict=True)
-    ]
-    return as_stored[codes]
+    # only what is there: a group of values may have no place in the column's type, and is then never released
+    used, which = np.unique(codes, return_inverse=True)
+    names = [tree.labels[code] for code in used]
+    present = [name for name in names if name != MISSING_VALUE]
+    as_stored = dict(zip(present, stored_labels(table, attribute.name, present), strict=True))
+    found: NDArray[np.object_] = np.empty(len(names), dtype=object)
+    found[:] = [as_stored.get(name) for name in names]
+    return found[which]
 
 
-def _number(name: str) -> Any:
-    try:
-        return int(name)
-    except ValueError:
-        return None
+def check_storable(table: Table, attribute: Attribute, *, generalise: bool) -> None:
+    """An error, before any work is done, if the column's type has no place for a label that may be released."""
+    if attribute.kind == "ordinal":
+        stored_labels(table, attribute.name, attribute.ordered)
+    tree = attribute.tree
+    if tree is not None:
+        names = tree.labels if generalise else tree.values
+        stored_labels(table, attribute.name, [name for name in names if name != MISSING_VALUE])
 
 
 def public_facts(attribute: Attribute, lattice: Lattice) -> dict[str, str]:
@@ -125,26 +119,28 @@ def public_facts(attribute: Attribute, lattice: Lattice) -> dict[str, str]:
 
 
 def _places(table: Table, attribute: Attribute) -> NDArray[np.float64]:
-    place: dict[Any, float] = {label: float(number) for number, label in enumerate(attribute.ordered)}
+    place = {label(text): float(number) for number, text in enumerate(attribute.ordered)}
     # an empty cell of a CSV file is no label, unless it is declared as one
-    place = {None: np.nan, "": np.nan, **place}
-    labels = table.series(attribute.name).cast(nw.String()).to_list()
-    found = [place.get(label) for label in labels]
-    if None in found:
-        row = found.index(None)
-        hint = did_you_mean(str(labels[row]), attribute.ordered)
+    place = {"": np.nan, **place}
+    found, which = texts(table, attribute.name)
+    strange = [number for number, text in enumerate(found) if text not in place]
+    if strange:
+        row = int(np.argmax(np.isin(which, strange)))
+        text = found[int(which[row])]
         raise InputError(
-            f"column '{attribute.name}' holds '{labels[row]}' in row {row + 1}, which its order does not list: correct "
-            f"it, or add it to ordered in the schema.{hint}"
+            f"column '{attribute.name}' holds '{text}' in row {row + 1}, which its order does not list: correct "
+            f"it, or add it to ordered in the schema.{did_you_mean(text, attribute.ordered)}"
         )
-    return np.array(found, dtype=np.float64)
+    places: NDArray[np.float64] = np.array([*(place[text] for text in found), np.nan])[which]
+    return places
 
 
 def _days(table: Table, name: str) -> NDArray[np.float64]:
     series = table.series(name)
     if table.is_numeric(name):
         raise InputError(f"column '{name}' should hold dates, but it holds numbers: declare it as numeric.")
-    values = [None if value == "" else value for value in series.to_list()]
+    # an empty cell of text, and what pandas calls not a time, are missing
+    values = [None if value == "" or value != value else value for value in series.to_list()]
     try:
         days = np.array(values, dtype="datetime64[D]")
     except (ValueError, TypeError):

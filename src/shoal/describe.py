@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from shoal.coding import labels_of, numbers, public_facts
 from shoal.errors import InputError, OptionError, did_you_mean
 from shoal.io import Table, first_row
+from shoal.labels import holds_missing
 from shoal.lattice import Lattice, exact
 from shoal.missing import POLICIES, settle_gaps
 from shoal.schema import DROPPED_ROLES, Attribute, Schema
@@ -156,10 +157,16 @@ def describe(
         raise InputError("the table has no rows: there is nothing to protect.")
     schema, chosen, notes = _choose(table, declared, kinds, free)
     tainted: list[str] = []
-    policies = {attribute.name: _policy(attribute, declared.missing) for attribute in chosen}
-    chosen = [replace(a, missing="category") if policies[a.name] == "category" else a for a in chosen]
-    undeclared = [a.name for a in chosen if free and a.kind == "nominal" and a.tree is None]
-    chosen = [_with_values(table, a, [] if free else tainted) for a in chosen]
+    policies = {attribute.name: _policy(table, attribute, declared.missing) for attribute in chosen}
+    chosen = [_with_policy(attribute, policies[attribute.name]) for attribute in chosen]
+    undeclared: list[str] = []
+    chosen = [_with_values(table, attribute, undeclared) for attribute in chosen]
+    if not free:
+        tainted += [
+            f"the values of column '{name}' were taken from the records: list them in the schema (values), or give a "
+            "taxonomy."
+            for name in undeclared
+        ]
     gaps = settle_gaps(_absent(table, chosen), policies, table.n)
     kept = gaps.kept
     if gaps.dropping:
@@ -203,15 +210,22 @@ def describe(
     )
 
 
-def _policy(attribute: Attribute, default: str) -> str:
-    """What becomes of missing values; a category is for names only."""
+def _policy(table: Table, attribute: Attribute, default: str) -> str:
+    """What becomes of missing values; a category is for names only, and for types that can release a gap."""
     policy = attribute.missing or default
+    if policy != "category":
+        return policy
     # under a policy for the whole table, other kinds of columns may have no gaps
-    return "error" if policy == "category" and attribute.kind != "nominal" else policy
+    return policy if attribute.kind == "nominal" and holds_missing(table, attribute.name) else "error"
 
 
-def _with_values(table: Table, attribute: Attribute, tainted: list[str]) -> Attribute:
-    """A nominal attribute with its values: by its type, declared, or else those of the records, which taints."""
+def _with_policy(attribute: Attribute, policy: str) -> Attribute:
+    """The attribute with one more value for what is missing, if that is the policy, and without it if not."""
+    return replace(attribute, missing=policy) if "category" in (attribute.missing, policy) else attribute
+
+
+def _with_values(table: Table, attribute: Attribute, undeclared: list[str]) -> Attribute:
+    """A nominal attribute with its values: by its type, declared, or else those of the records, a private fact."""
     if attribute.kind != "nominal" or attribute.tree is not None:
         return attribute
     if isinstance(table.dtype(attribute.name), nw.Boolean):
@@ -219,10 +233,7 @@ def _with_values(table: Table, attribute: Attribute, tainted: list[str]) -> Attr
     found = sorted({label for label in labels_of(table, attribute) if label is not None})
     if not found:
         raise InputError(f"column '{attribute.name}' has no value at all: leave it out.")
-    tainted.append(
-        f"the values of column '{attribute.name}' were taken from the records: list them in the schema (values), or "
-        "give a taxonomy."
-    )
+    undeclared.append(attribute.name)
     return replace(attribute, values=tuple(found))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shoal.budget import Plan
-from shoal.coding import restored
+from shoal.coding import check_storable, restored
 from shoal.describe import Declaration, Described, describe
 from shoal.io import Codebook, Format, Table, read
 from shoal.mechanisms import MECHANISMS, Mechanism, Progress, Rebuilt
@@ -249,6 +249,8 @@ def prepare(
     described = describe(
         table, declared, configured.kinds, free=MODELS[privacy_model(configured, 1)].of_the_table
     )
+    for attribute in described.attributes:
+        check_storable(table, attribute, generalise=configured.generalise)
     noise_allowed(configured, len(described.columns))
     mechanism = MECHANISMS[configured.mechanism]
     advice: tuple[str, ...] = ()

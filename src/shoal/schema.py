@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
@@ -34,7 +36,7 @@ _HEADER = """\
 #          (dates as 1984-05-31)
 #   ordered  for an ordinal column: its values, lowest first
 #   values   for a nominal column: the values it can take
-#   taxonomy for a nominal column: a file (OWL, RDF, CSV), relative to this one, or a nested table
+#   taxonomy for a nominal column: a file (OWL, RDF, CSV), relative to this one or with $VARIABLES, or a nested table
 #   missing  error | drop | category | separate, where the column differs from the rest
 #   step   the finest difference that matters (default: 1 for integers, width / 2^20 otherwise)
 #   max_rows  for a unit column: the most rows one person can have
@@ -83,6 +85,17 @@ class Attribute:
             raise OptionError(
                 f"column '{self.name}': missing '{self.missing}' is not one of {', '.join(POLICIES)}."
             )
+        if self.missing == "category" and self.kind != "nominal":
+            raise OptionError(
+                f"column '{self.name}': missing 'category' is for nominal columns, and it is {self.kind}."
+            )
+        if self.taxonomy is not None and not self.values and not _of_leaves(self.taxonomy):
+            # a tree that was told its values keeps them also where only its links are written down
+            object.__setattr__(self, "values", self.taxonomy.values)
+        try:
+            _ = self.tree
+        except InputError as error:
+            raise OptionError(str(error)) from None
         if self.lo is not None and self.hi is not None and self.kind in ("numeric", "date"):
             self.lattice(integer=False)
 
@@ -96,14 +109,18 @@ class Attribute:
             return None
         found = self.taxonomy
         if found is None:
-            found = Taxonomy.flat(self.values)
+            found = _flat(self.values)
         elif self.values:
             found = found.minimal(self.values, f"column '{self.name}'")
-        if self.missing == "category" and MISSING_VALUE not in found.labels:
-            found = Taxonomy.from_pairs([*found.to_pairs(), (MISSING_VALUE, found.labels[0])]).minimal(
-                [*found.values, MISSING_VALUE]
+        if self.missing != "category" or MISSING_VALUE in found.values:
+            return found
+        if MISSING_VALUE in found.labels:
+            raise OptionError(
+                f"column '{self.name}': '{MISSING_VALUE}' is a group of its taxonomy, and the name of missing values "
+                "with missing=category: rename the group."
             )
-        return found
+        more = Taxonomy.from_pairs([*found.to_pairs(), (MISSING_VALUE, found.labels[0])])
+        return more.minimal([*found.values, MISSING_VALUE])
 
     def lattice(self, *, integer: bool) -> Lattice:
         """The public lattice; `integer` says that the column is stored as integers (default step 1).
@@ -142,7 +159,11 @@ class Attribute:
         """The attribute with a public domain: (lo, hi), or the values or the taxonomy of a nominal one."""
         what = f"the domain of column '{self.name}'"
         if isinstance(domain, Taxonomy):
-            return replace(self, kind="nominal", taxonomy=domain, values=())
+            # values listed in the schema stay the domain, unless the tree was told its own
+            values = self.values if _of_leaves(domain) else ()
+            return replace(
+                self, kind="nominal", taxonomy=domain, values=values, ordered=(), lo=None, hi=None, step=None
+            )
         if self.kind == "nominal" and not _is_range(domain):
             return replace(self, taxonomy=None, values=tuple(str(v) for v in _listed(self.name, domain)))
         lo, hi = _pair(self.name, domain)
@@ -247,7 +268,9 @@ def _written(attribute: Attribute, key: str, value: Any) -> Any:
     if attribute.kind == "date" and key in ("lo", "hi") and is_day(value):
         return day_text(value)
     if isinstance(value, Taxonomy):
-        return [list(pair) for pair in value.to_pairs() if pair[1]]
+        pairs = [list(pair) for pair in value.to_pairs()]
+        # the root is known from its children, if it has any
+        return pairs[1:] or pairs
     return list(value) if isinstance(value, tuple) else value
 
 
@@ -300,12 +323,38 @@ def _taxonomy(name: str, given: Any, folder: Path | None) -> Taxonomy:
     """A taxonomy as a schema may write it: the path of a file, nested tables, or pairs of child and parent."""
     try:
         if isinstance(given, str):
-            return Taxonomy.load(given if folder is None else folder / given)
+            path = _expanded(name, given)
+            return Taxonomy.load(path if folder is None else folder / path)
         if isinstance(given, (list, tuple)):
             return Taxonomy.from_pairs(given)
         return Taxonomy.from_dict(given)
     except (InputError, TypeError, ValueError) as error:
         raise OptionError(f"column '{name}': {error}") from None
+
+
+def _expanded(name: str, text: str) -> str:
+    """A path with `~` and environment variables filled in."""
+    for variable in re.findall(r"\$(?:(\w+)|\{(\w+)\})", text):
+        wanted = variable[0] or variable[1]
+        if wanted not in os.environ:
+            raise OptionError(
+                f"column '{name}': the taxonomy '{text}' needs the environment variable {wanted}, which is not set: "
+                "set it, or write the whole path."
+            )
+    return os.path.expanduser(os.path.expandvars(text))
+
+
+def _of_leaves(tree: Taxonomy) -> bool:
+    """Whether the values of a tree are simply its leaves."""
+    return tree.domain == tuple(tree.leaves.tolist())
+
+
+def _flat(values: tuple[str, ...]) -> Taxonomy:
+    """All values below one root, whose name is none of theirs."""
+    root = "*"
+    while root in values:
+        root += "*"
+    return Taxonomy.flat(values, root)
 
 
 def _pair(name: str, bounds: Any) -> tuple[object, object]:

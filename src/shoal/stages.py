@@ -231,10 +231,10 @@ def partition_group(group: Group, method: Method) -> Partition:
             continue
         if which.size < method.size:
             names = ", ".join(group.columns[number] for number, missing in enumerate(missed) if missing)
-            words = f"miss {names} and nothing else" if names else "have all values"
+            words = f"that miss {names} and nothing else" if names else "without gaps"
             raise OptionError(
-                f"only {which.size} rows {words}, fewer than k = {method.size}: lower k, use missing=category for "
-                "nominal columns, or group the columns by themselves."
+                f"there are too few rows {words}, {which.size} for k = {method.size}: lower k, use missing=category "
+                "for nominal columns, or put the columns with gaps into groups of their own (groups=)."
             )
         made = PARTITIONS[method.partition].run(group.rows(which, present), method)
         labels[which] = made.labels + clusters

@@ -23,6 +23,9 @@ from shoal.method import Method
 from shoal.models import MODELS, Model, ModelFacts, privacy_model
 from shoal.stages import PARTITIONS
 
+# what is said in the place of a fact about the records
+_PRIVATE = "taken from the data"
+
 # by neighbours: the relation in words, and what it leaves open
 _NEIGHBOURS: dict[str, tuple[str, tuple[str, ...]]] = {
     "replace-one": (
@@ -105,7 +108,7 @@ class PrivacyStatement:
         if name not in self.epsilon_per_attribute:
             return ""
         share = self.epsilon_per_attribute[name]
-        return "taken from the data" if share is None else f"{float(share):.6g}"
+        return _PRIVATE if share is None else f"{float(share):.6g}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -232,7 +235,9 @@ def state(
 
 def domain_words(facts: Mapping[str, str]) -> str:
     """The public domain of a column as a table shows it."""
-    return facts["domain"] if "domain" in facts else f"{facts['lo']} to {facts['hi']}"
+    if "domain" in facts:
+        return facts["domain"]
+    return facts["lo"] if facts["lo"] == _PRIVATE else f"{facts['lo']} to {facts['hi']}"
 
 
 def _stated(shares: Mapping[str, Fraction], rows: int, private: bool) -> dict[str, Fraction | None]:
@@ -324,7 +329,7 @@ def _obstacles(method: Method, facts: ModelFacts, circumstances: Circumstances) 
 
 def _public_facts(words: Mapping[str, str] | None, lattice: Lattice, *, private: bool) -> dict[str, str]:
     if private:
-        return dict.fromkeys(("lo", "hi", "step"), "taken from the data")
+        return dict.fromkeys(("lo", "hi", "step"), _PRIVATE)
     if words is not None:
         return dict(words)
     return {

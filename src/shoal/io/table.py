@@ -110,13 +110,20 @@ class Table:
 
     def like(self, columns: Mapping[str, NDArray[Any]], *, keep_dtypes: bool) -> Any:
         """A frame of the caller's own library from arrays, with the caller's dtypes if asked for."""
-        built = nw.from_dict(dict(columns), backend=self.frame.implementation)
+        # libraries take lists of Python values for what they are, arrays of them for something opaque
+        plain = {
+            name: values.tolist() if values.dtype == object else values for name, values in columns.items()
+        }
+        built = nw.from_dict(plain, backend=self.frame.implementation)
         if keep_dtypes and self.frame.implementation.is_pandas_like():
             # narwhals' dtypes do not tell nullable and Arrow-backed pandas columns from plain ones
             dtypes = self.frame.to_native().dtypes
             return built.to_native().astype({name: dtypes[name] for name in columns})
         if keep_dtypes:
             try:
+                if self.frame.implementation.is_pyarrow():
+                    # narwhals knows one categorical type, Arrow many
+                    return self._as_arrow_types(built.to_native())
                 built = built.with_columns(nw.col(name).cast(self.dtype(name)) for name in columns)
             except Exception as error:
                 # each library has its own error for a decimal type without room for the domain
@@ -127,6 +134,12 @@ class Table:
                     f"column '{decimals[0]}' is a decimal type that cannot hold its whole domain: convert it to float."
                 ) from error
         return built.to_native()
+
+    def _as_arrow_types(self, built: pa.Table) -> pa.Table:
+        import pyarrow as pa
+
+        kept = self.frame.to_native().schema
+        return built.cast(pa.schema([kept.field(name).with_nullable(True) for name in built.column_names]))
 
 
 def first_row(where: NDArray[np.bool_]) -> int:
