@@ -1,0 +1,1 @@
+"""Questions to a table that stays inside: queries as data, their exact prices, one noisy answer each."""
