@@ -35,6 +35,7 @@ class Declaration:
     domain_from_data: Fraction | None = None
     outside: str = "error"
     missing: str = "error"
+    na: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -45,6 +46,7 @@ class Declaration:
         domain_from_data: object | None,
         outside: str,
         missing: str,
+        na: Sequence[str] = (),
     ) -> Declaration:
         for name, value, choices in (("outside", outside, OUTSIDE), ("missing", missing, tuple(POLICIES))):
             if value not in choices:
@@ -66,7 +68,24 @@ class Declaration:
             factor = exact(domain_from_data, "domain_from_data")
             if factor < 1:
                 raise OptionError(f"domain_from_data must be at least 1, got {float(factor):g}.")
-        return cls(schema, None if columns is None else tuple(columns), domains, factor, outside, missing)
+        return cls(
+            schema,
+            None if columns is None else tuple(columns),
+            domains,
+            factor,
+            outside,
+            missing,
+            missing_texts(na),
+        )
+
+
+def missing_texts(na: Sequence[str] | None) -> tuple[str, ...]:
+    """The texts that stand for a missing value, checked."""
+    if isinstance(na, str) or not all(isinstance(text, str) for text in na or ()):
+        raise OptionError(
+            f'na must be a list of texts that stand for a missing value, such as ["?"], got {na!r}.'
+        )
+    return tuple(text.strip() for text in na or ())
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -175,6 +175,7 @@ class Method:
                     "domain_from_data",
                     "outside",
                     "missing",
+                    "na",
                     "seed",
                 ]
                 raise OptionError(f"there is no option '{name}'.{did_you_mean(name, known)}")

@@ -36,6 +36,8 @@ def _document(
         "columns": list(columns),
     }
     document |= {"outside": declared.outside, "missing": declared.missing}
+    if declared.na:
+        document["na"] = list(declared.na)
     if declared.domain_from_data is not None:
         document["domain_from_data"] = declared.domain_from_data
     return document | tables | schema.to_dict()
@@ -45,7 +47,7 @@ def load_recipe(path: str | Path) -> dict[str, Any]:
     """The keyword arguments of `shoal.protect` that a recipe file stands for."""
     path = Path(path)
     raw = load(path, "recipe")
-    known = {"shoal", "method", "columns", "outside", "missing", "domain_from_data", "attribute", *OPTIONS}
+    known = {"shoal", "method", "columns", "outside", "missing", "na", "domain_from_data", "attribute", *OPTIONS}
     for key in raw:
         if key not in known:
             raise OptionError(f"the recipe '{path}' has an unknown key '{key}'.")

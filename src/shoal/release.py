@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shoal.budget import Plan
 from shoal.coding import check_storable, restored
-from shoal.describe import Declaration, Described, describe
+from shoal.describe import Declaration, Described, describe, missing_texts
 from shoal.io import Codebook, Format, Table, read
 from shoal.mechanisms import MECHANISMS, Mechanism, Progress, Rebuilt
 from shoal.method import Method
@@ -102,6 +102,7 @@ def protect(
     domain_from_data: float | None = None,
     outside: str = "error",
     missing: str = "error",
+    na: Sequence[str] = (),
     labels: ArrayLike | None = None,
     progress: Progress | None = None,
     **options: Any,
@@ -122,6 +123,7 @@ def protect(
         outside: what to do with values outside their domain: "error" or "clip".
         missing: what to do with missing values: "error", "drop" (taints the statement), "category" (one more value of
             a nominal column) or "separate" (they stay missing, in clusters of their own).
+        na: texts that stand for a missing value, such as ["?"].
         labels: cluster labels made elsewhere, for methods with partition="given".
         progress: called with (what, done, total) during long work.
         options: settings of the method, such as split, groups, link, remainder.
@@ -141,7 +143,7 @@ def protect(
     (['age', 'income'], 4, 'dp-given-partition')
     """
     prepared = prepare(
-        read(data),
+        read(data, missing_texts(na)),
         schema,
         method,
         epsilon,
@@ -152,6 +154,7 @@ def protect(
         domain_from_data=domain_from_data,
         outside=outside,
         missing=missing,
+        na=na,
         labels=labels,
         **options,
     )
@@ -238,6 +241,7 @@ def prepare(
     domain_from_data: float | None = None,
     outside: str = "error",
     missing: str = "error",
+    na: Sequence[str] = (),
     labels: ArrayLike | None = None,
     **options: Any,
 ) -> Preparation:
@@ -245,7 +249,7 @@ def prepare(
     if labels is not None:
         options = {"partition": "given", **options}
     configured = preset(method).configure(epsilon=epsilon, k=k, **options)
-    declared = Declaration.of(schema, columns, domains, domain_from_data, outside, missing)
+    declared = Declaration.of(schema, columns, domains, domain_from_data, outside, missing, na)
     described = describe(
         table, declared, configured.kinds, free=MODELS[privacy_model(configured, 1)].of_the_table
     )

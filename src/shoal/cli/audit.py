@@ -65,6 +65,7 @@ def audit(
     rows: options.Rows = None,
     outside: options.Outside = None,
     missing: options.Missing = None,
+    na: options.MissingTexts = None,
     domain_from_data: options.DomainFromData = None,
     runs: Annotated[
         int | None, typer.Option(help="Test runs; default: what fits into a few minutes.", show_default=False)
@@ -84,7 +85,7 @@ def audit(
 
     _check_plot(plot)
     arguments = options.recipe_arguments(typed)
-    table = read(data)
+    table = read(data, arguments.pop("na", ()))
     if columns:
         arguments["columns"] = options.column_names(columns, table.names)
     arguments |= {"view": view, "runs": runs, "confidence": confidence, "seed": seed, "workers": workers}

@@ -20,6 +20,7 @@ def evaluate(
     released: Annotated[Path, typer.Argument(help="The released table, from any tool.", show_default=False)],
     columns: Annotated[str | None, typer.Option(help="Compare only these columns, a,b,c.")] = None,
     target: Target = None,
+    na: options.MissingTexts = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Compare a released table with its original, without using the order of rows.
@@ -37,9 +38,9 @@ def evaluate(
     from shoal.evaluation import evaluate as measure
     from shoal.io import read
 
-    table = read(original)
+    table = read(original, na or ())
     chosen = None if columns is None else options.column_names([columns], table.names)
-    measured = measure(table, read(released), columns=chosen, target=target)
+    measured = measure(table, read(released, na or ()), columns=chosen, target=target)
     if json:
         print_json(measured.to_dict())
         return

@@ -71,6 +71,10 @@ Intruder = Annotated[str | None, typer.Option(help="swap-mdav: informed or uninf
 GroupBy = Annotated[str | None, typer.Option(help="anatomy: quasi or confidential.")]
 Outside = Annotated[str | None, typer.Option(help="Values outside the domain: error or clip.")]
 Missing = Annotated[str | None, typer.Option(help="Missing values: error, drop, category or separate.")]
+MissingTexts = Annotated[
+    list[str] | None,
+    typer.Option("--na", help="Text that stands for a missing value, such as '?'; repeat it."),
+]
 DomainFromData = Annotated[
     float | None, typer.Option(help="Experiments: domains 0 to this multiple of the maximum.")
 ]
@@ -93,6 +97,8 @@ def recipe_arguments(typed: Mapping[str, Any]) -> dict[str, Any]:
             arguments[name] = _READERS[name](value) if name in _READERS else value
     if "method" not in arguments:
         raise OptionError("--method is missing: 'shoal methods' lists what there is.")
+    if typed.get("na"):
+        arguments["na"] = typed["na"]
     if typed["domain"]:
         arguments["domains"] = parse_domains(typed["domain"])
     if typed.get("taxonomy"):

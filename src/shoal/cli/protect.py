@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -82,6 +83,7 @@ def protect(
     group_by: options.GroupBy = None,
     outside: options.Outside = None,
     missing: options.Missing = None,
+    na: options.MissingTexts = None,
     domain_from_data: options.DomainFromData = None,
     seed: Annotated[
         int | None, typer.Option(help="Experiments: a reproducible release, not publishable.")
@@ -123,7 +125,8 @@ def protect(
     if target is not None and not evaluate:
         raise OptionError("--target is measured by --evaluate: give that option too.")
     arguments = options.recipe_arguments(typed)
-    table = _open(data)
+    texts = arguments.get("na", ())
+    table = _open(data, texts)
     if target is not None:
         parse_target(target, table)  # a target that cannot be learned is refused before the budget is spent
     if columns:
@@ -151,7 +154,7 @@ def protect(
             if on_disk:
                 return carry_out_columnwise(prepared, out, internal, progress), None
             if table.path is not None:
-                prepared = prepare(read(data), **arguments, seed=seed)
+                prepared = prepare(read(data, texts), **arguments, seed=seed)
             release = carry_out(prepared, progress)
             measured = measure(prepared.described.table, release, target=target) if evaluate else None
             release.save(out, internal, format=written, evaluation=measured)
@@ -168,12 +171,12 @@ def protect(
         _say(done[0], out, internal, done[1], as_json)
 
 
-def _open(path: Path) -> Table:
-    """The table; a large Parquet file stays on disk."""
+def _open(path: Path, na: Sequence[str]) -> Table:
+    """The table; a large Parquet file stays on disk, unless its text has to be looked through."""
     from shoal.io import SUFFIXES, read, read_columnwise
 
-    if SUFFIXES.get(path.suffix.lower()) != "parquet":
-        return read(path)
+    if SUFFIXES.get(path.suffix.lower()) != "parquet" or na:
+        return read(path, na)
     table = read_columnwise(path)
     return table if table.n * len(table.names) >= _LARGE else read(path)
 

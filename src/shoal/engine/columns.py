@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.bundle import check_output, staged, write_documents
+from shoal.describe import missing_texts
 from shoal.errors import OptionError
-from shoal.io import read_columnwise
+from shoal.io import read_columnwise, without_texts
 from shoal.mechanisms import Progress
 from shoal.release import Preparation, Release, prepare, silent, stored
 
@@ -46,7 +47,8 @@ def protect_file(
         Time of one sort per attribute; memory for about four arrays of n words, whatever the number of columns;
         disk for twice the released columns beside `folder`.
     """
-    prepared = prepare(read_columnwise(Path(path)), seed=seed, **arguments)
+    table = without_texts(read_columnwise(Path(path)), missing_texts(arguments.get("na")))
+    prepared = prepare(table, seed=seed, **arguments)
     return carry_out_columnwise(
         prepared, Path(folder), None if internal is None else Path(internal), progress
     )

@@ -3,7 +3,7 @@
 from shoal.io.codebook import Codebook, Variable
 from shoal.io.files import check_writable, read, read_columnwise, write
 from shoal.io.formats import ENDINGS, FORMATS, SUFFIXES, Format, format_of, known_format
-from shoal.io.table import Table, first_row
+from shoal.io.table import Table, first_row, without_texts
 
 __all__ = [
     "ENDINGS",
@@ -19,5 +19,6 @@ __all__ = [
     "known_format",
     "read",
     "read_columnwise",
+    "without_texts",
     "write",
 ]

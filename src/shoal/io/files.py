@@ -12,7 +12,7 @@ import narwhals as nw
 from shoal.errors import InputError, did_you_mean
 from shoal.io.codebook import Codebook
 from shoal.io.formats import TITLES, Format, format_of
-from shoal.io.table import Table, read_parquet
+from shoal.io.table import Table, read_parquet, without_texts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,16 +20,23 @@ if TYPE_CHECKING:
 _PACKAGES = ("stata", "spss")
 
 
-def read(source: Any) -> Table:
+def read(source: Any, na: Sequence[str] = ()) -> Table:
     """A table from a path (CSV, Parquet, Stata, SPSS) or from a pandas, polars or pyarrow frame.
+
+    Args:
+        na: texts that stand for a missing value, such as "?"; blanks around them do not count.
 
     Raises:
         InputError: the file is missing, empty, not a table, or has two columns of one name.
     """
+    return without_texts(_read(source, na), na)
+
+
+def _read(source: Any, na: Sequence[str]) -> Table:
     if isinstance(source, Table):
         return source
     if isinstance(source, (str, Path)):
-        return _read_path(Path(source))
+        return _read_path(Path(source), na)
     try:
         frame = nw.from_native(source)
     except nw.exceptions.DuplicateError as error:
@@ -95,14 +102,14 @@ def read_columnwise(path: Path) -> Table:
     return table
 
 
-def _read_path(path: Path) -> Table:
+def _read_path(path: Path, na: Sequence[str]) -> Table:
     import pyarrow as pa
 
     kind = _check_file(path)
     codebook: Codebook | None = None
     try:
         if kind == "csv":
-            arrow = _read_csv(path)
+            arrow = _read_csv(path, na)
         elif kind == "parquet":
             arrow = read_parquet(path)
         else:
@@ -143,7 +150,7 @@ def _unreadable(path: Path, kind: Format, error: Exception) -> InputError:
     return InputError(f"'{path}' cannot be read as {TITLES[kind]}: {first_line}")
 
 
-def _read_csv(path: Path) -> pa.Table:
+def _read_csv(path: Path, na: Sequence[str]) -> pa.Table:
     from pyarrow import csv
 
     with path.open("rb") as file:
@@ -153,12 +160,15 @@ def _read_csv(path: Path) -> pa.Table:
     # a delimiter inside a quoted column name does not count
     bare = re.sub(r'"[^"]*"', "", header)
     delimiter = max(",;\t|", key=bare.count)
+    # here, so that numbers beside such texts are read as numbers; without_texts takes them out of text
+    gaps = [*csv.ConvertOptions().null_values, *na, *(f" {text}" for text in na)]
     # One thread: reader threads that outlive an error can abort the interpreter, and row numbers get lost.
     # A blank line is a missing value when there is only one column.
     return csv.read_csv(
         path,
         read_options=csv.ReadOptions(use_threads=False),
         parse_options=csv.ParseOptions(delimiter=delimiter, ignore_empty_lines=delimiter in bare),
+        convert_options=csv.ConvertOptions(null_values=gaps),
     )
 
 

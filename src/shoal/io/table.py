@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -140,6 +140,26 @@ class Table:
 
         kept = self.frame.to_native().schema
         return built.cast(pa.schema([kept.field(name).with_nullable(True) for name in built.column_names]))
+
+
+def without_texts(table: Table, na: Sequence[str]) -> Table:
+    """The table with these texts taken for missing values.
+
+    >>> without_texts(Table(nw.from_dict({"job": ["clerk", " ?"]}, backend="pyarrow")), ["?"]).series("job").to_list()
+    ['clerk', None]
+    """
+    names = [name for name in table.names if isinstance(table.dtype(name), nw.String)]
+    if not na or not names:
+        return table
+    if table.path is not None:
+        raise InputError(
+            f"'{table.path}' is read column by column, where no text can stand for a missing value."
+        )
+    kept = [
+        nw.when(~nw.col(name).str.strip_chars().is_in(list(na))).then(nw.col(name)).alias(name)
+        for name in names
+    ]
+    return Table(table.frame.with_columns(*kept), table.format, codebook=table.codebook)
 
 
 def first_row(where: NDArray[np.bool_]) -> int:
