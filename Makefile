@@ -11,10 +11,10 @@ TEST_FLOOR := 2300
 demo: $(VENV)/.core
 	$(BIN)/shoal demo
 
-test: $(VENV)/.test
+test: $(VENV)/.test $(VENV)/.system
 	$(PYTEST) -m "not slow" --collected-floor $(TEST_FLOOR)
 
-test-all: $(VENV)/.test .venv-anonymeter/.done
+test-all: $(VENV)/.test $(VENV)/.system .venv-anonymeter/.done
 	$(PYTEST) --collected-floor $(TEST_FLOOR)
 
 lint: $(VENV)/.lint
@@ -45,6 +45,10 @@ $(VENV)/.core: $(BIN)/python pyproject.toml constraints.txt
 $(VENV)/.test: $(BIN)/python pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test]"
 	touch $@ $(VENV)/.core
+
+$(VENV)/.system: $(BIN)/python tests/install_system_packages
+	sh tests/install_system_packages
+	touch $@
 
 # anonymeter needs older versions of numpy and pyarrow than Shoal: it gets an environment of its own
 .venv-anonymeter/.done: constraints-anonymeter.txt
