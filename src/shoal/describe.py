@@ -298,7 +298,7 @@ def _choose(
         if attribute.role in DROPPED_ROLES:
             reason = f"its role is {attribute.role}"
         elif attribute.kind not in kinds:
-            reason = f"it is {attribute.kind}, and this method protects {' and '.join(kinds)} columns"
+            reason = f"it is {attribute.kind}, and this method takes {_or(kinds)} columns"
         elif attribute.kind == "ordinal" and not attribute.ordered:
             reason = "its order is not declared (ordered in the schema)"
         elif (
@@ -320,10 +320,15 @@ def _choose(
             continue
         chosen.append(attribute)
     if not chosen:
+        why = f" ({notes[0].rstrip('.')})" if notes else ""
         raise InputError(
-            f"no {' or '.join(kinds)} column is left to protect: name some with --columns, or check the roles."
+            f"no {_or(kinds)} column is left to protect{why}: name some with --columns, or check the schema."
         )
     return schema, chosen, notes
+
+
+def _or(words: Sequence[str]) -> str:
+    return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 def _listed(option: str, value: object) -> list[object]:

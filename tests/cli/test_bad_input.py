@@ -76,7 +76,11 @@ CASES = {
     "domain of a column left out": Case(
         GOOD, [*USUAL, "--columns", "age"], ("'income'", "not among columns")
     ),
-    "text column asked for": Case(GOOD, [*USUAL, "--columns", "age,income,town"], ("'town'", "nominal")),
+    "text column asked for": Case(
+        GOOD,
+        [*instead("--method", "optimal-dp"), "--columns", "age,income,town"],
+        ("'town'", "it is nominal", "numeric, ordinal or date columns"),
+    ),
     "lo above hi": Case(
         GOOD, instead("--domain", "age=120:0", "income=0:5000"), ("'age'", "lo < hi", "120:0")
     ),
@@ -94,10 +98,14 @@ CASES = {
     "domain without a whole number": Case(
         GOOD, [*instead("--domain", "age=0.2:0.8", "income=0:5000"), "--outside", "clip"], ("'age'", "Int64")
     ),
-    "only text columns": Case("town\nA\nB\n", without("--domain"), ("no numeric column",)),
+    "only text columns": Case(
+        "town\nA\nB\n",
+        without("--domain"),
+        ("no numeric, ordinal, date or nominal column", "'town'", "values"),
+    ),
     # values
     "text in a numeric column": Case(GOOD + "old,5,T\n", USUAL, ("'age'", "row 31", "'old'")),
-    "missing value": Case(GOOD + ",5,T\n", USUAL, ("'age'", "1 missing", "row 31", "--missing drop")),
+    "missing value": Case(GOOD + ",5,T\n", USUAL, ("'age'", "1 missing", "row 31", "(--missing)", "drop")),
     "NaN": Case(GOOD + "NaN,5,T\n", USUAL, ("'age'", "missing", "row 31")),
     "infinity": Case(GOOD + "inf,5,T\n", USUAL, ("'age'", "infinite", "row 31")),
     "nothing but missing values": Case(
