@@ -231,10 +231,10 @@ def laplace_law(scale: float) -> Any:
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
-def test_noise_follows_the_stated_law_and_a_scale_half_as_large_again_is_noticed(
+def test_noise_follows_the_stated_law_and_twice_the_scale_is_noticed(
     relation: Neighbours,
 ) -> None:
-    draws, epsilon = 1500, Fraction(1, 2)
+    draws, epsilon = 800, Fraction(1, 2)
     rows = table(((1, "a"), (2, "b"), (0, "a")), schema(0, 2), relation)
     facts = rows.facts
     where = filtered(FILTERS[1], facts)
@@ -252,7 +252,7 @@ def test_noise_follows_the_stated_law_and_a_scale_half_as_large_again_is_noticed
         counts = Counter(run(source) for _ in range(draws))
         scale = sensitivity / float(epsilon)
         assert p_value(counts, laplace_law(scale), draws) > THRESHOLD
-        assert p_value(counts, laplace_law(1.5 * scale), draws) < THRESHOLD
+        assert p_value(counts, laplace_law(2 * scale), draws) < THRESHOLD
 
 
 @pytest.mark.parametrize("noise", ["laplace", "staircase"])
@@ -294,7 +294,7 @@ def slow_penalty(values: list[int], point: int, above: int, whole: int) -> int:
     st.lists(st.integers(0, 9), max_size=8),
     st.sampled_from([(1, 2), (1, 4), (9, 10), (0, 1), (1, 1), (99, 100)]),
 )
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_penalties_by_runs_are_those_of_every_point(values: list[int], q: tuple[int, int]) -> None:
     lengths, starts, penalties = ranked(np.array(values, dtype=np.int64), 9, *q)
     spread = [int(p) for length, p in zip(lengths, penalties, strict=True) for _ in range(int(length))]

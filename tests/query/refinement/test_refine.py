@@ -242,7 +242,7 @@ def drawn_priors(draw: st.DrawFn) -> Prior:
     st.fractions(Fraction(1, 100), 5, max_denominator=100),
     st.fractions(0, Fraction(9, 10), max_denominator=100),
 )
-@settings(max_examples=150)
+@settings(max_examples=80)
 def test_a_law_follows_the_distance_and_moves_what_it_may(
     prior: Prior, data: st.DataObject, epsilon: Fraction, moved: Fraction
 ) -> None:
@@ -271,7 +271,7 @@ def test_a_law_follows_the_distance_and_moves_what_it_may(
 
 
 @given(drawn_priors(), st.data(), st.fractions(Fraction(1, 100), 5, max_denominator=100))
-@settings(max_examples=100)
+@settings(max_examples=60)
 def test_a_law_is_algorithm_5_1_word_for_word(prior: Prior, data: st.DataObject, epsilon: Fraction) -> None:
     """The corrected algorithm over all balls around the truth, without any cleverness."""
     truth = data.draw(st.integers(0, prior.support.size - 1))

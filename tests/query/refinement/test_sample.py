@@ -27,7 +27,7 @@ from shoal.query.refinement import (
 from shoal.query.refinement.sample import whole_below
 
 THRESHOLD = 1e-9
-DRAWS = 20_000
+DRAWS = 10_000
 
 
 def p_value(drawn: NDArray[np.int64], law: list[Fraction]) -> float:
