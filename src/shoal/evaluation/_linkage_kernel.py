@@ -11,15 +11,15 @@ Integers = NDArray[np.int64]
 
 # records that stay in the cache while all rows are compared with them
 BLOCK = 256
+# nominal attributes after which most records are out of reach; asking after each costs more than it saves
+FEW = 2
 
 
 @njit(cache=True, nogil=True)
 def scan(
     tables: Floats,
-    starts: Integers,
-    widths: Integers,
-    row_codes: Integers,
-    codes: Integers,
+    lines: Integers,
+    codes: NDArray[np.int32],
     row_values: Floats,
     values: Floats,
     weights: Integers,
@@ -30,10 +30,8 @@ def scan(
 
     Args:
         tables: squared distances of nominal values, one table after the other.
-        starts: where the table of each nominal attribute begins.
-        widths: length of a line of each table.
-        row_codes: (rows, attributes) line of each row in the table.
-        codes: (records, attributes) place of each distinct record in a line.
+        lines: (rows, attributes) where the line of each row's value begins.
+        codes: (records, attributes) place of each distinct record's value in a line.
         row_values: (rows, attributes) scaled numbers of the rows.
         values: (records, attributes) scaled numbers of the distinct records.
         weights: how many records each distinct one stands for.
@@ -42,12 +40,13 @@ def scan(
     """
     count, nominal = codes.shape
     numeric = values.shape[1]
+    few = min(FEW, nominal)
     low, high = np.empty(own.size), np.empty(own.size)
     for r in range(own.size):
         mine = own[r]
         total = 0.0
         for j in range(nominal):
-            total += tables[starts[j] + row_codes[r, j] * widths[j] + codes[mine, j]]
+            total += tables[lines[r, j] + codes[mine, j]]
         for j in range(numeric):
             step = row_values[r, j] - values[mine, j]
             total += step * step
@@ -63,23 +62,26 @@ def scan(
         for a in range(living):
             r = alive[a]
             closer = False
+            line, most = lines[r], high[r]
             for i in range(start, stop):
                 total = 0.0
-                for j in range(nominal):
-                    total += tables[starts[j] + row_codes[r, j] * widths[j] + codes[i, j]]
-                    if total > high[r]:
-                        break
-                if total > high[r]:
+                for j in range(few):
+                    total += tables[line[j] + codes[i, j]]
+                if total > most:
+                    continue
+                for j in range(few, nominal):
+                    total += tables[line[j] + codes[i, j]]
+                if total > most:
                     continue
                 for j in range(numeric):
                     step = row_values[r, j] - values[i, j]
                     total += step * step
-                    if total > high[r]:
+                    if total > most:
                         break
                 if total < low[r]:
                     closer = True
                     break
-                if total <= high[r]:
+                if total <= most:
                     tied[r] += weights[i]
             if not closer:
                 alive[kept] = r

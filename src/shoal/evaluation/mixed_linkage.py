@@ -35,7 +35,7 @@ class _Records:
         of_row: the distinct record that each row came from.
     """
 
-    codes: Codes
+    codes: NDArray[np.int32]
     values: list[Codes]
     numbers: NDArray[np.float64]
     weights: Codes
@@ -72,6 +72,8 @@ def mixed_linkage(columns: Sequence[Column], comparisons: int = MOST_COMPARISONS
     rows = np.flatnonzero(complete)
     if rows.size == 0:
         return None
+    # attributes with many values tell most records apart: the scan looks at them first
+    nominal.sort(key=lambda column: -np.count_nonzero(np.bincount(column.before + 1)))
     if not nominal and not ordered:
         credits = np.full(rows.size, 1.0 / rows.size)
     else:
@@ -93,7 +95,7 @@ def _records(nominal: Sequence[Nominal], ordered: Sequence[Ordered], rows: Codes
     place = np.empty(order.size, dtype=np.int64)
     place[order] = np.arange(order.size)
     return _Records(
-        codes=_side_by_side([codes[first] for _, codes in coded], first.size).astype(np.int64),
+        codes=_side_by_side([codes[first] for _, codes in coded], first.size).astype(np.int32),
         values=[values for values, _ in coded],
         numbers=_side_by_side(
             [values[first] / column.width for values, column in zip(numbers, ordered, strict=True)],
@@ -126,18 +128,18 @@ def _credits(
     parts: list[NDArray[np.float64]] = []
     for start in range(0, chosen.size, at_once):
         block = slice(start, start + at_once)
-        lines, tables = [], []
+        lines: list[Codes] = []
+        tables: list[NDArray[np.float64]] = []
+        begin = 0
         for column, values in zip(nominal, records.values, strict=True):
             found, line = np.unique(column.after[chosen[block]], return_inverse=True)
             gaps = column.distances(found[:, np.newaxis], values) / column.width
-            lines.append(line.astype(np.int64))
+            lines.append(begin + line.astype(np.int64) * values.size)
             tables.append((gaps * gaps).ravel())
-        sizes = np.array([table.size for table in tables], dtype=np.int64)
+            begin += gaps.size
         parts.append(
             scan(
                 np.concatenate(tables) if tables else np.empty(0),
-                np.cumsum(sizes) - sizes,
-                np.array([values.size for values in records.values], dtype=np.int64),
                 _side_by_side(lines, ours[block].shape[0]).astype(np.int64),
                 records.codes,
                 ours[block],
