@@ -7,7 +7,7 @@ import datetime
 import os
 from pathlib import Path
 
-from benchmarks import noise, partition, ranking
+from benchmarks import kanonymity, noise, partition, ranking
 
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 
@@ -37,6 +37,9 @@ def page(quick: bool) -> str:
             "## Individual ranking",
             "",
             ranking.table(quick),
+            kanonymity.HEADING,
+            "",
+            kanonymity.table(quick),
         ]
     )
 
