@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from shoal.errors import InputError, OptionError, ShoalError
+from shoal.lattice import decimal_text
 
 if TYPE_CHECKING:
     import httpx
@@ -36,9 +37,11 @@ class RefusedError(ShoalError):
         if "reason" in detail:
             words = f"{words} {str(detail['reason'])[:1].upper()}{str(detail['reason'])[1:]}"
         if "missing" in detail:
-            words += " Requested {requested}, remaining {remaining}, missing {missing} (of {of}).".format(
-                **detail
-            )
+            amounts = {
+                key: decimal_text(Fraction(detail[key])) for key in ("requested", "remaining", "missing")
+            }
+            words += " Requested {requested}, remaining {remaining}, missing {missing}".format(**amounts)
+            words += f" (budget of {detail['of']})."
         super().__init__(words)
 
 
@@ -104,7 +107,12 @@ class Client:
         headers = {"Authorization": f"Bearer {token}"}
         try:
             self._http: httpx.Client = httpx.Client(
-                base_url=url.rstrip("/") + "/v1/", headers=headers, timeout=timeout, transport=transport
+                base_url=url.rstrip("/") + "/v1/",
+                headers=headers,
+                timeout=timeout,
+                transport=transport,
+                # reading the certificates takes longer than a question; without https they are not looked at
+                verify=url.lower().startswith("https"),
             )
         except (httpx.InvalidURL, UnicodeEncodeError):
             raise OptionError(f"'{url}' is not the address of a server, or the token is not one.") from None
@@ -135,11 +143,11 @@ class Client:
         headers = {"Idempotency-Key": key or uuid.uuid4().hex}
         return Reply.of(self._send("POST", f"datasets/{dataset}/answers", json=question, headers=headers))
 
-    def answers(self, dataset: str) -> Iterator[dict[str, Any]]:
-        """Earlier questions of this name with their answers, oldest first."""
+    def answers(self, dataset: str, *, at_once: int = 100) -> Iterator[dict[str, Any]]:
+        """Earlier questions of this name with their answers, oldest first; fetched `at_once` at a time."""
         after: int | None = 0
         while after is not None:
-            page = self._get(f"datasets/{dataset}/answers", params={"after": after})
+            page = self._get(f"datasets/{dataset}/answers", params={"after": after, "limit": at_once})
             yield from page["answers"]
             after = page["next"]
 

@@ -91,6 +91,7 @@ def _make_demo(folder: Path) -> None:
         every_analyst=Fraction(2),
         description="A made-up survey of 5,000 people who do not exist.",
     )
+    folder.mkdir(0o700, parents=True)
     write_dataset(folder / "survey", settings, survey_schema(), survey())
     token = new_token(folder / TOKENS_FILE, "demo", "analyst")
     path = folder / DEMO_TOKEN

@@ -170,8 +170,11 @@ def test_a_restored_backup_is_found_by_a_later_head(
 
 def test_a_backup_restored_under_a_running_ledger_is_found(filled: Ledger, path: Path, spend: Spend) -> None:
     tamper(path, "DELETE FROM ledger_entry WHERE number > 3")
-    with pytest.raises(LedgerError, match="lost entries that were there before"):
-        filled.charge(spend("0.25"))
+    for _ in range(2):
+        with pytest.raises(LedgerError, match="lost entries that were there before"):
+            filled.charge(spend("0.25"))
+        with pytest.raises(LedgerError, match="lost entries that were there before"):
+            filled.standing("people")
     filled_again = open_ledger(path)
     assert filled_again.standing("people").number == 3
     filled_again.close()

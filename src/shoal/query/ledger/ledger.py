@@ -71,6 +71,8 @@ class Ledger:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._accounts: dict[str, Account] = {}
+        # the newest entry that was ever seen on disk, by data set: a ledger without it is not the same ledger
+        self._seen: dict[str, tuple[int, str]] = {}
         self._lock = threading.Lock()
 
     def commit(self, operations: Sequence[Operation]) -> list[Receipt | Exception]:
@@ -100,6 +102,8 @@ class Ledger:
                 for name in datasets:
                     self._accounts.pop(name, None)
                 raise
+            for name in datasets:
+                self._seen[name] = (self._accounts[name].number, self._accounts[name].head)
         return results
 
     def register(self, terms: Register) -> None:
@@ -159,20 +163,24 @@ class Ledger:
 
     def _caught_up(self, connection: Connection, dataset: str) -> Account:
         """The account with everything that other processes wrote meanwhile; the caller holds the lock."""
-        account = self._accounts.get(dataset)
-        if account is None:
-            account = Account(dataset)
+        account = self._accounts.get(dataset) or Account(dataset)
+        number, head = self._seen.get(dataset, (0, ""))
         entries = self._store.entries(connection, dataset, max(account.number, 1))
+        there = number == 0
         if account.number:
-            known = next(entries, None)
-            if known is None or known.hash != account.head:
-                raise LedgerError(
-                    f"the ledger of data set '{dataset}' lost entries that were there before: an old backup was "
-                    "restored, or the file was changed; restore the newest one."
-                )
+            first = next(entries, None)
+            there = first is not None and first.hash == head
         for entry in entries:
             account.follow(entry)
+            there = there or (entry.number, entry.hash) == (number, head)
+        if not there:
+            self._accounts.pop(dataset, None)
+            raise LedgerError(
+                f"the ledger of data set '{dataset}' lost entries that were there before: an old backup was restored, "
+                "or the file was changed; restore the newest one."
+            )
         self._accounts[dataset] = account
+        self._seen[dataset] = (account.number, account.head)
         return account
 
 

@@ -22,7 +22,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from shoal._version import __version__
-from shoal.query.ledger import Ledger, OverdrawnError, Receipt, open_ledger
+from shoal.query.ledger import Ledger, LedgerError, OverdrawnError, Receipt, open_ledger
 from shoal.query.ledger.entry import fraction_text
 from shoal.query.server import description as shape
 from shoal.query.server.desk import FAILED, Desk
@@ -125,6 +125,7 @@ def create_app(config: Config, opened: tuple[Ledger, dict[str, Served]] | None =
     app.add_exception_handler(Problem, _on_problem)
     app.add_exception_handler(RequestValidationError, _on_invalid)
     app.add_exception_handler(HTTPException, _on_http_error)
+    app.add_exception_handler(LedgerError, _on_lost_ledger)
     app.get("/docs", include_in_schema=False)(_docs)
     for add in (_general, _asking, _looking_back):
         add(app)
@@ -380,6 +381,10 @@ async def _on_problem(request: Request, error: Exception) -> Response:
 
 async def _on_invalid(request: Request, error: Exception) -> Response:
     return await _on_problem(request, Problem("bad_request"))
+
+
+async def _on_lost_ledger(request: Request, error: Exception) -> Response:
+    return await _on_problem(request, Problem("closed"))
 
 
 async def _on_http_error(request: Request, error: Exception) -> Response:
