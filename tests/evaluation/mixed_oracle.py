@@ -37,6 +37,7 @@ def credits(distance: Any, n: int) -> list[float]:
     out = []
     for row in range(n):
         gaps = [distance(row, record) for record in range(n)]
-        nearest = {record for record in range(n) if gaps[record] <= min(gaps) + 1e-9}
+        reach = min(gaps) + 1e-9
+        nearest = {record for record in range(n) if gaps[record] <= reach}
         out.append(1 / len(nearest) if row in nearest else 0.0)
     return out
