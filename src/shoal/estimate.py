@@ -87,11 +87,13 @@ def _made_up(described: Described, rows: int) -> Described:
     # made-up values are numbers whatever the kind, only names stay names
     plain = []
     for attribute in described.attributes:
-        tree = attribute.tree
+        # the value that stands for missing ones is no text in a table
+        bare = replace(attribute, missing=None)
+        tree = bare.tree
         if tree is None:
-            plain.append(replace(attribute, kind="numeric", ordered=()))
+            plain.append(replace(bare, kind="numeric", ordered=()))
             continue
-        plain.append(replace(attribute, missing=None))
+        plain.append(bare)
         columns[attribute.name] = np.array(tree.values, dtype=object)[
             columns[attribute.name].astype(np.int64) % len(tree.values)
         ]

@@ -323,7 +323,7 @@ def _taxonomy(name: str, given: Any, folder: Path | None) -> Taxonomy:
     """A taxonomy as a schema may write it: the path of a file, nested tables, or pairs of child and parent."""
     try:
         if isinstance(given, str):
-            path = _expanded(name, given)
+            path = _expanded(given)
             return Taxonomy.load(path if folder is None else folder / path)
         if isinstance(given, (list, tuple)):
             return Taxonomy.from_pairs(given)
@@ -332,14 +332,14 @@ def _taxonomy(name: str, given: Any, folder: Path | None) -> Taxonomy:
         raise OptionError(f"column '{name}': {error}") from None
 
 
-def _expanded(name: str, text: str) -> str:
+def _expanded(text: str) -> str:
     """A path with `~` and environment variables filled in."""
     for variable in re.findall(r"\$(?:(\w+)|\{(\w+)\})", text):
         wanted = variable[0] or variable[1]
         if wanted not in os.environ:
             raise OptionError(
-                f"column '{name}': the taxonomy '{text}' needs the environment variable {wanted}, which is not set: "
-                "set it, or write the whole path."
+                f"the taxonomy '{text}' needs the environment variable {wanted}, which is not set: set it, or write the "
+                "whole path."
             )
     return os.path.expanduser(os.path.expandvars(text))
 
