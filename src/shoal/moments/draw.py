@@ -19,8 +19,6 @@ Whole = NDArray[np.int64]
 # A skew-normal variable has |skewness| below (4-π)/2 · (2/(π-2))^1.5 = 0.99527.
 LARGEST_SKEWNESS = 0.995
 _HALF_NORMAL_MEAN = float(np.sqrt(2 / np.pi))
-# records handled together, so that a matrix for each of them fits into memory
-_PIECE = 1 << 14
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,7 +118,12 @@ def _correlated(correlation: Floats | None, number: int, labels: Whole, source: 
         return normal
     values, vectors = np.linalg.eigh(correlation)
     roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, np.newaxis, :]
-    for start in range(0, labels.size, _PIECE):
-        piece = slice(start, start + _PIECE)
-        normal[piece] = np.einsum("nij,nj->ni", roots[labels[piece]], normal[piece])
+    order = np.argsort(labels, kind="stable")
+    sizes = np.bincount(labels, minlength=len(roots))
+    starts = np.cumsum(sizes) - sizes
+    # one product for all clusters of a size: there are few different sizes
+    for size in np.unique(sizes[sizes > 0]).tolist():
+        clusters = np.flatnonzero(sizes == size)
+        records = order[starts[clusters][:, np.newaxis] + np.arange(size)]
+        normal[records] = normal[records] @ roots[clusters].transpose(0, 2, 1)
     return normal

@@ -28,22 +28,24 @@ class Centred:
         columns: deviations of each attribute, records of a cluster side by side.
         starts: where each cluster begins.
         sizes: number of records of each cluster.
+        totals: sum of each attribute's own positions in each cluster.
     """
 
     columns: tuple[Whole, ...]
     starts: Whole
     sizes: Whole
+    totals: tuple[Whole, ...]
 
     @classmethod
     def of(cls, positions: Sequence[Whole], partition: Partition) -> Centred:
         order = np.argsort(partition.labels, kind="stable")
         starts = np.cumsum(partition.sizes) - partition.sizes
-        columns = []
+        columns, totals = [], []
         for column in positions:
             ordered = column[order]
-            near = np.add.reduceat(ordered, starts) // partition.sizes
-            columns.append(ordered - np.repeat(near, partition.sizes))
-        return cls(tuple(columns), starts, partition.sizes)
+            totals.append(np.add.reduceat(ordered, starts))
+            columns.append(ordered - np.repeat(totals[-1] // partition.sizes, partition.sizes))
+        return cls(tuple(columns), starts, partition.sizes, tuple(totals))
 
     def sums(self, *attributes: int) -> Objects:
         """Σ of the product of these attributes over the records of each cluster, exact whatever its size.

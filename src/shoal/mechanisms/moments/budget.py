@@ -63,6 +63,10 @@ def plan(method: Method, described: Described) -> MomentPlan:
         summary_of(method, len(group))
     if method.sensitivity == "none":
         return MomentPlan({}, {})
+    if method.noise == "box":
+        raise OptionError(
+            f"noise 'box' is for cluster sums, and method '{method.name}' keeps more: use noise=laplace or staircase."
+        )
     widths = [described.lattices[name].width for name in names]
     split = method.split if isinstance(method.split, str) else dict(method.split)
     shares = dict(zip(names, split_budget(method.budget, names, widths, split), strict=True))

@@ -8,7 +8,6 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.errors import OptionError
 from shoal.mask import NOISES
 from shoal.mechanisms.moments.budget import GroupBudget
 from shoal.mechanisms.moments.spectra import Spectra, mask_spectra
@@ -19,6 +18,7 @@ from shoal.moments.power_sums import Centred
 from shoal.moments.process import Statistics
 from shoal.noise import Source, discrete_laplace, discrete_staircase, round_up_scale
 from shoal.partition import Partition
+from shoal.sensitivity import cluster_sum_scale
 from shoal.stages import Group
 
 Floats = NDArray[np.float64]
@@ -91,12 +91,12 @@ def mask(
         the cross-moment paper, Algorithms 1 and 2, Theorem 11; docs/proofs/moments.md, sections 6 and 7.
     """
     partition = fixed.partition
-    sums = _masked_sums(group, fixed, budget, source, method)
+    centred = Centred.of(group.positions, partition)
+    sums = _masked_sums(group, fixed, centred, budget, source, method)
     steps = np.array([lattice.steps for lattice in group.lattices], dtype=np.float64)
-    means = np.stack(sums, axis=1) / (partition.sizes[:, np.newaxis] * steps)
+    means = sums / (partition.sizes[:, np.newaxis] * steps)
     if summary.order == 0:
         return Statistics(means)
-    centred = Centred.of(group.positions, partition)
     if budget is None or fixed.spectra is not None:
         exact = exact_statistics(group, centred, summary)
         if budget is None or fixed.spectra is None:
@@ -107,34 +107,34 @@ def mask(
 
 
 def _masked_sums(
-    group: Group, fixed: Fixed, budget: GroupBudget | None, source: Source, method: Method
-) -> list[Whole]:
+    group: Group,
+    fixed: Fixed,
+    centred: Centred,
+    budget: GroupBudget | None,
+    source: Source,
+    method: Method,
+) -> Whole:
     """Noisy sums, from which means follow: noise of scale W/ε on a sum is noise of scale W/(|C|·ε) on the mean."""
-    partition = fixed.partition
-    found = []
-    for place, lattice in enumerate(group.lattices):
-        sums = partition.sums(group.positions[place])
-        if budget is None:
-            found.append(sums)
-            continue
-        try:
-            if budget.parts is None:
-                assert fixed.spectra is not None
-                draws = discrete_laplace(
-                    fixed.spectra.sum_scales(lattice.steps, partition.sizes), source=source
-                )
-            else:
-                draws = NOISES[method.noise].draw(
-                    (lattice.steps,),
-                    budget.means[place],
-                    len(partition),
-                    method.optimise or "variance",
-                    source,
-                )[:, 0]
-        except OptionError as error:
-            raise OptionError(f"column '{group.columns[place]}': {error}") from None
-        found.append(sums + draws)
-    return found
+    exact = np.stack(centred.totals, axis=1)
+    if budget is None:
+        return exact
+    return exact + _sum_noise(group, fixed, budget, source, method)
+
+
+def _sum_noise(group: Group, fixed: Fixed, budget: GroupBudget, source: Source, method: Method) -> Whole:
+    clusters, steps = len(fixed.partition), [lattice.steps for lattice in group.lattices]
+    if method.noise != "laplace":
+        draws = [
+            NOISES[method.noise].draw((width,), share, clusters, method.optimise or "variance", source)
+            for width, share in zip(steps, budget.means, strict=True)
+        ]
+        return np.concatenate(draws, axis=1)
+    if budget.parts is None:
+        assert fixed.spectra is not None
+        found = [fixed.spectra.sum_scales(width, fixed.partition.sizes) for width in steps]
+        return discrete_laplace(np.stack(found, axis=1), source=source)
+    scales = [cluster_sum_scale(width, share) for width, share in zip(steps, budget.means, strict=True)]
+    return discrete_laplace(scales, (clusters, len(steps)), source)
 
 
 def _mask_coefficients(

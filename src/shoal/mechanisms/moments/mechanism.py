@@ -155,7 +155,7 @@ def _protect(
         more = {"skewness and correlations that do not fit together": adjusted}
         possible = replace(possible, repairs={**possible.repairs, **more})
     rows = _own_units(drawn, group, clip=method.clip)
-    measured = matched(rows, group.values(), partition, method.match)
+    measured = rows if method.match == "none" else matched(rows, group.values(), partition, method.match)
     return _Protected(partition, rows, measured, possible)
 
 
