@@ -376,5 +376,5 @@ def test_the_terminal_shows_names_by_themselves() -> None:
     text = console.export_text()
     assert "…" not in text
     assert max(len(line) for line in text.splitlines()) <= 80
-    for phrase in ("By nominal attribute", "semantic SSE", "total variation", "in widths of the domains"):
+    for phrase in ("By nominal attribute", "semantic SSE", "total variation", "in domain widths"):
         assert phrase in text

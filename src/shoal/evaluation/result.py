@@ -23,7 +23,7 @@ _UTILITY = (
     ("log10_mean_sse_paper", "  as printed", "low", "errors over the variance"),
     ("normalised_sse", "normalised SSE", "low", "1 = as if every row were the mean"),
     ("semantic_sse", "semantic SSE", "low", "squared distances of names"),
-    ("scaled_sse", "scaled SSE", "low", "all kinds, in widths of the domains"),
+    ("scaled_sse", "scaled SSE", "low", "all kinds, in domain widths"),
     ("mean_variation", "mean variation", "low", "relative change of the means"),
     ("variance_variation", "variance variation", "low", "relative change of the variances"),
     ("correlation_difference", "correlation diff.", "low", "mean |change| of correlations"),
