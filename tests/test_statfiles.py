@@ -58,8 +58,10 @@ def surveyed(path: Path, n: int = 60) -> Path:
     return write_raw(
         survey(n),
         path,
+        file_label="copy of Ann's disk",
         column_labels={"region": "Where do you live?", "income": "Yearly income"},
         variable_value_labels={"region": REGIONS},
+        **({} if path.suffix == ".dta" else {"note": "interviewed by Bob"}),
     )
 
 
@@ -540,6 +542,7 @@ def test_protect_writes_the_format_of_its_input(
     values, meta = read_raw(tmp_path / "out" / f"data.{ending}")
     assert values["age"].between(0, 120).all()
     assert meta.column_names_to_labels == {"age": None, "income": "Yearly income"}
+    assert read_raw(tmp_path / f"in.{ending}")[1].file_label == "copy of Ann's disk"
     assert meta.file_label is None
     assert not meta.notes
 

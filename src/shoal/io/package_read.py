@@ -51,7 +51,9 @@ def read_package(path: Path, source: Format) -> tuple[pa.Table, Codebook]:
     for name in meta.column_names:
         stored = meta.readstat_variable_types[name]
         variable = _variable(name, meta, described.missing_ranges.get(name, ()))
-        arrays[name], variables[name] = _column(pa.array(list(columns[name])), stored, variable, source)
+        # older versions of the library say NaN where there is no value
+        values = pa.array(list(columns[name]), from_pandas=True)
+        arrays[name], variables[name] = _column(values, stored, variable, source)
     return pa.table(arrays), Codebook(source, variables)
 
 
