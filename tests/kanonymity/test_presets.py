@@ -13,11 +13,12 @@ from mixed import CONFIDENTIAL, GRADES, QUASI, TOWNS, mixed, mixed_schema, rows
 from pyarrow import parquet
 
 import shoal
-from shoal import ClaimError, OptionError
+from shoal import ClaimError, OptionError, Taxonomy
 from shoal.cli import run
 from shoal.kanonymity import ordered_buckets
 from shoal.kanonymity.distributions import count_groups, ratio_distances
-from shoal.partition import ranking
+from shoal.partition import mdav, ranking
+from shoal.partition.mixed_mdav import mdav_mixed
 
 FAMILY = ("k-anonymity", "swap-mdav", "swap-ranking", "t-closeness", "anatomy")
 
@@ -57,6 +58,34 @@ def test_the_middle_of_a_cluster_is_mean_median_or_least_marginal_value() -> Non
         codes = tree.encode(np.asarray(table["town"])[own].tolist())
         best = min(tree.domain, key=lambda code: (round(tree.distances(code, codes).sum(), 9), code))
         assert set(aligned["town"][own].tolist()) == {tree.labels[best]}
+
+
+def test_mixed_records_are_grouped_by_mdav_with_the_mixed_distance() -> None:
+    table, tree = mixed(), mixed_schema()["town"].tree
+    assert tree is not None
+    days = table["born"].to_numpy().astype("datetime64[D]").astype(float)
+    places = np.array([GRADES.index(grade) for grade in table["grade"].to_pylist()], dtype=float)
+    numbers = [column / np.ptp(column) for column in (table["age"].to_numpy().astype(float), days, places)]
+    expected = mdav_mixed(np.stack(numbers, axis=1), [tree.encode(table["town"].to_pylist())], [tree], 7)
+    assert np.array_equal(release("k-anonymity", 7).partition[0].labels, expected.labels)
+
+
+def test_swapped_nominal_values_count_as_they_are_by_then() -> None:
+    schema = mixed_schema(**dict.fromkeys(("born", "grade", "town", "visits"), "identifier"))
+    made = shoal.protect(mixed(), schema, "swap-mdav", k=8, seed=2)
+    assert made.data.column_names == ["age", "income", "illness"]
+    age, income = (mixed()[name].to_numpy().astype(float) for name in ("age", "income"))
+    illness = np.array(mixed()["illness"].to_pylist())
+    tree = Taxonomy.flat(sorted(set(illness.tolist())))
+    first = mdav_mixed((age / np.ptp(age))[:, None], [tree.encode(illness)], [tree], 8)
+    owner = {value: number for number, value in enumerate(income.tolist())}
+    owners = np.array([owner[value] for value in made.aligned["income"].to_pylist()])
+    assert np.array_equal(first.labels[owners], first.labels)
+    scaled = np.stack([age / np.ptp(age), income[owners] / np.ptp(income)], axis=1)
+    second = mdav(scaled, 8)
+    for group in range(len(second)):
+        own = second.labels == group
+        assert sorted(np.array(made.aligned["illness"].to_pylist())[own]) == sorted(illness[own])
 
 
 def test_a_group_of_values_can_stand_for_a_cluster_when_that_is_asked_for() -> None:

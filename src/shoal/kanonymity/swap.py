@@ -6,7 +6,7 @@ Marginal distributions are kept exactly, because every value is still there. Who
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +22,8 @@ from shoal.partition.order import stable_order
 INTRUDERS = ("informed", "uninformed")
 # called with how many swaps are done and how many there are
 Progress = Callable[[int, int], None]
+# numbers of attributes, whose value each record has of those moved so far, and a minimum size come in, groups leave
+Cluster = Callable[[Sequence[int], Mapping[int, NDArray[np.int64]], int], Partition]
 # groups, the points they were made on and the numbers of the attributes to be moved come in, larger groups leave
 Refine = Callable[[Partition, NDArray[np.float64], tuple[int, ...]], Partition]
 
@@ -131,6 +133,7 @@ def swap_mdav(
     confidential: Sequence[int],
     *,
     intruder: str = "informed",
+    cluster: Cluster | None = None,
     refine: Refine | None = None,
     source: Source | None = None,
     progress: Progress | None = None,
@@ -145,6 +148,7 @@ def swap_mdav(
         intruder: `uninformed` knows the quasi-identifiers only: MDAV on those, confidential attributes swapped
             together (all those of the same k). `informed` knows all attributes but one: for each confidential
             attribute in turn, MDAV on all others as they are by then, and that attribute swapped by itself.
+        cluster: groups records by some of the attributes, if not by Euclidean distances.
         refine: joins groups before values are swapped, for example until they are diverse.
         source: where the permutations come from; the operating system's entropy by default.
         progress: called with the swaps done and their number.
@@ -170,7 +174,7 @@ def swap_mdav(
     rounds = _rounds(columns, len(current), sizes_by_attribute(k, len(columns)), intruder)
     for done, (known, moved, size) in enumerate(rounds, start=1):
         points = np.hstack([current[j] for j in known])
-        made = mdav(points, size)
+        made = cluster(known, owners, size) if cluster else mdav(points, size)
         groups.append(refine(made, points, moved) if refine else made)
         order = permute_within(groups[-1], drawn)
         for j in moved:

@@ -54,7 +54,7 @@ def run(
     quasi = quasi_identifiers(described)
     columns = columns_of(method, described)
     points = columns.points(quasi)
-    made, cost = enforced(method, columns, points, similar_records(method, columns, points, progress, labels))
+    made, cost = enforced(method, columns, points, similar_records(method, columns, quasi, progress, labels))
     made = named(made, quasi)
     return Rebuilt(
         values={

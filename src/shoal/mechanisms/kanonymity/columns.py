@@ -15,7 +15,8 @@ from shoal.describe import Described
 from shoal.errors import OptionError
 from shoal.kanonymity.embedding import coordinates_of_values, place_in_tree
 from shoal.method import Method
-from shoal.partition import Partition, normalise
+from shoal.partition import Partition, mdav, normalise
+from shoal.partition.mixed_mdav import mdav_mixed
 
 Values = NDArray[np.float64]
 
@@ -113,6 +114,27 @@ class Columns:
             return np.zeros((self.described.n, 1))
         return np.hstack([self.coordinates(name) for name in names])
 
+    def clusters(
+        self,
+        names: Sequence[str],
+        k: int,
+        owners: Mapping[str, NDArray[np.int64]] | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Partition:
+        """Clusters of records that are close in some columns, by MDAV.
+
+        `owners` says whose value each record has of the columns that were swapped already.
+        """
+        moved = owners or {}
+        nominal = [name for name in names if not self.kind(name).ordered]
+        plain = [name for name in names if name not in nominal]
+        points = [_in_order(self.coordinates(name), moved.get(name)) for name in plain]
+        if not nominal:
+            return mdav(np.hstack(points) if points else self.points(()), k, progress=progress)
+        codes = [_in_order(self.values[name], moved.get(name)).astype(np.int64) for name in nominal]
+        trees = [tree for name in nominal if (tree := self.described.attribute(name).tree) is not None]
+        return mdav_mixed(np.hstack(points) if points else None, codes, trees, k, progress)
+
     def ranks(self, name: str) -> Values:
         """A column as numbers in an order where similar values are close: its own, or that of its taxonomy."""
         if self.kind(name).ordered:
@@ -127,6 +149,10 @@ class Columns:
             self.described, name, self.values[name], partition, self.method.generalise
         )
         return np.asarray(middle[partition.labels])
+
+
+def _in_order(values: Values, order: NDArray[np.int64] | None) -> Values:
+    return values if order is None else values[order]
 
 
 def with_role(described: Described, role: str) -> tuple[str, ...]:

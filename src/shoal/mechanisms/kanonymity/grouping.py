@@ -13,18 +13,14 @@ from shoal.kanonymity import bring_close, diversify
 from shoal.mechanisms.base import Progress
 from shoal.mechanisms.kanonymity.columns import Columns, with_role
 from shoal.method import Method
-from shoal.partition import Partition, given, mdav, vmdav
+from shoal.partition import Partition, given, vmdav
 from shoal.partition.base import check_k
 
 
 def similar_records(
-    method: Method,
-    columns: Columns,
-    points: NDArray[np.float64],
-    progress: Progress,
-    labels: ArrayLike | None,
+    method: Method, columns: Columns, names: Sequence[str], progress: Progress, labels: ArrayLike | None
 ) -> Partition:
-    """Groups of at least k records that are close, by the method's partition stage or the caller's labels."""
+    """Groups of at least k records close in some columns, by the method's partition stage or the caller's labels."""
     least = check_k(method.size, columns.described.n)
 
     def report(done: int, total: int) -> None:
@@ -33,8 +29,8 @@ def similar_records(
     if method.partition == "given" or labels is not None:
         return given(_of_rows_kept(columns, labels), least)
     if method.partition == "vmdav":
-        return vmdav(points, least, float(method.gamma), progress=report)
-    return mdav(points, least, progress=report)
+        return vmdav(columns.points(names), least, float(method.gamma), progress=report)
+    return columns.clusters(names, least, progress=report)
 
 
 def enforced(

@@ -27,7 +27,7 @@ from shoal.mechanisms.kanonymity.grouping import enforced, internal_facts, simil
 from shoal.mechanisms.kanonymity.verify import linked_tables_hold
 from shoal.method import Method
 from shoal.noise import Source
-from shoal.partition import Partition, mdav, ranking
+from shoal.partition import Partition, ranking
 from shoal.partition.base import check_k
 
 # name of the second table
@@ -147,10 +147,11 @@ def _groups(
         # Algorithm 7.1 is individual ranking with the remainder in the middle; several columns are a compound one
         least = check_k(method.size, columns.described.n)
         points = columns.points(names)
-        made = ranking(columns.ranks(names[0]), least) if len(names) == 1 else mdav(points, least)
+        made = ranking(columns.ranks(names[0]), least) if len(names) == 1 else columns.clusters(names, least)
         return enforced(method, columns, points, made)
-    points = columns.points(with_role(columns.described, "quasi-identifier"))
-    return enforced(method, columns, points, similar_records(method, columns, points, progress, labels))
+    known = with_role(columns.described, "quasi-identifier")
+    made = similar_records(method, columns, known, progress, labels)
+    return enforced(method, columns, columns.points(known), made)
 
 
 ANATOMY = Mechanism(plan, run, verify=verify, publish=publish)

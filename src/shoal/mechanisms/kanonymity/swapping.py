@@ -137,6 +137,11 @@ def run_mdav(
         _checked_sizes(method, names, described.n),
         [every.index(name) for name in names],
         intruder=method.intruder,
+        cluster=lambda known, owners, size: columns.clusters(
+            [every[j] for j in known if every[j]],
+            size,
+            {every[j]: order for j, order in owners.items()},
+        ),
         refine=_refine(method, columns, every, cost),
         source=source,
         progress=lambda done, total: progress("swapping", done, total),
