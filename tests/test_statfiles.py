@@ -626,7 +626,33 @@ def test_labels_that_are_neither_released_nor_declared_are_not_published() -> No
     assert set(public.variables) == {"job", "age"}
     assert public.of("job").labels == {1: "cook", 2: "smith", 9: "refused"}
     assert public.of("job").texts == {1: "cook", 2: "smith"}
+    # the code of the label that is not told is not given to another text
+    assert public.of("job").codes_of(["cook", "artist"]) == {"cook": 1, "artist": 4}
     assert public.of("age").labels == {90: "90 or older"}
+
+
+def test_released_texts_are_coded_even_if_no_label_of_the_original_is_left(tmp_path: Path) -> None:
+    table = read(surveyed(tmp_path / "in.dta"))
+    assert table.codebook is not None
+    released = pa.table({"region": ["anywhere", None]})
+    write(released, tmp_path / "out.dta", table.codebook.public(released, {}))
+    values, meta = read_raw(tmp_path / "out.dta")
+    assert values["region"].to_list()[0] == 6
+    assert meta.variable_value_labels == {"region": {6: "anywhere"}}
+
+
+def test_labels_of_missing_values_do_not_move_to_the_other_package(tmp_path: Path) -> None:
+    book = Codebook(
+        "spss",
+        {
+            "q": Variable(labels={1: "no", 2: "refused"}, texts={1: "no"}, missing=((2, 2),)),
+            "n": Variable(labels={99: "refused", 7: "lucky"}, missing=((99, 99),)),
+        },
+    )
+    write(pa.table({"q": ["no", "maybe"], "n": [7, 99]}), tmp_path / "t.dta", book)
+    values, meta = read_raw(tmp_path / "t.dta")
+    assert meta.variable_value_labels == {"q": {1: "no", 3: "maybe"}, "n": {7: "lucky"}}
+    assert values["n"].to_list() == [7, 99]
 
 
 def test_an_unknown_format_is_refused(tmp_path: Path) -> None:

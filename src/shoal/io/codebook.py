@@ -27,6 +27,7 @@ class Variable:
         missing: ranges (lo, hi) of codes that stand for missing values.
         tags: labels of Stata's missing values .a to .z.
         width: display width.
+        reserved: codes that are taken though their labels are not told.
     """
 
     label: str | None = None
@@ -37,6 +38,12 @@ class Variable:
     missing: tuple[tuple[Code, Code], ...] = ()
     tags: Mapping[Code, str] = field(default_factory=dict)
     width: int | None = None
+    reserved: frozenset[Code] = frozenset()
+
+    @property
+    def shows_labels(self) -> bool:
+        """Whether the table shows texts for the codes."""
+        return bool(self.texts or self.reserved)
 
     def is_missing(self, code: Code) -> bool:
         """Whether a code stands for a missing value."""
@@ -79,7 +86,7 @@ class Variable:
         """
         wanted = set(texts)
         codes = {text: code for code, text in self.texts.items() if text in wanted}
-        taken = {*self.labels, *self.texts}
+        taken = {*self.labels, *self.texts, *self.reserved}
         for text in sorted(wanted - set(codes)):
             codes[text] = self._fresh(text, taken)
             taken.add(codes[text])
@@ -121,7 +128,8 @@ class Codebook:
         """What may be published with a released table: its own columns, and labels that it or the schema holds.
 
         A set of labels can list every value of the original data (Stata's `encode` makes such sets), so a label
-        that is neither released nor declared stays in the house. Labels of missing values are kept.
+        that is neither released nor declared stays in the house, but its code is not given to another. Labels of
+        missing values are kept.
         """
         frame = nw.from_native(data, eager_only=True)
         kept: dict[str, Variable] = {}
@@ -135,7 +143,9 @@ class Codebook:
                     for code, label in variable.labels.items()
                     if code in texts or variable.is_missing(code) or (not variable.texts and code in found)
                 }
-                variable = replace(variable, labels=labels, texts=texts)
+                variable = replace(
+                    variable, labels=labels, texts=texts, reserved=frozenset(variable.texts).difference(texts)
+                )
             kept[name] = variable
         return Codebook(self.source, kept)
 

@@ -118,9 +118,9 @@ def _column(name: str, values: Any, variable: Variable, source: Format, target: 
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
     kind = values.type
-    native = variable if source == target else Variable(labels=variable.labels, texts=variable.texts)
+    native = variable if source == target else _abroad(variable)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        return _coded(values, native, target) if variable.texts else _text(values, native)
+        return _coded(values, native, target) if variable.shows_labels else _text(values, native)
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
         return _dates(values, native, target)
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
@@ -131,6 +131,13 @@ def _column(name: str, values: Any, variable: Variable, source: Format, target: 
         f"column '{name}' of type {kind} cannot be written to a {TITLES[target]} file: convert it to text or numbers, "
         "or choose another format (--format parquet)."
     )
+
+
+def _abroad(variable: Variable) -> Variable:
+    """What another package can take over: codes with labels, but neither formats nor ways to say what is missing."""
+    labels = {code: label for code, label in variable.labels.items() if not variable.is_missing(code)}
+    taken = variable.reserved.union(variable.labels) if variable.shows_labels else variable.reserved
+    return Variable(labels=labels, texts=variable.texts, reserved=taken.difference(variable.texts))
 
 
 def _text(values: Any, variable: Variable) -> _Column:
@@ -150,11 +157,7 @@ def _coded(values: Any, variable: Variable, target: Format) -> _Column:
     if target == "stata" and not all(isinstance(code, int) and abs(code) <= _LARGEST_LONG for code in every):
         # Stata labels whole numbers only: the texts themselves are what is left
         return _text(values, Variable())
-    labels = {
-        code: label
-        for code, label in variable.labels.items()
-        if target == "spss" or not variable.is_missing(code)
-    }
+    labels = dict(variable.labels)
     labels |= {code: text for text, code in codes.items() if code not in variable.texts}
     place = encoded.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
     if words:
