@@ -1,0 +1,166 @@
+"""What a report is about: a release, or the folder of a bundle, comes in; its public facts in one value leave."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.coding import numbers
+from shoal.errors import InputError, OptionError
+from shoal.io import SUFFIXES, Table, read
+from shoal.models import MODELS
+from shoal.recipe import load_recipe, recipe_text
+from shoal.schema import Attribute, Schema
+
+if TYPE_CHECKING:
+    from shoal.release import Release
+
+_PRIVATE = "taken from the data"
+# what a page reads from a statement
+_NEEDED = (
+    *("model", "sentence", "target", "epsilon", "epsilon_per_attribute", "neighbours", "unit", "conditions"),
+    *("data_dependent", "not_promised", "publishable", "not_publishable_because", "method", "settings"),
+    *("attributes", "versions"),
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Subject:
+    """A released table with everything public about it.
+
+    Attributes:
+        statement: the privacy statement as plain values, as in `statement.json`.
+        table: the released table.
+        schema: the public facts about its columns.
+        columns: the released columns that the schema describes, in the order of the table.
+        recipe: the text of `method.toml`.
+        na: texts that stood for a missing value.
+        linked: further released tables by name.
+    """
+
+    statement: Mapping[str, Any]
+    table: Table
+    schema: Schema
+    columns: tuple[str, ...]
+    recipe: str
+    na: tuple[str, ...] = ()
+    linked: Mapping[str, Table] = field(default_factory=dict)
+
+    def attribute(self, name: str) -> Attribute:
+        return self.schema[name]
+
+    def share(self, name: str) -> str:
+        """ε of a column in words; empty where it has none."""
+        shares = self.statement["epsilon_per_attribute"]
+        if name not in shares:
+            return ""
+        return _PRIVATE if shares[name] is None else f"{shares[name]:.6g}"
+
+    def domain(self, name: str, values: NDArray[np.float64]) -> tuple[float, float]:
+        """The declared domain of a column with an order; a domain taken from the data stays out of the picture."""
+        attribute = self.schema[name]
+        if attribute.kind == "ordinal":
+            return 0.0, float(max(len(attribute.ordered) - 1, 1))
+        if attribute.lo is None or attribute.hi is None:
+            return (float(values.min()), float(values.max())) if values.size else (0.0, 1.0)
+        return float(attribute.lo), float(attribute.hi)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Published:
+    """A bundle as measures take a release: without rows in input order, which a bundle never holds."""
+
+    data: Table
+    schema: Schema
+    columns: tuple[str, ...]
+    domains: dict[str, tuple[float, float]]
+    aligned: None = None
+    kept: None = None
+
+
+def of_release(release: Release) -> Subject:
+    """The public facts about a release in memory."""
+    table = read(release.data)
+    return Subject(
+        statement=release.statement.to_dict(),
+        table=table,
+        schema=release.schema,
+        columns=tuple(name for name in table.names if name in release.domains),
+        recipe=recipe_text(release),
+        na=tuple(release.declared.na),
+        linked={name: read(frame) for name, frame in release.linked.items()},
+    )
+
+
+def of_bundle(folder: str | Path) -> Subject:
+    """The public facts about a release on disk.
+
+    Raises:
+        InputError: the folder is not a bundle, or one of its files cannot be read.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise InputError(f"there is no folder '{folder}': name the one that 'shoal protect --out' wrote.")
+    statement = _statement(folder / "statement.json")
+    recipe_file = folder / "method.toml"
+    if not recipe_file.exists():
+        raise InputError(f"'{folder}' holds no method.toml: name the folder that 'shoal protect --out' wrote.")
+    recipe = load_recipe(recipe_file)
+    tables = {path.stem: path for path in sorted(folder.iterdir()) if path.suffix.lower() in SUFFIXES}
+    if "data" not in tables:
+        raise InputError(f"'{folder}' holds no data file: name the folder that 'shoal protect --out' wrote.")
+    if "schema" not in recipe:
+        raise OptionError(f"the recipe '{recipe_file}' describes no column: its [[attribute]] entries are gone.")
+    table, schema = read(tables.pop("data")), recipe["schema"]
+    released = set(recipe.get("columns", schema.names))
+    return Subject(
+        statement=statement,
+        table=table,
+        schema=schema,
+        columns=tuple(name for name in table.names if name in released and name in schema),
+        recipe=recipe_file.read_text("utf-8"),
+        na=tuple(recipe.get("na", ())),
+        linked={name: read(path) for name, path in tables.items()},
+    )
+
+
+def published(subject: Subject) -> Published:
+    """The bundle as `shoal.evaluate` takes it, so that kinds, domains and taxonomies are those of the schema."""
+    domains = {}
+    for name in subject.columns:
+        attribute = subject.attribute(name)
+        if attribute.kind == "ordinal" or attribute.lo is not None:
+            domains[name] = subject.domain(name, np.empty(0))
+    return Published(subject.table, subject.schema, subject.columns, domains)
+
+
+def ordered_values(table: Table, attribute: Attribute) -> NDArray[np.float64]:
+    """A column with an order as numbers, without missing and infinite values."""
+    values = numbers(table, attribute)
+    present: NDArray[np.float64] = values[np.isfinite(values)]
+    return present
+
+
+def _statement(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        raise InputError(
+            f"'{path.parent}' holds no statement.json: name the folder that 'shoal protect --out' wrote."
+        )
+    try:
+        found = json.loads(path.read_text("utf-8"))
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise InputError(f"'{path}' is not JSON: {error}.") from None
+    missing = [key for key in _NEEDED if not isinstance(found, dict) or key not in found]
+    if missing:
+        raise InputError(f"'{path}' is not the statement of a release: it has no '{missing[0]}'.")
+    if found["model"] not in MODELS:
+        raise InputError(
+            f"'{path}' names the model '{found['model']}', which this version of Shoal does not know: update Shoal."
+        )
+    return dict(found)
