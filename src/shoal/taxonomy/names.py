@@ -84,8 +84,9 @@ class Names:
         found, which = distinct(values)
         codes = np.empty(len(found) + 1, dtype=np.int64)
         codes[-1] = -1 if missing is None else missing
-        for number in np.unique(which).tolist():
-            row = f"{what}, row {int(np.argmax(which == number)) + 1}"
+        numbers, first = np.unique(which, return_index=True)
+        for number, at in zip(numbers.tolist(), first.tolist(), strict=True):
+            row = f"{what}, row {at + 1}"
             if number < 0:
                 if missing is None:
                     raise InputError(f"{row}: the value is missing: fill it, or choose what missing means.")
