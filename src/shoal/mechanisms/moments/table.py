@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shoal.moments import Summary
 from shoal.moments.process import Statistics
@@ -14,15 +15,15 @@ from shoal.stages import Group
 
 def statistics_columns(
     group: Group, partition: Partition, found: Statistics, summary: Summary
-) -> dict[str, Any]:
+) -> dict[str, NDArray[Any]]:
     """Columns by name, one entry per cluster: the attributes, the size, means, covariances and coskewnesses.
 
     Rows are sorted by their statistics: the order in which clusters were made says something about the records.
     """
     lattices = group.lattices
     widths = [float(lattice.step) * lattice.steps for lattice in lattices]
-    columns: dict[str, Any] = {
-        "columns": [", ".join(group.columns)] * len(partition),
+    columns: dict[str, NDArray[Any]] = {
+        "columns": np.full(len(partition), ", ".join(group.columns), dtype=object),
         "size": partition.sizes,
     }
     for place, (name, lattice) in enumerate(zip(group.columns, lattices, strict=True)):
@@ -40,20 +41,13 @@ def statistics_columns(
                 widths[a] * widths[b] * widths[c]
             )
     order = np.lexsort(found.means.T[::-1])
-    return {
-        name: values if isinstance(values, list) else np.asarray(values)[order]
-        for name, values in columns.items()
-    }
+    return {name: values[order] for name, values in columns.items()}
 
 
-def joined(parts: list[dict[str, Any]]) -> dict[str, Any]:
+def joined(parts: list[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
     """The groups' rows one after the other; a statistic that a group does not have is NaN."""
-    names = list(dict.fromkeys(name for part in parts for name in part))
-    result: dict[str, Any] = {}
-    for name in names:
-        if name == "columns":
-            result[name] = [text for part in parts for text in part[name]]
-            continue
-        pieces = [part.get(name, np.full(len(part["columns"]), np.nan)) for part in parts]
-        result[name] = np.concatenate(pieces)
-    return result
+    names = dict.fromkeys(name for part in parts for name in part)
+    return {
+        name: np.concatenate([part.get(name, np.full(part["size"].size, np.nan)) for part in parts])
+        for name in names
+    }
