@@ -57,6 +57,8 @@ def audit(
     composition: options.Composition = None,
     order: options.Order = None,
     corners: options.Corners = None,
+    weights: options.Weights = None,
+    coskewness: options.Coskewness = None,
     cuts: options.Cuts = None,
     depth: options.Depth = None,
     shares: options.Shares = None,

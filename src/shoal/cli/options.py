@@ -31,7 +31,9 @@ Columns = Annotated[
 ]
 Split = Annotated[str | None, typer.Option(help="equal, proportional, optimal, or a=2,b=1 (or JSON).")]
 Groups = Annotated[str | None, typer.Option(help="Attribute groups, as 'a,b;c' (or JSON).")]
-PartitionName = Annotated[str | None, typer.Option(help="mdav-dp: mdav or vmdav.")]
+PartitionName = Annotated[
+    str | None, typer.Option(help="mdav or vmdav; xm-* also ranking, optimal, insensitive.")
+]
 Gamma = Annotated[str | None, typer.Option(help="Gain factor of --partition vmdav.")]
 Remainder = Annotated[str | None, typer.Option(help="middle, last or first.")]
 Normalise = Annotated[str | None, typer.Option(help="domain, none or zscore.")]
@@ -49,6 +51,9 @@ Clip = Annotated[bool | None, typer.Option("--clip/--no-clip", help="--no-clip i
 Composition = Annotated[str | None, typer.Option(help="insensitive-dp: strict, or parallel (no guarantee).")]
 Order = Annotated[str | None, typer.Option(help="insensitive-dp: corners or single.")]
 Corners = Annotated[str | None, typer.Option(help="insensitive-dp: alternate or hamming.")]
+Weights = Annotated[str | None, typer.Option(help="xm-*: shares of the kinds of statistics, 0.5,0.3,0.2.")]
+Coskewness = Annotated[str | None, typer.Option(help="xm-*: marginal or full.")]
+Match = Annotated[str | None, typer.Option(help="xm-*, for --evaluate: none, rank or assignment.")]
 Cuts = Annotated[int | None, typer.Option(help="tree-dp: levels of cut points per attribute.")]
 Depth = Annotated[int | None, typer.Option(help="tree-dp: levels of the tree.")]
 Shares = Annotated[str | None, typer.Option(help="tree-dp: cuts=4,intervals=2,leaves=3,means=1.")]
@@ -164,4 +169,5 @@ _READERS: Mapping[str, Callable[[str], Any]] = {
     "shares": _weights,
     "sizes": _sizes,
     "groups": _grouped,
+    "weights": _names,
 }
