@@ -329,7 +329,9 @@ def test_statistics_are_possible_and_in_the_columns_units(name: str) -> None:
 
 
 def test_other_methods_have_no_statistics() -> None:
-    assert protect("mdav-dp").statistics is None
+    release = protect("mdav-dp")
+    assert release.statistics is None
+    assert shoal.evaluate(table(), release).matching is None
 
 
 # ------------------------------------------------------------------ rows
@@ -366,6 +368,10 @@ def test_matching_changes_what_is_measured_and_never_what_is_released(name: str)
     assert found["none"].data.equals(found["assignment"].data)
     assert errors["rank"] <= errors["assignment"] <= errors["none"]
     assert errors["rank"] < errors["none"]
+    for match, release in found.items():
+        measured = shoal.evaluate(table(), release)
+        assert measured.to_dict()["matching"] == match
+        assert f"match={match}" in str(measured.table().caption)
     partition = found["none"].partition[0]
     for match in ("rank", "assignment"):
         for place, column in enumerate(NAMES[: len(partition.columns)]):

@@ -82,6 +82,7 @@ def evaluate(
         risk=plain(_risk(pair, measured, columns)),
         columns=chosen,
         rows_matched=pair.matched,
+        matching=pair.matching,
         rows={"original": pair.before.n, "released": pair.published.n},
         missing={
             column.name: {

@@ -29,6 +29,7 @@ class Pair:
         domains: public domain of a column, where one is known.
         attributes: kind of a column, where it is known: in `after`, a matched column is in numbers of its kind.
         taxonomies: tree of concepts of a nominal column, where one is known.
+        matching: how drawn rows were given to records, where rows were drawn.
     """
 
     before: Table
@@ -39,6 +40,7 @@ class Pair:
     domains: dict[str, tuple[float, float]]
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
     taxonomies: Mapping[str, Taxonomy] = field(default_factory=dict)
+    matching: str | None = None
 
     def width(self, name: str, values: NDArray[np.float64]) -> float:
         """Public width of a column; the range of the original where no domain was declared."""
@@ -76,4 +78,6 @@ def make_pair(original: Any, released: Any) -> Pair:
         raise InputError(
             f"the release has {aligned.n} rows, the original table {before.n}: pass the table that was protected."
         )
-    return Pair(before, aligned, published, True, names, domains, attributes, taxonomies)
+    method = getattr(released, "method", None)
+    matching = method.match if method is not None and method.moments else None
+    return Pair(before, aligned, published, True, names, domains, attributes, taxonomies, matching)

@@ -57,6 +57,8 @@ class Evaluation:
         risk: record linkage with its interval, and the k actually reached.
         columns: the columns measured.
         rows_matched: whether rows could be compared one by one; if not, row measures are None.
+        matching: how rows that were drawn were given to records of their cluster: none, rank or assignment; None
+            where rows were not drawn.
         rows: number of rows of the original (those that were protected) and of the released table.
         missing: number of missing values of each measured column in both tables.
         skipped: columns that were not measured, and why.
@@ -71,12 +73,14 @@ class Evaluation:
     missing: dict[str, dict[str, int]]
     skipped: dict[str, str]
     learning: dict[str, Any] | None = None
+    matching: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain Python values that JSON can hold; what does not exist is None."""
         return {
             "columns": list(self.columns),
             "rows_matched": self.rows_matched,
+            "matching": self.matching,
             "rows": plain(self.rows),
             "missing": plain(self.missing),
             "skipped": plain(self.skipped),
@@ -99,6 +103,8 @@ class Evaluation:
             out.add_section()
         if not self.rows_matched:
             out.caption = "Rows have no known order: SSE, SAE and record linkage do not exist."
+        elif self.matching is not None:
+            out.caption = f"Rows were drawn; which one stands for which record: match={self.matching}."
         return out
 
     def attribute_table(self) -> Table | None:
