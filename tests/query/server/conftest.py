@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 import uvicorn
+from postgres_fixture import postgres  # noqa: F401
 
 from shoal.client import Client
 from shoal.query.ledger import Ledger, open_ledger
