@@ -293,8 +293,8 @@ def section(found: Measured, effort: Effort) -> Iterator[str]:
         "",
         "A loss is 1 - F / F of the original, averaged over both classes, ± half its interval; *unclear* means that "
         "the runs cannot tell. The best k is picked on the tested rows, which flatters every method alike. At small k "
-        "the noise of iDP-CBLS follows the spread of a few neighbouring values, whatever ε: a good F-measure there says "
-        "little about protection.",
+        "the noise of iDP-CBLS is scaled to the spread of a few neighbouring values, however wide the domain: a good "
+        "F-measure there says little about protection.",
         "",
         *claim_table(learning_claims(data, found.scores, found.bounds)),
         "",
