@@ -17,9 +17,9 @@ from shoal.auditing import instrument
 from shoal.auditing.plot import plot_svg
 from shoal.auditing.result import CAVEAT, Attack, Audit
 from shoal.auditing.table import EXAMPLES, ROWS, Row, run_row
-from shoal.auditing.workers import pool
 from shoal.errors import OptionError
 from shoal.presets import preset
+from shoal.workers import pool
 
 BY_NAME = {row.name: row for row in ROWS}
 X = {"x": (0, 100)}

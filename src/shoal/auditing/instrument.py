@@ -18,7 +18,6 @@ from shoal.auditing.likelihood import likelihood_ratio
 from shoal.auditing.neighbours import Domain, Pair, find_pairs
 from shoal.auditing.result import Attack, Audit
 from shoal.auditing.statistics import Statistics
-from shoal.auditing.workers import Run, available_cores, pool
 from shoal.auditing.world import Columns, Stage, World, make_stage, release
 from shoal.describe import Described
 from shoal.errors import OptionError, did_you_mean
@@ -30,6 +29,7 @@ from shoal.partition import Partition
 from shoal.presets import preset
 from shoal.release import Preparation, prepare
 from shoal.schema import Schema
+from shoal.workers import Run, available_cores, pool
 
 VIEWS: Mapping[str, str] = {
     "original": "a record is replaced and everything is run again",

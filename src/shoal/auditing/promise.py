@@ -21,11 +21,11 @@ from pathlib import Path
 from shoal._version import __version__
 from shoal.auditing.result import Attack, Audit
 from shoal.auditing.table import EXAMPLES, FALSE_ALARM, ROWS, Row, prepare_row, run_row
-from shoal.auditing.workers import available_cores
 from shoal.errors import InputError
 from shoal.method import Method
 from shoal.models import MODELS, privacy_model
 from shoal.statement import PrivacyStatement
+from shoal.workers import available_cores
 
 BEGIN, END = "<!-- audit: begin -->", "<!-- audit: end -->"
 

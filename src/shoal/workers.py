@@ -1,4 +1,4 @@
-"""Runs in parallel: tasks come in, their results leave in the same order, computed by processes of our own.
+"""Runs in parallel: tasks come in, their results leave, computed by processes of our own.
 
 The workers are fresh interpreters that speak pickle over pipes. Unlike forked ones they are safe whatever threads
 the caller has started, and unlike spawned ones they do not run the caller's script again.
@@ -12,13 +12,14 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import Any
 
 Task = Callable[[], Any]
 Run = Callable[[Sequence[Task], Callable[[int], None]], list[Any]]
+Stream = Callable[[Sequence[Task]], Iterator[tuple[int, Any]]]
 
 
 def available_cores() -> int:
@@ -28,10 +29,25 @@ def available_cores() -> int:
 
 @contextmanager
 def pool(workers: int) -> Iterator[Run]:
-    """A function that runs tasks (picklable, called without arguments) and reports each one that is done.
+    """A function that runs tasks (picklable, called without arguments) and returns their results in the same order.
 
-    One worker means this very process. An error in a task is raised here.
+    It reports how many are done. One worker means this very process. An error in a task is raised here.
     """
+
+    def run(tasks: Sequence[Task], done: Callable[[int], None]) -> list[Any]:
+        results: dict[int, Any] = {}
+        for place, result in each(tasks):
+            results[place] = result
+            done(len(results))
+        return [results[place] for place in range(len(tasks))]
+
+    with stream(workers) as each:
+        yield run
+
+
+@contextmanager
+def stream(workers: int) -> Iterator[Stream]:
+    """Like `pool`, for callers that keep results one by one: places and results of tasks as they are done."""
     if workers <= 1:
         yield _run_here
         return
@@ -47,16 +63,14 @@ def pool(workers: int) -> Iterator[Run]:
         finally:
             idle.put(process)
 
-    def run(tasks: Sequence[Task], done: Callable[[int], None]) -> list[Any]:
-        results = []
-        for number, result in enumerate(threads.map(ask, tasks), start=1):
-            results.append(result)
-            done(number)
-        return results
+    def each(tasks: Sequence[Task]) -> Iterator[tuple[int, Any]]:
+        places = {threads.submit(ask, task): place for place, task in enumerate(tasks)}
+        for finished in as_completed(places):
+            yield places[finished], finished.result()
 
     threads = ThreadPoolExecutor(workers)
     try:
-        yield run
+        yield each
     finally:
         # an interrupted caller must not wait for work that nobody will read
         for process in processes:
@@ -66,16 +80,12 @@ def pool(workers: int) -> Iterator[Run]:
             process.communicate()
 
 
-def _run_here(tasks: Sequence[Task], done: Callable[[int], None]) -> list[Any]:
-    results = []
-    for number, task in enumerate(tasks, start=1):
-        results.append(task())
-        done(number)
-    return results
+def _run_here(tasks: Sequence[Task]) -> Iterator[tuple[int, Any]]:
+    return ((place, task()) for place, task in enumerate(tasks))
 
 
 def _start() -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-c", "from shoal.auditing.workers import serve; serve()"]
+    command = [sys.executable, "-c", "from shoal.workers import serve; serve()"]
     # one thread each: the workers are the parallelism
     quiet = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
     environment = {**os.environ, **quiet, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
@@ -90,7 +100,7 @@ def _ask(process: subprocess.Popen[bytes], task: Task) -> Any:
         process.stdin.flush()
         succeeded, value = pickle.load(process.stdout)
     except (BrokenPipeError, EOFError):
-        raise RuntimeError("a worker process of the audit ended early, perhaps for lack of memory.") from None
+        raise RuntimeError("a worker process ended early, perhaps for lack of memory.") from None
     if not succeeded:
         raise value
     return value
