@@ -50,6 +50,8 @@ def serve(
     Example: shoal serve --data shoal-served --demo
     """
     try:
+        import sqlalchemy  # noqa: F401
+
         from shoal.query.server.app import Config
         from shoal.query.server.guard import Limits
         from shoal.query.server.run import bound_socket
