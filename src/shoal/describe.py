@@ -21,6 +21,7 @@ from shoal.missing import POLICIES, settle_gaps
 from shoal.schema import DROPPED_ROLES, Attribute, Schema
 from shoal.statement import Circumstances
 from shoal.taxonomy import Taxonomy
+from shoal.tuned import Tuned
 
 OUTSIDE = ("error", "clip")
 
@@ -36,6 +37,7 @@ class Declaration:
     outside: str = "error"
     missing: str = "error"
     na: tuple[str, ...] = ()
+    tuned: Tuned | None = None
 
     @classmethod
     def of(

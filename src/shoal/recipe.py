@@ -15,12 +15,18 @@ from shoal.toml import dumps, load
 if TYPE_CHECKING:
     from shoal.release import Release
 
+_DECLARED = ("columns", "outside", "missing", "na", "domain_from_data", "tuned", "tuned_epsilon")
 _HEADER = "# The recipe of a release. Repeat it with: shoal protect DATA --config method.toml --out DIR\n"
 
 
 def recipe_text(release: Release) -> str:
     """The recipe as TOML. A seed is left out: whoever knows it can remove the noise."""
-    return _HEADER + dumps(_document(release.method, release.schema, release.declared, release.columns))
+    return settled_text(release.method, release.schema, release.declared, release.columns)
+
+
+def settled_text(method: Method, schema: Schema, declared: Declaration, columns: tuple[str, ...]) -> str:
+    """The recipe of a release that was prepared but perhaps never made."""
+    return _HEADER + dumps(_document(method, schema, declared, columns))
 
 
 def _document(
@@ -38,6 +44,10 @@ def _document(
     document |= {"outside": declared.outside, "missing": declared.missing}
     if declared.na:
         document["na"] = list(declared.na)
+    if declared.tuned is not None:
+        document["tuned"] = declared.tuned.text
+        if declared.tuned.epsilon is not None:
+            document["tuned_epsilon"] = declared.tuned.epsilon
     if declared.domain_from_data is not None:
         document["domain_from_data"] = declared.domain_from_data
     return document | tables | schema.to_dict()
@@ -47,7 +57,7 @@ def load_recipe(path: str | Path) -> dict[str, Any]:
     """The keyword arguments of `shoal.protect` that a recipe file stands for."""
     path = Path(path)
     raw = load(path, "recipe")
-    known = {"shoal", "method", "columns", "outside", "missing", "na", "domain_from_data", "attribute", *OPTIONS}
+    known = {"shoal", "method", "attribute", *_DECLARED, *OPTIONS}
     for key in raw:
         if key not in known:
             raise OptionError(f"the recipe '{path}' has an unknown key '{key}'.")

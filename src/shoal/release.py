@@ -26,6 +26,7 @@ from shoal.presets import preset
 from shoal.rebuild import narrow_floats, on_step, whole_numbers
 from shoal.schema import Schema
 from shoal.statement import Circumstances, PrivacyStatement, state
+from shoal.tuned import Tuned, tuned_settings
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,6 +105,8 @@ def protect(
     missing: str = "error",
     na: Sequence[str] = (),
     labels: ArrayLike | None = None,
+    tuned: str | Sequence[str] | None = None,
+    tuned_epsilon: Any = None,
     progress: Progress | None = None,
     **options: Any,
 ) -> Release:
@@ -125,6 +128,9 @@ def protect(
             a nominal column) or "separate" (they stay missing, in clusters of their own).
         na: texts that stand for a missing value, such as ["?"].
         labels: cluster labels made elsewhere, for methods with partition="given".
+        tuned: settings that were chosen by looking at these records, such as "k"; taints the statement.
+        tuned_epsilon: the budget that a private choice of them cost (`shoal tune --private`): added to the claim, which
+            must be `dp`, and then nothing is tainted.
         progress: called with (what, done, total) during long work.
         options: settings of the method, such as split, groups, link, remainder.
 
@@ -156,19 +162,29 @@ def protect(
         missing=missing,
         na=na,
         labels=labels,
+        tuned=tuned,
+        tuned_epsilon=tuned_epsilon,
         **options,
     )
     return carry_out(prepared, progress, labels)
 
 
 def carry_out(
-    prepared: Preparation, progress: Progress | None = None, labels: ArrayLike | None = None
+    prepared: Preparation,
+    progress: Progress | None = None,
+    labels: ArrayLike | None = None,
+    frozen: Any = None,
 ) -> Release:
-    """Spend the budget of a prepared release: the part of `protect` that touches the records."""
+    """Spend the budget of a prepared release: the part of `protect` that touches the records.
+
+    `frozen` is what the mechanism's `freeze` made on the same records, to save making it again.
+    """
     table = prepared.described.table
-    rebuilt = prepared.mechanism.run(
-        prepared.method, prepared.described, prepared.plan, prepared.source, progress or silent, labels
-    )
+    settled = (prepared.method, prepared.described, prepared.plan, prepared.source, progress or silent)
+    if frozen is not None and prepared.mechanism.run_frozen is not None:
+        rebuilt = prepared.mechanism.run_frozen(*settled, frozen)
+    else:
+        rebuilt = prepared.mechanism.run(*settled, labels)
     publish = prepared.mechanism.publish or _one_table
     released, linked = publish(prepared.method, prepared.described, rebuilt, prepared.source)
     return prepared.release(
@@ -243,13 +259,18 @@ def prepare(
     missing: str = "error",
     na: Sequence[str] = (),
     labels: ArrayLike | None = None,
+    tuned: str | Sequence[str] | None = None,
+    tuned_epsilon: Any = None,
     **options: Any,
 ) -> Preparation:
     """Settle method, lattices, budget and statement; arguments as for `protect`."""
     if labels is not None:
         options = {"partition": "given", **options}
     configured = preset(method).configure(epsilon=epsilon, k=k, **options)
-    declared = Declaration.of(schema, columns, domains, domain_from_data, outside, missing, na)
+    chosen = tuned_settings(tuned, tuned_epsilon)
+    declared = replace(
+        Declaration.of(schema, columns, domains, domain_from_data, outside, missing, na), tuned=chosen
+    )
     described = describe(
         table, declared, configured.kinds, free=MODELS[privacy_model(configured, 1)].of_the_table
     )
@@ -262,7 +283,8 @@ def prepare(
         configured, advice = mechanism.settle(configured, described)
     plan = mechanism.plan(configured, described)
     source = noise_source(seed)
-    statement = state(configured, described.lattices, plan, _with_seed(described.circumstances, source))
+    circumstances = _with_tuning(_with_seed(described.circumstances, source), chosen)
+    statement = state(configured, described.lattices, plan, circumstances)
     described = replace(described, notes=(*described.notes, *advice, *_starved(configured, plan)))
     return Preparation(configured, declared, described, mechanism, plan, source, statement)
 
@@ -327,6 +349,13 @@ def _with_seed(circumstances: Circumstances, source: Source) -> Circumstances:
         return circumstances
     reason = "A seed was given: whoever knows it can remove the noise."
     return replace(circumstances, experiment=(*circumstances.experiment, reason))
+
+
+def _with_tuning(circumstances: Circumstances, tuned: Tuned | None) -> Circumstances:
+    if tuned is None:
+        return circumstances
+    tainted = circumstances.data_dependent + tuned.taint
+    return replace(circumstances, data_dependent=tainted, bought=tuned if tuned.epsilon is not None else None)
 
 
 def _row_orders(method: Method, rebuilt: Rebuilt, source: Source) -> dict[str, NDArray[np.int64]]:

@@ -22,6 +22,7 @@ from shoal.local_sensitivity import CALIBRATIONS
 from shoal.method import Method
 from shoal.models import MODELS, Model, ModelFacts, privacy_model
 from shoal.stages import PARTITIONS
+from shoal.tuned import Tuned
 
 # what is said in the place of a fact about the records
 _PRIVATE = "taken from the data"
@@ -51,6 +52,7 @@ class Circumstances:
         domains: ends and step of each column's domain, in words.
         separated: missing values stay missing, in clusters of their own.
         nominal: number of released columns whose values have no order.
+        bought: settings that were chosen on the records under a budget of their own.
     """
 
     data_dependent: tuple[str, ...] = ()
@@ -63,6 +65,7 @@ class Circumstances:
     domains: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     separated: bool = False
     nominal: int = 0
+    bought: Tuned | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +180,8 @@ def state(
     """Compute the statement of a release.
 
     Raises:
-        ClaimError: the claim would be about rows while a person can own several.
+        ClaimError: the claim would be about rows while a person can own several, or a budget that was paid for a
+            choice cannot be added to it.
     """
     model = privacy_model(method, len(lattices), circumstances.nominal)
     facts = MODELS[model]
@@ -198,6 +202,13 @@ def state(
             f"method '{method.name}' protects one row at a time, but '{circumstances.unit}' declares {rows} rows per "
             "person: use idp-ls or a method without individual scales, or keep one row per person."
         )
+    bought = circumstances.bought
+    if bought is not None and (model != "dp" or method.neighbours != "replace-one"):
+        raise ClaimError(
+            f"tuned_epsilon protects the original records when one of them is replaced, and cannot be added to the "
+            f"claim of method '{method.name}' ({model}): leave it out, and the choice of {bought.words} counts as one "
+            "that looked at the records, or use ranking-dp with one column or link=False."
+        )
     # whether rows repeat is a private fact: where it does not refuse the claim, it must not show in it either
     per_person = circumstances.unit is not None and (circumstances.rows_declared or model == "dp")
     unit = (
@@ -207,15 +218,21 @@ def state(
     )
     # shares that follow the widths tell the ratio of domains taken from the data
     private = bool(circumstances.private_domains) and method.split in ("proportional", "optimal")
+    spending = plan.spending
+    budget = method.epsilon
+    if bought is not None and bought.epsilon is not None and budget is not None:
+        spending = {f"choice of {bought.words}": bought.epsilon, **plan.spending}
+        budget += bought.epsilon
     return PrivacyStatement(
         model=model,
         target=facts.target,
-        epsilon=None if method.epsilon is None else method.epsilon * rows,
+        epsilon=None if budget is None else budget * rows,
         epsilon_per_attribute=_stated(plan.shares, rows, private),
-        spending=_stated(plan.spending, rows, private),
+        spending=_stated(spending, rows, private),
         neighbours=relation if facts.budgeted else None,
         unit=unit,
-        conditions=_conditions(method, facts, circumstances, per_person, len(lattices)) + plan.conditions,
+        conditions=_conditions(method, facts, circumstances, per_person, len(lattices), budget)
+        + plan.conditions,
         data_dependent=circumstances.data_dependent + _data_dependent_settings(method),
         not_promised=facts.not_promised
         + (left_open if facts.budgeted else ())
@@ -245,7 +262,12 @@ def _stated(shares: Mapping[str, Fraction], rows: int, private: bool) -> dict[st
 
 
 def _conditions(
-    method: Method, facts: ModelFacts, circumstances: Circumstances, per_person: bool, attributes: int
+    method: Method,
+    facts: ModelFacts,
+    circumstances: Circumstances,
+    per_person: bool,
+    attributes: int,
+    budget: Fraction | None,
 ) -> tuple[str, ...]:
     if not facts.guarantee:
         return ()
@@ -265,6 +287,8 @@ def _conditions(
         )
         found.append(f"The clusters, {source}, are treated as fixed and known to everybody.")
         found.append("Neighbouring data sets differ in one record and have the same clusters.")
+    if circumstances.bought is not None:
+        found.append(circumstances.bought.condition)
     if circumstances.separated:
         found.append("Which values are missing is treated as fixed and known to everybody.")
     found += _local_conditions(method)
@@ -275,10 +299,10 @@ def _conditions(
             f"A person has at most {circumstances.rows_per_unit} rows, so {method.size} rows are at least "
             f"{-(-method.size // circumstances.rows_per_unit)} persons."
         )
-    elif circumstances.rows_per_unit > 1:
+    elif circumstances.rows_per_unit > 1 and budget is not None:
         found.append(
             f"A person has at most {circumstances.rows_per_unit} rows; ε is the row budget "
-            f"{decimal_text(method.budget)} times that number."
+            f"{decimal_text(budget)} times that number."
         )
     elif not per_person and facts.budgeted:
         found.append("The claim is about one row; a person with several rows is covered for each row only.")
