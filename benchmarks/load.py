@@ -1,0 +1,94 @@
+"""A load generator: a server's address and a number of connections come in, answered questions per second leave.
+
+    python -m benchmarks.load URL TOKEN CONNECTIONS SECONDS
+
+Plain HTTP over keep-alive connections, each of which sends its next question when the last one was answered. It does
+little more than a socket needs, so that what is measured is the server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import sys
+import time
+import uuid
+from collections import Counter
+
+_numbers = itertools.count()
+_run = uuid.uuid4().hex[:8]
+
+
+def question(token: str, path: str) -> bytes:
+    """A question that was never asked before: other conditions, another key."""
+    number = next(_numbers)
+    age = 18 + number % 80
+    where = f'{{"column": "age", "op": ">=", "value": {age}}}'
+    body = f'{{"kind": "count", "epsilon": "0.{number % 900 + 100}", "where": {where}}}'
+    return (
+        f"POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n"
+        f"Idempotency-Key: {_run}-{number}\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n{body}"
+    ).encode()
+
+
+class Connection(asyncio.Protocol):
+    """One connection that asks until the time is over."""
+
+    def __init__(self, token: str, path: str, deadline: float, statuses: Counter[int]) -> None:
+        self._token, self._path, self._deadline, self._statuses = token, path, deadline, statuses
+        self._received = bytearray()
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._next()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if not self.done.done():
+            self._statuses[0] += 1
+            self.done.set_result(None)
+
+    def _next(self) -> None:
+        if time.perf_counter() >= self._deadline:
+            self.done.set_result(None)
+            self._transport.close()
+            return
+        self._transport.write(question(self._token, self._path))
+
+    def data_received(self, data: bytes) -> None:
+        self._received += data
+        end = self._received.find(b"\r\n\r\n")
+        if end < 0:
+            return
+        head = bytes(self._received[:end]).lower()
+        length = int(head.partition(b"content-length:")[2].partition(b"\r")[0])
+        if len(self._received) < end + 4 + length:
+            return
+        self._statuses[int(head[9:12])] += 1
+        self._received.clear()
+        self._next()
+
+
+async def load(url: str, token: str, connections: int, seconds: float) -> dict[str, object]:
+    """Ask from many connections for some seconds."""
+    host, _, port = url.removeprefix("http://").rstrip("/").partition(":")
+    statuses: Counter[int] = Counter()
+    loop = asyncio.get_running_loop()
+    began = time.perf_counter()
+    protocols = []
+    for _ in range(connections):
+        _, protocol = await loop.create_connection(
+            lambda: Connection(token, "/v1/datasets/survey/answers", began + seconds, statuses),
+            host,
+            int(port),
+        )
+        protocols.append(protocol)
+    await asyncio.gather(*(protocol.done for protocol in protocols))
+    return {"statuses": statuses, "seconds": time.perf_counter() - began}
+
+
+if __name__ == "__main__":
+    print(json.dumps(asyncio.run(load(sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4])))))
