@@ -27,6 +27,7 @@ class Curve:
 class Panel:
     title: str
     curves: Sequence[Curve]
+    axis: str = "k"
 
 
 def panels(title: str, shown: Sequence[Panel], columns: int = 2, *, common: bool = True) -> str:
@@ -77,7 +78,7 @@ def _panel(panel: Panel, places: Sequence[float], low: float, high: float) -> li
     parts = [
         f'<text x="{_LEFT}" y="{_TOP - 8}">{escape(panel.title)}</text>',
         f'<path d="M{_LEFT} {_TOP}V{_BOTTOM}H{_RIGHT}" fill="none" stroke="#777"/>',
-        f'<text x="{_RIGHT}" y="{_BOTTOM + 26}" text-anchor="end">k</text>',
+        f'<text x="{_RIGHT}" y="{_BOTTOM + 26}" text-anchor="end">{escape(panel.axis)}</text>',
     ]
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):
         value = low + share * (high - low)
