@@ -110,13 +110,17 @@ def of_bundle(folder: str | Path) -> Subject:
     statement = _statement(folder / "statement.json")
     recipe_file = folder / "method.toml"
     if not recipe_file.exists():
-        raise InputError(f"'{folder}' holds no method.toml: name the folder that 'shoal protect --out' wrote.")
+        raise InputError(
+            f"'{folder}' holds no method.toml: name the folder that 'shoal protect --out' wrote."
+        )
     recipe = load_recipe(recipe_file)
     tables = {path.stem: path for path in sorted(folder.iterdir()) if path.suffix.lower() in SUFFIXES}
     if "data" not in tables:
         raise InputError(f"'{folder}' holds no data file: name the folder that 'shoal protect --out' wrote.")
     if "schema" not in recipe:
-        raise OptionError(f"the recipe '{recipe_file}' describes no column: its [[attribute]] entries are gone.")
+        raise OptionError(
+            f"the recipe '{recipe_file}' describes no column: its [[attribute]] entries are gone."
+        )
     table, schema = read(tables.pop("data")), recipe["schema"]
     released = set(recipe.get("columns", schema.names))
     return Subject(

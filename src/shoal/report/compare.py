@@ -1,0 +1,243 @@
+"""Attributes before and after: an original (or none) and a released table come in, shares, quantiles and changes leave.
+
+Only counts in bins and quantiles go on, never the values themselves: pages stay small for tables of any size.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.coding import labels_of
+from shoal.dates import day_text
+from shoal.io import Table
+from shoal.report.subject import Subject, ordered_values
+from shoal.schema import MISSING_VALUE, Attribute, Kind
+
+Floats = NDArray[np.float64]
+
+BINS = 48
+MOST_LABELS = 20
+OTHER = "(other values)"
+_QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+_POINTS = np.linspace(0.0, 1.0, 101)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Distribution:
+    """Shares of the rows, of the original (None without one) and of the released table.
+
+    Attributes:
+        edges: of the bins of numbers and days; None for labels.
+        labels: names of the categories, of ordinal and nominal columns.
+    """
+
+    before: Floats | None
+    after: Floats
+    edges: Floats | None = None
+    labels: tuple[str, ...] = ()
+
+    @property
+    def moved(self) -> float | None:
+        """Half the sum of the absolute differences: the share of rows that would have to move."""
+        return None if self.before is None else 0.5 * float(np.abs(self.after - self.before).sum())
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A statistic of both tables in words, and the difference."""
+
+    statistic: str
+    before: str
+    after: str
+    change: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Comparison:
+    """One attribute of both tables.
+
+    Attributes:
+        quantiles: of the original and of the released values, at the same 101 points; None without an order or an
+            original.
+        missing: number of missing values of the original (None without one) and of the released table.
+    """
+
+    name: str
+    kind: Kind
+    distribution: Distribution
+    quantiles: tuple[Floats, Floats] | None
+    changes: tuple[Change, ...]
+    missing: tuple[int | None, int]
+
+
+def compare(subject: Subject, original: Table | None) -> list[Comparison]:
+    """Every released column that can be compared; without an original, what the released table alone shows.
+
+    Cost:
+        One sort per column.
+    """
+    return [
+        _nominal(subject, name, original)
+        if subject.attribute(name).kind == "nominal"
+        else _ordered(subject, name, original)
+        for name in subject.columns
+        if original is None or name in original.names
+    ]
+
+
+def bin_edges(values: Sequence[Floats], most: int = BINS) -> Floats:
+    """Edges of equal bins over all the values; whole numbers are never split unevenly between bins.
+
+    >>> bin_edges([np.array([0.0, 3.0])]).tolist()
+    [-0.5, 0.5, 1.5, 2.5, 3.5]
+    """
+    present = [part for part in values if part.size]
+    lo, hi = (
+        (min(float(part.min()) for part in present), max(float(part.max()) for part in present))
+        if present
+        else (0.0, 1.0)
+    )
+    if all(bool(np.all(part == np.rint(part))) for part in present):
+        width = max(1, math.ceil((hi - lo + 1) / most))
+        return lo - 0.5 + width * np.arange(math.ceil((hi - lo + 1) / width) + 1, dtype=np.float64)
+    return np.linspace(lo, hi if hi > lo else lo + 1.0, most + 1)
+
+
+def place_edges(places: int) -> Floats:
+    """One bin around each place of an order."""
+    return np.arange(places + 1, dtype=np.float64) - 0.5
+
+
+def shares(values: Floats, edges: Floats) -> Floats:
+    """Share of the values in each bin."""
+    counts = np.histogram(values, bins=edges)[0]
+    return counts / max(values.size, 1)
+
+
+def top_labels(subject: Subject, name: str, tables: Sequence[Table]) -> tuple[list[str], list[Counter[str]]]:
+    """The labels to show, in their declared order where there is one, and how often each table has each."""
+    attribute = subject.attribute(name)
+    counts = [
+        Counter(MISSING_VALUE if label is None else label for label in labels_of(table, attribute))
+        for table in tables
+    ]
+    together: Counter[str] = sum(counts, Counter())
+    tree = attribute.tree
+    declared = list(tree.labels) if tree is not None else sorted(together)
+    known = [label for label in declared if label in together or (tree is not None and label in tree.values)]
+    known += [label for label in sorted(together) if label not in set(known)]
+    if len(known) <= MOST_LABELS:
+        return known, counts
+    # the frequent ones; ties by name, so that the same tables give the same page
+    frequent = sorted(known, key=lambda label: (-together[label], label))[: MOST_LABELS - 1]
+    return [*frequent, OTHER], [_folded(count, frequent) for count in counts]
+
+
+def _folded(counts: Counter[str], shown: Sequence[str]) -> Counter[str]:
+    kept = Counter({label: counts[label] for label in shown})
+    kept[OTHER] = counts.total() - kept.total()
+    return kept
+
+
+def _nominal(subject: Subject, name: str, original: Table | None) -> Comparison:
+    tables = [subject.table] if original is None else [original, subject.table]
+    labels, counts = top_labels(subject, name, tables)
+    every = [np.array([count[label] for label in labels]) / max(count.total(), 1) for count in counts]
+    changes: tuple[Change, ...] = ()
+    if original is not None:
+        order = np.argsort(-np.abs(every[1] - every[0]), kind="stable")[:5]
+        changes = tuple(
+            Change(labels[place], _percent(every[0][place]), _percent(every[1][place]), _points(every, place))
+            for place in order
+        )
+    gone = [count[MISSING_VALUE] for count in counts]
+    return Comparison(
+        name,
+        "nominal",
+        Distribution(None if original is None else every[0], every[-1], labels=tuple(labels)),
+        None,
+        changes,
+        (None if original is None else gone[0], gone[-1]),
+    )
+
+
+def _points(every: Sequence[Floats], place: int) -> str:
+    return f"{100 * (every[1][place] - every[0][place]):+.2f} points"
+
+
+def _ordered(subject: Subject, name: str, original: Table | None) -> Comparison:
+    attribute = subject.attribute(name)
+    after = ordered_values(subject.table, attribute)
+    before = None if original is None else ordered_values(original, attribute)
+    parts = [after] if before is None else [before, after]
+    labels = attribute.ordered if attribute.kind == "ordinal" else ()
+    edges = place_edges(len(labels)) if labels else bin_edges(parts)
+    both = before is not None and before.size > 0 and after.size > 0
+    return Comparison(
+        name,
+        attribute.kind,
+        Distribution(
+            None if before is None else shares(before, edges),
+            shares(after, edges),
+            None if labels else edges,
+            labels,
+        ),
+        (np.quantile(before, _POINTS), np.quantile(after, _POINTS))
+        if both and before is not None and attribute.kind != "ordinal"
+        else None,
+        _changes(attribute, before, after) if both and before is not None else (),
+        (
+            None if original is None or before is None else original.n - before.size,
+            subject.table.n - after.size,
+        ),
+    )
+
+
+def _changes(attribute: Attribute, before: Floats, after: Floats) -> tuple[Change, ...]:
+    def line(statistic: str, first: float, second: float, change: str) -> Change:
+        return Change(statistic, value_words(attribute, first), value_words(attribute, second), change)
+
+    found: list[Change] = []
+    spread = float(before.std())
+    if attribute.kind != "ordinal":
+        first, second = float(before.mean()), float(after.mean())
+        # days have no zero of their own
+        days = attribute.kind == "date"
+        found.append(
+            line("mean", first, second, f"{second - first:+.4g} days" if days else _relative(first, second))
+        )
+        first, second = float(before.var()), float(after.var())
+        found.append(Change("variance", number_words(first), number_words(second), _relative(first, second)))
+    pairs = zip(_QUANTILES, np.quantile(before, _QUANTILES), np.quantile(after, _QUANTILES), strict=True)
+    for point, low, high in pairs:
+        title = "median" if point == 0.5 else f"{100 * point:g}% quantile"
+        moved = f"{(high - low) / spread:+.2f} sd" if spread > 0 else ""
+        if attribute.kind == "ordinal":
+            moved = f"{round(float(high)) - round(float(low)):+d} places"
+        found.append(line(title, float(low), float(high), moved))
+    return tuple(found)
+
+
+def _relative(before: float, after: float) -> str:
+    return f"{100 * (after - before) / abs(before):+.2f}%" if before else ""
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2f}%"
+
+
+def value_words(attribute: Attribute, value: float) -> str:
+    """A number of a column as the column's own value."""
+    if attribute.kind == "ordinal":
+        return attribute.ordered[round(value)]
+    return day_text(round(value)) if attribute.kind == "date" else number_words(value)
+
+
+def number_words(value: float) -> str:
+    return f"{value:,.6g}" if abs(value) < 1e6 else f"{value:,.0f}"

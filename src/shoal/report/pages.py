@@ -1,0 +1,239 @@
+"""The pages: a release or a bundle, perhaps with its original, comes in; one self-contained HTML text leaves.
+
+A bundle's own page is static and small, because every release writes one. The internal page and that of `shoal report`
+carry plotly, inlined once. Neither loads anything: the page itself forbids it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from shoal.io import Table, read
+from shoal.report.album import Album, attribute_sections, relation_sections
+from shoal.report.light import light
+from shoal.report.profile import equal_rows, profiles
+from shoal.report.risks import RiskLine, Risks, attacked, linkage_line
+from shoal.report.subject import Subject, of_bundle, of_release, published
+from shoal.report.words import epsilon_words, explanation, k_words
+from shoal.statement import domain_words
+
+if TYPE_CHECKING:
+    import jinja2
+
+    from shoal.evaluation import Evaluation
+    from shoal.release import Release
+
+Progress = Callable[[str, int, int], None]
+
+# runs of learning for a report: enough for an interval
+_RUNS = 3
+
+
+def public_report(release: Release) -> str:
+    """A page about the released table and its statement: nothing in it depends on the original otherwise."""
+    subject = of_release(release)
+    return _render("public.html.j2", **_first_screen(subject), columns=profiles(subject))
+
+
+def internal_report(release: Release, evaluation: Evaluation | None = None, original: Any = None) -> str:
+    """A page for the custodian: adds facts about the original data, so it must not be published.
+
+    Args:
+        release: the release.
+        evaluation: what `shoal.evaluate` measured; without it the page has no figures of loss and risk.
+        original: the table that was protected, a path or a frame; with it columns are compared before and after, and
+            with an evaluation too, attacks on the release are run and compared with attacks on the original.
+
+    Cost:
+        One sort per column; with both, twice that of `shoal.attack` with 300 attempts.
+    """
+    subject = of_release(release)
+    before = None if original is None else read(original, subject.na)
+    if before is not None and release.kept is not None:
+        before = before.rows(release.kept)
+    measured = None if evaluation is None else evaluation.to_dict()
+    risks = Risks()
+    if measured is not None:
+        linked = linkage_line(measured, before, subject.columns)
+        found = Risks() if before is None else attacked(before, subject.table, subject.columns)
+        risks = Risks((*linked, *found.lines), found.remarks)
+    album = Album()
+    clusters = [(", ".join(made.columns) or "records", made.sizes) for made in release.partition]
+    return _render(
+        "full.html.j2",
+        **_first_screen(subject, private=True, measured=measured, risks=risks, before=before),
+        **_sections(album, subject, before, measured, risks),
+        clusters=album.clusters(clusters) if clusters else None,
+        facts=_facts(release.internal),
+        notes=release.notes,
+        script=_script(album),
+    )
+
+
+def bundle_report(
+    folder: str | Path,
+    original: Any = None,
+    target: str | None = None,
+    progress: Progress | None = None,
+) -> str:
+    """A page about a bundle on disk.
+
+    Args:
+        folder: what `shoal protect --out` or `Release.save` wrote.
+        original: the table that was protected; with it the page holds facts about the original data.
+        target: with an original, also measure how well this column can be learned from the release.
+        progress: called with (what, done, total).
+
+    Raises:
+        InputError: the folder is not a bundle, or a table cannot be read.
+    """
+    tell = progress or (lambda what, done, total: None)
+    subject = of_bundle(folder)
+    album = Album()
+    if original is None:
+        page = {**_first_screen(subject), **_sections(album, subject, None, None, Risks())}
+        return _render("full.html.j2", **page, clusters=None, facts=None, notes=(), script=_script(album))
+    from shoal.evaluation import evaluate
+
+    before = read(original, subject.na)
+    tell("measuring what was lost", 0, 1)
+    measured = evaluate(before, published(subject), target=target, runs=_RUNS).to_dict()
+    tell("attacking the released table", 0, 1)
+    risks = attacked(before, subject.table, subject.columns)
+    tell("comparing columns", 0, 1)
+    return _render(
+        "full.html.j2",
+        **_first_screen(subject, private=True, measured=measured, risks=risks, before=before),
+        **_sections(album, subject, before, measured, risks),
+        clusters=None,
+        facts=None,
+        notes=(),
+        script=_script(album),
+    )
+
+
+def _first_screen(
+    subject: Subject,
+    *,
+    private: bool = False,
+    measured: Mapping[str, Any] | None = None,
+    risks: Risks | None = None,
+    before: Table | None = None,
+) -> dict[str, Any]:
+    """What every page opens with."""
+    lines = () if risks is None else risks.lines
+    told = explanation(subject.statement)
+    lost = _lost(measured) if measured is not None else _detail(subject)
+    linked = next((line for line in lines if line.links_records), None)
+    return {
+        "private": private,
+        "compared": before is not None,
+        "statement": subject.statement,
+        "rows": subject.table.n,
+        "told": told,
+        "light": light(subject.statement, lines),
+        "cards": [
+            ("ε", *epsilon_words(subject.statement)),
+            ("k", *k_words(subject.statement)),
+            ("Lost", *lost),
+            ("Risk that remains", *((told.bound, told.bound_note) if linked is None else _linked(linked))),
+        ],
+        "domain_words": domain_words,
+    }
+
+
+def _detail(subject: Subject) -> tuple[str, str]:
+    """What the released table itself shows about lost detail."""
+    note = "how far values moved is a fact about the original records, known to their custodian"
+    found = equal_rows(subject)
+    if found is None:
+        return "not counted", note
+    return f"{found.groups:,} different rows", f"among {subject.table.n:,}; {note}"
+
+
+def _lost(measured: Mapping[str, Any]) -> tuple[str, str]:
+    utility = measured["utility"]
+    words = []
+    if utility["mean_variation"] is not None:
+        words.append(f"means moved by {100 * utility['mean_variation']:.2g}% on average")
+    if utility["correlation_difference"] is not None:
+        words.append(f"correlations by {utility['correlation_difference']:.2g}")
+    moved = utility["total_variation"]
+    if moved is None:
+        return "not measured", ", ".join(words)
+    return f"{100 * moved:.3g}% moved", "; ".join(
+        ["share of rows that would have to change their value, per column", *words]
+    )
+
+
+def _linked(line: RiskLine) -> tuple[str, str]:
+    low, high = line.interval
+    bare = "" if line.unprotected is None else f", {100 * line.unprotected:.3g}% in the unprotected table"
+    return (
+        f"{100 * line.success:.3g}% linked",
+        f"rows whose record is found ({100 * low:.3g}% to {100 * high:.3g}%); {100 * line.chance:.2g}% by guessing"
+        f"{bare}",
+    )
+
+
+def _sections(
+    album: Album, subject: Subject, before: Table | None, measured: Mapping[str, Any] | None, risks: Risks
+) -> dict[str, Any]:
+    learning = None if measured is None else measured["learning"]
+    return {
+        "attributes": attribute_sections(album, subject, before),
+        "relations": relation_sections(album, subject, before),
+        "measured": measured,
+        "learning": learning,
+        "learning_figure": None if learning is None else album.learning(learning),
+        "risks": risks,
+        "risk_figure": album.risks(risks.lines) if risks.lines else None,
+        "recipe": subject.recipe,
+    }
+
+
+def _facts(internal: Mapping[str, Any]) -> dict[str, Any]:
+    """The private facts of a release, those without a line of their own flattened."""
+    own = ("rows_read", "rows_released", "values_clipped", "clusters", "repairs", "clusters_without_noise")
+    more: dict[str, Any] = {}
+    for name, value in internal.items():
+        if name in own:
+            continue
+        words = name.replace("_", " ")
+        parts = value if isinstance(value, Mapping) else {"": value}
+        more |= {f"{words} {key}".replace("_", " ").strip(): item for key, item in parts.items()}
+    return {**{name: internal.get(name, {}) for name in own}, "more": more}
+
+
+def _script(album: Album) -> dict[str, str]:
+    """The library and the drawings as they stand inside a script element."""
+    from plotly.offline import get_plotlyjs
+
+    library: str = get_plotlyjs()
+    drawings = json.dumps(album.specs, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    # text of the table must not end the element it stands in
+    return {
+        "library": library.replace("</script", "<\\/script"),
+        "drawings": drawings.replace("<", "\\u003c"),
+    }
+
+
+@lru_cache(maxsize=1)
+def _environment() -> jinja2.Environment:
+    import jinja2
+
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("shoal"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _render(template: str, **context: Any) -> str:
+    return _environment().get_template(template).render(**context)

@@ -1,0 +1,203 @@
+"""Columns together: an original (or none) and a released table come in, correlations and two-way tables leave."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.coding import labels_of, numbers
+from shoal.evaluation.utility import correlations
+from shoal.io import Table
+from shoal.report.compare import bin_edges, place_edges, top_labels
+from shoal.report.subject import Subject, ordered_values
+from shoal.schema import MISSING_VALUE, Attribute
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+# a matrix with more columns than this cannot be read
+MOST_COLUMNS = 24
+MOST_PAIRS = 6
+_CELLS = 16
+# two-way tables of larger tables are counted on a sample
+_MOST_ROWS = 100_000
+_LEFT_OUT = -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Correlations:
+    """Pearson correlations of the columns with an order; NaN where a column is constant."""
+
+    names: tuple[str, ...]
+    before: Floats | None
+    after: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Axis:
+    """One column cut into few cells: equal parts of its range, or labels.
+
+    Attributes:
+        edges: of the parts; None for labels.
+        codes: cell of each row of the original (if any) and of the released table; -1 for a row without one.
+    """
+
+    name: str
+    attribute: Attribute
+    labels: tuple[str, ...]
+    edges: Floats | None
+    codes: tuple[Codes, ...]
+
+    @property
+    def size(self) -> int:
+        return len(self.labels) if self.edges is None else self.edges.size - 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairTable:
+    """Two columns together: shares of the rows in each cell.
+
+    Attributes:
+        moved: share of rows that would have to move between cells; None without an original.
+    """
+
+    first: Axis
+    second: Axis
+    before: Floats | None
+    after: Floats
+    moved: float | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pairs:
+    """Two-way tables.
+
+    Attributes:
+        names: the columns that take part.
+        moved: for each pair of columns the share of rows that would have to move; None without an original.
+        shown: the pairs to draw: those that changed most, then those that belong together most.
+    """
+
+    names: tuple[str, ...]
+    moved: Floats | None
+    shown: tuple[PairTable, ...]
+    left_out: tuple[str, ...]
+
+
+def correlate(subject: Subject, original: Table | None) -> Correlations | None:
+    """Correlations of both tables; None with fewer than two columns that have an order."""
+    names = [
+        name
+        for name in subject.columns
+        if subject.attribute(name).kind != "nominal" and (original is None or name in original.names)
+    ][:MOST_COLUMNS]
+    if len(names) < 2:
+        return None
+    return Correlations(
+        tuple(names),
+        None if original is None else correlations(_matrix(original, subject, names)),
+        correlations(_matrix(subject.table, subject, names)),
+    )
+
+
+def pair_tables(subject: Subject, original: Table | None) -> Pairs | None:
+    """Two-way tables of all pairs of columns, and the few worth looking at; None with fewer than two columns.
+
+    Cost:
+        One pass over at most 100,000 rows for each pair of at most 24 columns.
+    """
+    names = [name for name in subject.columns if original is None or name in original.names]
+    used, left_out = names[:MOST_COLUMNS], names[MOST_COLUMNS:]
+    if len(used) < 2:
+        return None
+    tables = [subject.table] if original is None else [original, subject.table]
+    rows = [_sample(table.n) for table in tables]
+    axes = [_axis(subject, name, tables, rows) for name in used]
+    moved = None if original is None else np.zeros((len(used), len(used)))
+    together: dict[tuple[int, int], float] = {}
+    for i, j in itertools.combinations(range(len(used)), 2):
+        grids = _grids(axes[i], axes[j])
+        together[i, j] = _dependence(grids[0])
+        if moved is not None:
+            moved[i, j] = moved[j, i] = 0.5 * float(np.abs(grids[1] - grids[0]).sum())
+    shown = []
+    for i, j in _worth_showing(together, moved):
+        grids = _grids(axes[i], axes[j])
+        before = None if original is None else grids[0]
+        shown.append(
+            PairTable(axes[i], axes[j], before, grids[-1], None if moved is None else float(moved[i, j]))
+        )
+    return Pairs(tuple(used), moved, tuple(shown), tuple(left_out))
+
+
+def _worth_showing(together: dict[tuple[int, int], float], moved: Floats | None) -> list[tuple[int, int]]:
+    """The pairs that belong together most, and before them, where that is known, those that changed most."""
+    strongest = sorted(together, key=lambda pair: (-together[pair], pair))
+    if moved is None:
+        return strongest[:MOST_PAIRS]
+    worst = sorted(together, key=lambda pair: (-float(moved[pair]), pair))[: MOST_PAIRS // 2]
+    return [*worst, *(pair for pair in strongest if pair not in worst)][:MOST_PAIRS]
+
+
+def _matrix(table: Table, subject: Subject, names: Sequence[str]) -> Floats:
+    values = np.column_stack([numbers(table, subject.attribute(name)) for name in names])
+    return np.where(np.isfinite(values), values, np.nan)
+
+
+def _sample(n: int) -> Codes:
+    if n <= _MOST_ROWS:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(0).choice(n, _MOST_ROWS, replace=False))
+
+
+def _axis(subject: Subject, name: str, tables: Sequence[Table], rows: Sequence[Codes]) -> Axis:
+    attribute = subject.attribute(name)
+    if attribute.kind == "nominal":
+        labels, _ = top_labels(subject, name, tables)
+        place = {label: code for code, label in enumerate(labels)}
+        last = len(labels) - 1
+        codes = tuple(
+            np.array(
+                [place.get(MISSING_VALUE if label is None else label, last) for label in found], np.int64
+            )[own]
+            for found, own in (
+                (labels_of(table, attribute), own) for table, own in zip(tables, rows, strict=True)
+            )
+        )
+        return Axis(name, attribute, tuple(labels), None, codes)
+    labels_in_order: tuple[str, ...] = attribute.ordered if attribute.kind == "ordinal" else ()
+    edges = (
+        place_edges(len(labels_in_order))
+        if labels_in_order
+        else bin_edges([ordered_values(table, attribute) for table in tables], _CELLS)
+    )
+    codes = tuple(
+        _cells(numbers(table, attribute)[own], edges) for table, own in zip(tables, rows, strict=True)
+    )
+    return Axis(name, attribute, labels_in_order, None if labels_in_order else edges, codes)
+
+
+def _cells(values: Floats, edges: Floats) -> Codes:
+    present = np.isfinite(values)
+    found = np.searchsorted(edges, np.where(present, values, edges[0]), side="right") - 1
+    return np.where(present, np.clip(found, 0, edges.size - 2), _LEFT_OUT).astype(np.int64)
+
+
+def _grids(first: Axis, second: Axis) -> list[Floats]:
+    """Shares of the rows in each cell, one grid for each table."""
+    grids = []
+    for one, other in zip(first.codes, second.codes, strict=True):
+        both = (one != _LEFT_OUT) & (other != _LEFT_OUT)
+        counts = np.bincount(one[both] * second.size + other[both], minlength=first.size * second.size)
+        grids.append(counts.reshape(first.size, second.size) / max(int(both.sum()), 1))
+    return grids
+
+
+def _dependence(grid: Floats) -> float:
+    """How far a two-way table is from that of independent columns, as a share of the rows."""
+    expected = grid.sum(axis=1, keepdims=True) * grid.sum(axis=0, keepdims=True)
+    return 0.5 * float(np.abs(grid - expected).sum())

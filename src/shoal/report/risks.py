@@ -1,0 +1,155 @@
+"""Measured risk: an original and a released table come in, rates with intervals and what to compare them with leave."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.errors import ShoalError
+from shoal.evaluation.anonymity import actual_k
+from shoal.evaluation.attacks import AttackReport
+from shoal.evaluation.interval import Interval
+from shoal.io import Table
+
+ATTEMPTS = 300
+# attacks compare attempts with rows: larger tables are attacked on a sample of this many
+MOST_ROWS = 50_000
+# a few lucky attempts of a sampled attack are not worth a warning
+MATTERS = 0.01
+_FEWEST_ROWS = 10
+_SEED = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RiskLine:
+    """One way to attack, how far it gets, and what to compare that with. Rates are shares, 0 to 1.
+
+    Attributes:
+        name: of the attack.
+        known: what the attacker knows or looks at.
+        success: on the released table, with its 95% interval.
+        chance: by guessing; the upper end of its interval where it was sampled.
+        unprotected: on the original table itself, as if it had been published; None where that was not measured.
+        identity: it tells who somebody is, and not only what somebody is like.
+        links_records: it finds the record of a released row.
+    """
+
+    name: str
+    known: str
+    success: float
+    interval: Interval
+    chance: float
+    chance_high: float
+    unprotected: float | None = None
+    unprotected_interval: Interval | None = None
+    identity: bool = False
+    links_records: bool = False
+
+    @property
+    def above_chance(self) -> bool:
+        """The whole interval lies above what guessing reaches; of a sampled attack, by an amount that matters."""
+        return self.interval[0] > self.chance_high + (0.0 if self.links_records else MATTERS)
+
+
+@dataclass(frozen=True, slots=True)
+class Risks:
+    """Measured lines, and in words what could not be measured, or not on all rows."""
+
+    lines: tuple[RiskLine, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
+def linkage_line(
+    evaluation: dict[str, Any], original: Table | None, columns: Sequence[str]
+) -> list[RiskLine]:
+    """Record linkage of an evaluation whose rows are matched; empty where it was not measured."""
+    risk = evaluation["risk"]
+    if risk["record_linkage"] is None:
+        return []
+    unprotected = None
+    if original is not None:
+        # every row of an unprotected table has its own record at distance 0, and shares it with its equals
+        names = [name for name in columns if name in original.names]
+        unprotected = actual_k(original, names).groups / original.n
+    low, high = risk["record_linkage_interval"]
+    chance = risk["record_linkage_chance"] / 100
+    return [
+        RiskLine(
+            name="record linkage",
+            known="all original records",
+            success=risk["record_linkage"] / 100,
+            interval=(low / 100, high / 100),
+            chance=chance,
+            chance_high=chance,
+            unprotected=unprotected,
+            unprotected_interval=None if unprotected is None else (unprotected, unprotected),
+            identity=True,
+            links_records=True,
+        )
+    ]
+
+
+def attacked(original: Table, released: Table, columns: Sequence[str]) -> Risks:
+    """Linkability, singling out and inference on the released table and on the original itself.
+
+    The targets are chosen by a fixed seed: the same tables give the same page.
+
+    Cost:
+        Twice that of `shoal.attack` with 300 attempts, on at most 50,000 rows.
+    """
+    from shoal.evaluation.attacks import attack
+
+    names = [name for name in columns if name in original.names and name in released.names]
+    if not names:
+        return Risks(remarks=("Attacks were not run: no released column is in the original table.",))
+    tables, remarks = [], []
+    for table, which in ((original, "original"), (released, "released")):
+        usable = _complete(table, names)
+        if usable.size < _FEWEST_ROWS:
+            return Risks(
+                remarks=(f"Attacks were not run: the {which} table has {usable.size} rows without a gap.",)
+            )
+        if usable.size < table.n:
+            remarks.append(f"Rows with a missing value took no part: {table.n - usable.size} {which} ones.")
+        if usable.size > MOST_ROWS:
+            remarks.append(f"Attacks ran on a sample of {MOST_ROWS} of {usable.size} {which} rows.")
+            usable = np.sort(np.random.default_rng(_SEED).choice(usable, MOST_ROWS, replace=False))
+        tables.append(table.rows(usable) if usable.size < table.n else table)
+    try:
+        found = attack(*tables, columns=names, attempts=ATTEMPTS, seed=_SEED)
+        bare = attack(tables[0], tables[0], columns=names, attempts=ATTEMPTS, seed=_SEED)
+    except ShoalError as error:
+        return Risks(remarks=(f"Attacks were not run: {error}",))
+    remarks += [f"Not possible: {name}, {why}." for name, why in found.skipped.items()]
+    return Risks(tuple(_line(found, bare, place) for place in range(len(found.risks))), tuple(remarks))
+
+
+def _line(found: AttackReport, bare: AttackReport, place: int) -> RiskLine:
+    risk = found.risks[place]
+    same = next((other for other in bare.risks if other.attack == risk.attack), None)
+    return RiskLine(
+        name=risk.attack,
+        known=risk.known,
+        success=risk.success.value,
+        interval=risk.success.interval,
+        chance=risk.baseline.value,
+        chance_high=risk.baseline.interval[1],
+        unprotected=None if same is None else same.success.value,
+        unprotected_interval=None if same is None else same.success.interval,
+        identity=not risk.attack.startswith("inference"),
+    )
+
+
+def _complete(table: Table, names: Sequence[str]) -> NDArray[np.int64]:
+    """Numbers of the rows without a missing value."""
+    gaps = np.zeros(table.n, dtype=bool)
+    for name in names:
+        if table.is_numeric(name):
+            gaps |= ~np.isfinite(table.numeric(name))
+        else:
+            gaps |= np.asarray(table.series(name).is_null().to_numpy(), dtype=bool)
+    return np.flatnonzero(~gaps)

@@ -1,0 +1,193 @@
+"""The promise in plain words: a statement comes in, sentences for readers without a background in privacy leave.
+
+Every sentence follows from the model of the statement. None says more than the model does: what is true of the original
+records, of a table given its groups, and of one actual table are three different claims.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from shoal.models import MODELS, ModelFacts
+
+# from here on a factor is printed as "more than"
+_LARGEST_EXPONENT = math.log(1_000_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A promise as the first screen says it.
+
+    Attributes:
+        plain: what the promise means.
+        bound: the most that can be learned about one person, in a few words.
+        bound_note: under which assumption, or why there is none.
+    """
+
+    plain: str
+    bound: str
+    bound_note: str
+
+
+def explanation(statement: Mapping[str, Any]) -> Explanation:
+    """The promise of a statement in plain words.
+
+    >>> facts = {"model": "none", "data_dependent": [], "epsilon": None, "settings": {}, "unit": "row"}
+    >>> explanation(facts).bound
+    'no bound'
+    """
+    if tainted(statement):
+        return Explanation(
+            "As it stands nothing is promised: a choice listed below looked at the records. With that choice fixed "
+            "beforehand the same method would carry the promise named above.",
+            "no bound",
+            "a choice looked at the records",
+        )
+    return _EXPLANATIONS[statement["model"]](statement)
+
+
+def tainted(statement: Mapping[str, Any]) -> bool:
+    """Whether choices that looked at the records leave nothing of the promise."""
+    facts = MODELS[statement["model"]]
+    return bool(statement["data_dependent"]) and facts.guarantee and not facts.of_the_table
+
+
+def facts_of(statement: Mapping[str, Any]) -> ModelFacts:
+    return MODELS[statement["model"]]
+
+
+def factor_words(epsilon: float) -> str:
+    """e^ε, rounded up to three digits.
+
+    >>> factor_words(1.0), factor_words(0.1), factor_words(40.0)
+    ('2.72', '1.11', 'more than 1,000,000')
+    """
+    if epsilon >= _LARGEST_EXPONENT:
+        return "more than 1,000,000"
+    factor = math.exp(epsilon)
+    unit = 10.0 ** (math.floor(math.log10(factor)) - 2)
+    return f"{math.ceil(factor / unit - 1e-9) * unit:,.10g}"
+
+
+def belief_words(epsilon: float) -> str:
+    """What a belief of 50% can become at most, rounded up.
+
+    >>> belief_words(1.0), belief_words(12.0)
+    ('73.2%', 'more than 99.9%')
+    """
+    percent = math.ceil(1000.0 / (1.0 + math.exp(-min(epsilon, 700.0))) - 1e-9) / 10.0
+    return f"{percent:.1f}%" if percent <= 99.9 else "more than 99.9%"
+
+
+def epsilon_words(statement: Mapping[str, Any]) -> tuple[str, str]:
+    """The budget and what it counts."""
+    epsilon = statement["epsilon"]
+    if epsilon is None or not facts_of(statement).budgeted:
+        return "none", "this promise has no privacy budget"
+    return f"{epsilon:.6g}", f"privacy budget per {statement['unit']}; small is strong"
+
+
+def k_words(statement: Mapping[str, Any]) -> tuple[str, str]:
+    """The least size of groups and whether it is part of the promise."""
+    k = statement["settings"].get("k")
+    if k is None:
+        return "none", "the method has no groups of a least size"
+    if facts_of(statement).of_the_table:
+        return f"{k}", "least number of rows in a group, part of the promise"
+    return f"{k}", "least number of records that were summarised together; not a promise of k-anonymity"
+
+
+def _differential_privacy(statement: Mapping[str, Any]) -> Explanation:
+    epsilon, unit = statement["epsilon"], statement["unit"]
+    factor, belief = factor_words(epsilon), belief_words(epsilon)
+    swapped = str(statement["neighbours"]).startswith("replace-one")
+    change, question = (
+        (f"one {unit} been another", "which of two possibilities is true of the remaining one")
+        if swapped
+        else (f"one {unit} been added or left out", "whether one more took part")
+    )
+    return Explanation(
+        f"Had {change}, no possible outcome would be more than {factor} times as likely, or as unlikely. Somebody who "
+        f"knows all other records and is unsure, 50 to 50, {question}, can be {belief} sure at most after reading this "
+        "table.",
+        f"{belief} sure at most",
+        f"about one {unit}, starting from 50% and knowing all other records",
+    )
+
+
+def _given_partition(statement: Mapping[str, Any]) -> Explanation:
+    return Explanation(
+        "Records were put into groups, and noise was added to the statistics of each group. Had one record been "
+        "another and all groups stayed as they are, no possible outcome would be more than "
+        f"{factor_words(statement['epsilon'])} times as likely, or as unlikely. Which records form a group is taken as "
+        "known to everybody, and what that reveals is not covered: this is not differential privacy of the original "
+        "records.",
+        "no bound for a person",
+        "what the groups themselves reveal is not covered",
+    )
+
+
+def _individual(statement: Mapping[str, Any]) -> Explanation:
+    return Explanation(
+        "Records were put into groups, and noise fitted to these very records was added to the statistics of each "
+        "group. Had one record of this very table been another, and groups and size of the noise stayed as they are, "
+        f"no possible outcome would be more than {factor_words(statement['epsilon'])} times as likely, or as unlikely. "
+        "Other tables are not compared, and what groups and size of the noise reveal is not covered: this is weaker "
+        "than differential privacy.",
+        "no bound for a person",
+        "groups and size of the noise follow the records and are not covered",
+    )
+
+
+def _k_anonymity(statement: Mapping[str, Any]) -> Explanation:
+    k = statement["settings"]["k"]
+    return Explanation(
+        f"Somebody who knows a person's quasi-identifiers finds at least {k} rows that fit equally well. What those "
+        "rows have in common is not hidden: if all of them share a confidential value, it is told about each.",
+        f"1 in {k} at most",
+        "to tell a person's row by the quasi-identifiers alone",
+    )
+
+
+def _probabilistic(statement: Mapping[str, Any]) -> Explanation:
+    k = statement["settings"]["k"]
+    return Explanation(
+        f"The link between a person and a confidential value was cut inside groups of at least {k}. Somebody who takes "
+        f"every assignment inside a group for equally likely is right about one with probability 1/{k} at most. What "
+        "the values of a group have in common is not hidden.",
+        f"1 in {k} at most",
+        "to tell whose a confidential value is, all members of a group taken for equally likely",
+    )
+
+
+def _closeness(statement: Mapping[str, Any]) -> Explanation:
+    t = f"{float(statement['settings']['t']):.6g}"
+    return Explanation(
+        "Somebody who knows how confidential values are spread over the whole table, and learns the group of a person, "
+        f"changes the odds of a bucket of values for that person by a factor of {t} at most. This is a bound for one "
+        "person under that prior knowledge, not differential privacy.",
+        f"odds times {t} at most",
+        "for a bucket of values of one person, from the shares of the whole table",
+    )
+
+
+def _nothing(statement: Mapping[str, Any]) -> Explanation:
+    return Explanation(
+        "Nothing is promised. The table is here to reproduce or to compare a method, not to protect anybody.",
+        "no bound",
+        "the method gives no guarantee",
+    )
+
+
+_EXPLANATIONS = {
+    "dp": _differential_privacy,
+    "dp-given-partition": _given_partition,
+    "idp-given-partition": _individual,
+    "k-anonymity": _k_anonymity,
+    "probabilistic-k-anonymity": _probabilistic,
+    "t-closeness": _closeness,
+    "none": _nothing,
+}
