@@ -153,10 +153,21 @@ def test_integers_can_be_ordinal() -> None:
     assert set(release.data["grade"].to_pylist()) <= {1, 2, 3, 5}
 
 
-def test_other_methods_leave_them_out_and_say_so() -> None:
-    release = shoal.protect(pa.table(columns()), schema(), method="laplace", epsilon=1, seed=1)
+@pytest.mark.parametrize(
+    "name", ["laplace", "mdav-dp", "ranking-dp", "optimal-dp", "idp-ls", "insensitive-dp"]
+)
+def test_other_methods_take_orders_and_dates_too(name: str) -> None:
+    table = pa.table(columns())
+    k = {} if name == "laplace" else {"k": 25}
+    release = shoal.protect(table, schema(), method=name, epsilon=1, seed=1, **k)
+    assert release.data.schema == table.schema
+    assert set(release.data["education"].to_pylist()) <= set(LEVELS)
+
+
+def test_a_method_for_numbers_leaves_them_out_and_says_so() -> None:
+    release = shoal.protect(pa.table(columns()), schema(), method="xm-1", epsilon=1, k=100, seed=1)
     assert release.data.column_names == ["income"]
-    assert any("ordinal" in note for note in release.notes)
+    assert any("it is ordinal, and this method takes numeric columns" in note for note in release.notes)
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 
 from shoal.errors import OptionError
 from shoal.mechanisms.tree.boxes import grow, sort_into
-from shoal.mechanisms.tree.counts import Level, consistent_counts, rake, whole_counts
+from shoal.mechanisms.tree.counts import Level, consistent_counts, nearest_counts, rake, whole_counts
 from shoal.mechanisms.tree.cuts import draw_edges, rank_intervals
 from shoal.mechanisms.tree.intervals import Intervals, measure_intervals
 from shoal.mechanisms.tree.layout import Layout, lay_out
 from shoal.mechanisms.tree.rows import draw_positions
+from shoal.mechanisms.tree.values import halved, measure_values
 from shoal.method import Method
 from shoal.noise import Seeded
 from shoal.presets import preset
@@ -178,6 +179,69 @@ def test_strong_signals_give_the_true_intervals() -> None:
     assert found.deviations is not None
     # squares are measured in parts of the widest possible one
     assert found.deviations == pytest.approx(np.zeros(4), abs=2)
+
+
+@given(
+    st.lists(st.floats(-50, 200), min_size=1, max_size=8),
+    st.integers(1, 300),
+    st.lists(st.floats(0.01, 1), min_size=8, max_size=8),
+)
+def test_nearest_counts_are_nearer_than_any_others(
+    noisy: list[float], total: int, weights: list[float]
+) -> None:
+    found = nearest_counts(np.array(noisy), float(total))
+    assert found.min() >= 0
+    assert found.sum() == pytest.approx(total)
+    other = np.array(weights[: found.size])
+    other *= total / other.sum()
+    for part in (0.01, 0.5, 1):
+        mixed = part * other + (1 - part) * found
+        assert ((found - noisy) ** 2).sum() <= ((mixed - noisy) ** 2).sum() + 1e-6
+
+
+@given(st.lists(st.floats(0, 100), min_size=1, max_size=20), st.integers(0, 5))
+def test_halves_cover_the_values_in_order_and_split_whatever_can_be_split(
+    counts: list[float], cuts: int
+) -> None:
+    edges = halved(np.array(counts), cuts)
+    assert edges.size == (1 << cuts) + 1
+    assert (edges[0], edges[-1]) == (0, len(counts))
+    assert (np.diff(edges) >= 0).all()
+    for level in range(cuts):
+        above, below = (np.diff(edges[:: 1 << (cuts - each)]) for each in (level, level + 1))
+        assert (below.reshape(-1, 2)[above > 1] > 0).all()
+
+
+def test_values_counted_one_by_one_come_back_as_often() -> None:
+    huge = Fraction(10**6)
+    layout = Layout((huge, huge), (huge, huge), (), huge, Fraction(0), adding=False)
+    positions = np.repeat(np.array([0, 2, 3, 4]), [10, 50, 30, 10])
+    found, codes = measure_values(positions, 6, 100.0, layout, Seeded(1))
+    assert found.points == pytest.approx([10, 0, 50, 30, 10, 0])
+    assert found.counts[-1].sum() == pytest.approx(100)
+    assert np.bincount(codes, minlength=4) == pytest.approx(found.counts[-1])
+    tree = grow([found.edges], [found.counts], cuts=2, depth=1)
+    rows = np.bincount(codes >> 1, minlength=2)
+    for rebuild in ("uniform", "centroid", "normal"):
+        drawn = draw_positions(0, found, tree, rows, rebuild, Seeded(2))
+        assert np.bincount(drawn.astype(np.int64), minlength=6).tolist() == [10, 0, 50, 30, 10, 0]
+
+
+def test_names_of_an_interval_are_drawn_alike() -> None:
+    """Without means every position of an interval is as likely as the others, the first and the last included."""
+    found = Intervals(np.array([0, 4, 10]), [np.array([4.0]), np.array([1.0, 3.0])], None, None)
+    tree = grow([found.edges], [found.counts], cuts=1, depth=0)
+    drawn = draw_positions(0, found, tree, np.array([4000]), "centroid", Seeded(3))
+    assert np.bincount(drawn.astype(np.int64)) == pytest.approx([250] * 4 + [500] * 6, abs=5)
+
+
+def test_a_box_of_one_value_is_not_halved_while_others_can_be() -> None:
+    sexes = np.array([0, 1, 1, 2, 2])
+    wide = np.array([0, 25, 50, 75, 100])
+    counts = [[np.array([8.0]), np.array([4.0, 4.0]), np.full(4, 2.0)]] * 2
+    tree = grow([sexes, wide], counts, cuts=2, depth=3)
+    assert tree.halved[:, 0].max() == 1
+    assert tree.halved[:, 1].max() == 2
 
 
 def intervals(means: list[float], deviations: list[float] | None = None) -> Intervals:

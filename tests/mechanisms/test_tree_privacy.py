@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.stats import chi2
 
 import shoal
-from shoal.mechanisms.tree import cuts, gate, intervals, mechanism
+from shoal.mechanisms.tree import cuts, gate, intervals, mechanism, values
 from shoal.mechanisms.tree.cuts import draw_cut, rank_intervals
 from shoal.mechanisms.tree.layout import Layout
 from shoal.noise import Seeded, exponential
@@ -168,15 +168,16 @@ def run_with(
     transcript.start()
     monkeypatch.setattr(intervals, "noisy", transcript.noisy)
     monkeypatch.setattr(mechanism, "noisy", transcript.noisy)
+    monkeypatch.setattr(values, "noisy", transcript.noisy)
     monkeypatch.setattr(cuts, "draw_cut", transcript.draw_cut)
     table = pa.table({"a": [a for a, _ in records], "b": [b for _, b in records]})
-    prepared = prepare(
-        shoal.io.read(table), method="tree-dp", seed=1, domains={"a": (0, 6), "b": (0, 9)}, **options
-    )
+    domains = {"a": (0, 6), "b": (0, 9)} | options.pop("domains", {})
+    prepared = prepare(shoal.io.read(table), method="tree-dp", seed=1, domains=domains, **options)
     prepared.mechanism.run(prepared.method, prepared.described, prepared.plan, Seeded(1), silent, None)
     return transcript
 
 
+NAMES = {"b": shoal.Taxonomy.from_dict({"*": {"low": [0, 1, 2, 3, 4], "high": [5, 6, 7, 8, 9]}})}
 RECORDS = [(0, 0), (1, 9), (3, 3), (3, 4), (6, 9), (6, 0)]
 OTHERS = [(0, 0), (6, 9), (0, 9), (3, 4), (2, 5)]
 
@@ -205,11 +206,18 @@ def worst_loss(relation: str, factor: Fraction, monkeypatch: pytest.MonkeyPatch,
         ("replace-one", {}),
         ("replace-one", {"rebuild": "normal"}),
         ("replace-one", {"cuts": 0, "depth": 0}),
+        # the first attribute is counted value by value, then both are
+        ("replace-one", {"cuts": 3}),
+        ("replace-one", {"cuts": 4}),
+        ("replace-one", {"domains": NAMES}),
+        ("replace-one", {"domains": NAMES, "cuts": 4}),
+        ("add-remove", {"rows": 6, "domains": NAMES}),
+        ("add-remove", {"rows": 6, "cuts": 4}),
         ("add-remove", {"rows": 6}),
         ("add-remove", {"rows": 6, "rebuild": "normal"}),
         ("add-remove", {}),
     ],
-    ids=str,
+    ids=lambda case: case if isinstance(case, str) else ",".join(case),
 )
 def test_no_run_loses_more_than_epsilon(
     relation: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
@@ -220,8 +228,35 @@ def test_no_run_loses_more_than_epsilon(
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
-def test_noise_of_half_the_scale_would_be_noticed(relation: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert worst_loss(relation, Fraction(2), monkeypatch) > 1.5
+@pytest.mark.parametrize("levels", [2, 4], ids=["intervals", "values"])
+def test_noise_of_half_the_scale_would_be_noticed(
+    relation: str, levels: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert worst_loss(relation, Fraction(2), monkeypatch, cuts=levels) > 1.5
+
+
+@pytest.mark.parametrize(
+    ("options", "counted", "summed"),
+    [
+        ({"cuts": 2}, 0, 2),
+        ({"cuts": 3}, 1, 1),
+        ({"cuts": 4}, 2, 0),
+        ({"cuts": 2, "domains": NAMES}, 0, 1),
+        ({"cuts": 4, "domains": NAMES}, 2, 0),
+    ],
+    ids=["intervals", "one counted", "both counted", "names in intervals", "names counted"],
+)
+def test_what_is_spent_on_what_adds_up_to_epsilon(options: dict[str, Any], counted: int, summed: int) -> None:
+    """Which way an attribute goes is seen in the plan, and what passes the gate costs what the plan says."""
+    domains = {"a": (0, 6), "b": (0, 9)} | options.get("domains", {})
+    table = shoal.io.read(pa.table({"a": [a for a, _ in RECORDS], "b": [b for _, b in RECORDS]}))
+    plan = prepare(table, method="tree-dp", epsilon="1.5", **{**options, "domains": domains, "depth": 3}).plan
+    assert sum(plan.spending.values()) == Fraction(3, 2)
+    parts = {name.split(" of ")[0]: name for name in plan.spending}
+    words = {0: None, 1: "of 1 attribute", 2: "of all attributes"}
+    for part, number in (("value counts", counted), ("interval sums", summed)):
+        assert (part in parts) == (number > 0)
+        assert number == 0 or str(words[number]) in parts[part]
 
 
 def test_the_gate_adds_noise_of_the_scale_it_is_given() -> None:

@@ -92,14 +92,13 @@ def sort_into(tree: Tree, codes: NDArray[np.integer[Any]], cuts: int) -> Integer
 def _sizes(edges: Integers, counts: Sequence[NDArray[np.float64]], cuts: int) -> NDArray[np.float64]:
     """Size of every node of an attribute's own tree that can be halved, level by level."""
     width, total = float(edges[-1] - edges[0]), float(counts[0][0])
-    found = [
+    found = []
+    for level in range(cuts):
+        positions = np.diff(edges[:: 1 << (cuts - level)])
         # small floors keep the order of nodes that are empty in one respect
-        np.sqrt(
-            np.maximum(np.diff(edges[:: 1 << (cuts - level)]) / width, 1e-9)
-            * np.maximum(counts[level] / total, 1e-9)
-        )
-        for level in range(cuts)
-    ]
+        size = np.sqrt(np.maximum(positions / width, 1e-9) * np.maximum(counts[level] / total, 1e-9))
+        # a node of one position has no halves: only where nothing else is left
+        found.append(np.where(positions > 1, size, 0.0))
     return np.concatenate([*found, np.full(1 << cuts, -1.0)])
 
 

@@ -84,6 +84,20 @@ def rake(
     return cells
 
 
+def nearest_counts(noisy: Floats, total: float) -> Floats:
+    """The non-negative counts that add up to `total` and are nearest to the noisy ones, by squared distance.
+
+    >>> nearest_counts(np.array([7.0, 4.0, -2.0]), 10.0).tolist()
+    [6.5, 3.5, 0.0]
+    """
+    falling = np.sort(noisy)[::-1]
+    excess = (np.cumsum(falling) - total) / np.arange(1, falling.size + 1)
+    # all counts lose the same, until those that would be negative are gone
+    last = int(np.flatnonzero(falling > excess)[-1])
+    nearest: Floats = np.maximum(noisy - excess[last], 0.0)
+    return nearest
+
+
 def whole_counts(counts: Floats, total: int) -> NDArray[np.int64]:
     """Whole numbers that add up to `total`; every run of consecutive counts is off by less than one.
 

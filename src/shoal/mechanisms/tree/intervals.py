@@ -36,14 +36,16 @@ class Intervals:
     Attributes:
         edges: interval i holds the positions edges[i] .. edges[i+1] - 1 (none at all if the edges are equal).
         counts: consistent counts for each number of halvings, the last for the intervals themselves.
-        means: mean position of each interval.
+        means: mean position of each interval; None where positions are only names.
         deviations: standard deviation of each interval; None unless it was paid for.
+        points: consistent counts of the single positions, where these were counted.
     """
 
     edges: Integers
     counts: list[Floats]
-    means: Floats
+    means: Floats | None
     deviations: Floats | None
+    points: Floats | None = None
 
     @property
     def lows(self) -> Integers:
@@ -89,6 +91,9 @@ def measure_intervals(
             Level(noisy(counts, scale, source), 2 * float(scale) ** 2, np.full(1 << level, 0.5), doubt)
         )
     counts_by_level = _without_empty(consistent_counts(total, levels), edges)
+    codes = codes_of(positions, edges, steps)
+    if not layout.means:
+        return Intervals(edges, counts_by_level, None, None), codes
     lows, highs = edges[:-1], np.maximum(edges[1:] - 1, edges[:-1])
     # whole sums, exact also where an intermediate result wraps around
     sums, ends = _sums(ordered, places), (lows + highs).astype(np.int64)
@@ -103,7 +108,7 @@ def measure_intervals(
     deviations = None
     if layout.squares:
         deviations = _deviations(ordered, places, lows, highs, means, weights, layout, source)
-    return Intervals(edges, counts_by_level, means, deviations), _codes(positions, edges, steps)
+    return Intervals(edges, counts_by_level, means, deviations), codes
 
 
 def _sums(values: Integers, places: NDArray[np.intp]) -> Integers:
@@ -112,7 +117,7 @@ def _sums(values: Integers, places: NDArray[np.intp]) -> Integers:
     return np.diff(running[places])
 
 
-def _codes(positions: Integers, edges: Integers, steps: int) -> NDArray[np.uint16]:
+def codes_of(positions: Integers, edges: Integers, steps: int) -> NDArray[np.uint16]:
     """The number of each record's interval."""
     inner = edges[1:-1]
     if steps > _LARGEST_TABLE or steps > 4 * positions.size:

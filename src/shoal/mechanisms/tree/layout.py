@@ -7,7 +7,7 @@ made-up tables of several shapes (benchmarks/tree_shapes.py); no release depends
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from shoal.errors import OptionError
@@ -26,6 +26,8 @@ _MEANS_FIRST, _MEANS_RATIO, _MEANS_LEAST = Fraction(3, 10), Fraction(2, 5), Frac
 _CUT_GROWTH, _LEAF_GROWTH = Fraction(8, 5), Fraction(5)
 # A cut is worth drawing in a node of this many records times its ε; a leaf is worth counting likewise.
 _CUT_WORTH, _LEAF_WORTH = Fraction(50), Fraction(4)
+# Up to so many numbers are counted one by one, if the noise of all counts is at most this part of the rows.
+_FEW_NUMBERS, _LITTLE_NOISE = 32, Fraction(1, 4)
 _SQUARES_SHARE = Fraction(1, 4)
 _ROWS_SHARE = Fraction(1, 20)
 
@@ -49,6 +51,30 @@ class Layout:
     means: Fraction
     squares: Fraction
     adding: bool
+
+    @property
+    def attribute(self) -> Fraction:
+        """ε of one attribute by itself, whatever it is spent on."""
+        return sum((*self.cuts, *self.intervals, self.means, self.squares), Fraction(0))
+
+    def counts_values(self, points: int, rows: int, *, nominal: bool) -> bool:
+        """Whether an attribute of so many values has them counted one by one, instead of intervals between cuts.
+
+        That is so where cut points could say no more, or where the noise of all counts together is a small part of
+        the rows. Names are drawn at random inside an interval, so more noise is worth it for them; numbers near each
+        other are much alike, so only a few of them are counted.
+        """
+        if points <= 1 << len(self.cuts):
+            return True
+        noise = points * self.count_scale(self.attribute) / max(rows, 1)
+        return noise <= 1 if nominal else points <= _FEW_NUMBERS and noise <= _LITTLE_NOISE
+
+    @property
+    def for_names(self) -> Layout:
+        """The same for an attribute without an order: sums mean nothing there, and counts get their share."""
+        spare = self.means + self.squares
+        more = _levels(sum(self.intervals, spare), len(self.intervals), Fraction(1))
+        return replace(self, intervals=more, means=Fraction(0), squares=Fraction(0))
 
     @property
     def cut_rates(self) -> tuple[Fraction, ...]:

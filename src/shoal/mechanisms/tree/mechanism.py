@@ -17,6 +17,7 @@ from shoal.mechanisms.tree.gate import noisy
 from shoal.mechanisms.tree.intervals import Intervals, measure_intervals
 from shoal.mechanisms.tree.layout import Layout, lay_out, rows_share
 from shoal.mechanisms.tree.rows import draw_positions
+from shoal.mechanisms.tree.values import measure_values
 from shoal.method import Method
 from shoal.noise import Source, round_up_scale
 
@@ -42,12 +43,18 @@ def plan(method: Method, described: Described) -> Plan:
         condition = "Depth and shares follow from the noisy number of rows, ε and the number of attributes."
         return Plan(spending, dict.fromkeys(described.columns, budget / number), (condition,))
     layout = lay_out(method, number, rows, budget)
+    counted = _counted(described, layout, rows)
     condition = (
         f"The tree has {len(layout.leaves)} levels over {len(layout.cuts)} levels of cut points per attribute, settled "
         f"by {rows} rows, ε and the number of attributes ({number})."
     )
+    conditions = [condition]
+    if counted:
+        conditions.append(
+            f"Values of {', '.join(counted)} are counted one by one, as the size of their domain allows."
+        )
     shares = dict.fromkeys(described.columns, budget / number)
-    return Plan(_spending(layout, number), shares, (condition,))
+    return Plan(_spending(layout, described, counted), shares, tuple(conditions))
 
 
 def run(
@@ -74,15 +81,21 @@ def run(
         rows = max(int(count[0]), 1)
         budget -= share
     layout = lay_out(method, len(columns), rows, budget)
+    counted = _counted(described, layout, rows)
     steps = 2 * len(columns) + 1
     measured: list[Intervals] = []
     codes = np.empty((len(columns), described.n), dtype=np.uint16)
     clipped: dict[str, int] = {}
     for number, column in enumerate(columns):
         positions, clipped[column] = described.positions(column)
-        found, codes[number] = measure_intervals(
-            positions, described.lattices[column].steps, float(rows), layout, source
-        )
+        if column in counted:
+            found, codes[number] = measure_values(
+                positions, _points(described, column), float(rows), layout, source
+            )
+        else:
+            own = layout.for_names if column in described.nominal else layout
+            steps_of_column = _points(described, column) - 1
+            found, codes[number] = measure_intervals(positions, steps_of_column, float(rows), own, source)
         measured.append(found)
         progress("cutting attributes", number + 1, steps)
     tree = grow(
@@ -98,12 +111,11 @@ def run(
     for number, column in enumerate(columns):
         positions_drawn = draw_positions(number, measured[number], tree, per_leaf, method.rebuild, source)
         lattice, taxonomy = described.lattices[column], described.tree(column)
-        drawn = np.clip(lattice.values(positions_drawn), float(lattice.lo), float(lattice.hi))
-        if taxonomy is not None:
+        if taxonomy is None:
+            drawn = np.clip(lattice.values(positions_drawn), float(lattice.lo), float(lattice.hi))
+        else:
             # places of values in the order of their taxonomy, where the values of a concept are neighbours
-            last = len(taxonomy.domain) - 1
-            places = np.minimum(np.rint(drawn), last).astype(np.int64)
-            drawn = np.asarray(taxonomy.domain, dtype=np.float64)[places]
+            drawn = np.asarray(taxonomy.domain, dtype=np.float64)[positions_drawn.astype(np.int64)]
         values[column] = drawn
         progress("drawing rows", len(columns) + 2 + number, steps)
     return Rebuilt(
@@ -118,19 +130,49 @@ def _public_rows(method: Method, described: Described) -> int | None:
     return method.rows
 
 
-def _spending(layout: Layout, attributes: int) -> Mapping[str, Fraction]:
+def _points(described: Described, column: str) -> int:
+    """How many values an attribute can take."""
+    tree = described.tree(column)
+    return described.lattices[column].steps + 1 if tree is None else len(tree.domain)
+
+
+def _counted(described: Described, layout: Layout, rows: int) -> tuple[str, ...]:
+    """The attributes whose values are counted one by one: settled by public facts."""
+    return tuple(
+        column
+        for column in described.columns
+        if layout.counts_values(_points(described, column), rows, nominal=column in described.nominal)
+    )
+
+
+def _spending(layout: Layout, described: Described, counted: tuple[str, ...]) -> Mapping[str, Fraction]:
+    cut = [column for column in described.columns if column not in counted]
+    names = [column for column in cut if column in described.nominal]
+    number = len(cut) - len(names)
     parts: dict[str, Fraction] = {}
-    for what, shares, times in (
-        ("cut points of all attributes", layout.cuts, attributes),
-        ("interval counts of all attributes", layout.intervals, attributes),
-        ("counts of the tree", layout.leaves, 1),
-    ):
-        for level, share in enumerate(shares, start=1):
-            parts[f"{what}, level {level} of {len(shares)}"] = share * times
-    parts["interval sums of all attributes"] = layout.means * attributes
-    if layout.squares:
-        parts["interval sums of squares of all attributes"] = layout.squares * attributes
+    if counted:
+        parts[f"value counts {_of(len(counted), described)}"] = layout.attribute * len(counted)
+    levels = len(layout.cuts)
+    for level in range(levels if cut else 0):
+        parts[f"cut points {_of(len(cut), described)}, level {level + 1} of {levels}"] = layout.cuts[
+            level
+        ] * len(cut)
+    for level in range(levels if cut else 0):
+        share = layout.intervals[level] * number + layout.for_names.intervals[level] * len(names)
+        parts[f"interval counts {_of(len(cut), described)}, level {level + 1} of {levels}"] = share
+    for level, share in enumerate(layout.leaves, start=1):
+        parts[f"counts of the tree, level {level} of {len(layout.leaves)}"] = share
+    if number:
+        parts[f"interval sums {_of(number, described)}"] = layout.means * number
+    if number and layout.squares:
+        parts[f"interval sums of squares {_of(number, described)}"] = layout.squares * number
     return parts
+
+
+def _of(number: int, described: Described) -> str:
+    if number == len(described.columns):
+        return "of all attributes"
+    return f"of {number} attribute{'s' if number > 1 else ''}"
 
 
 def _leaf_counts(

@@ -24,16 +24,24 @@ def draw_positions(
     """Positions of attribute `number` for all rows, leaf after leaf.
 
     The rows of a leaf are spread evenly over the intervals inside its box, in proportion to their counts, and in
-    random order; inside an interval they are placed as `rebuild` says.
+    random order; inside an interval they are placed as `rebuild` says. Where single positions were counted, the rows
+    are spread over these.
     """
     cuts = len(intervals.counts) - 1
     span = 1 << (cuts - tree.halved[:, number])
     first = tree.place[:, number] * span
+    counts = intervals.counts[-1]
+    if intervals.points is not None:
+        counts = intervals.points
+        low, high = intervals.edges[first], intervals.edges[first + span]
+        # a box without positions gets no rows but by rounding, and then the position beside it
+        first, span = np.minimum(low, counts.size - 1), np.maximum(high - low, 1)
     leaf = np.repeat(np.arange(rows.size), rows)
     level = _even(rows, source)
-    interval, level = _interval_of(level, first[leaf], span[leaf], intervals.counts[-1])
+    interval, level = _interval_of(level, first[leaf], span[leaf], counts)
     positions = np.empty(leaf.size)
-    positions[_order(leaf, rows.size, source)] = _place(level, interval, intervals, rebuild)
+    placed = interval if intervals.points is not None else _place(level, interval, intervals, rebuild)
+    positions[_order(leaf, rows.size, source)] = placed
     return positions
 
 
@@ -74,6 +82,9 @@ def _interval_of(level: Floats, first: Integers, span: Integers, counts: Floats)
 
 def _place(level: Floats, interval: Integers, intervals: Intervals, rebuild: str) -> Floats:
     low, high = intervals.lows[interval], intervals.highs[interval]
+    if intervals.means is None:
+        # names: one is as good as another
+        return np.minimum(np.floor(low + level * (high - low + 1)), high)
     mean = intervals.means[interval]
     if rebuild == "centroid":
         return mean
