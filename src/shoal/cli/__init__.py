@@ -9,7 +9,20 @@ from typing import Any
 
 import typer
 
-from shoal.cli import ask, attack, audit, check, demo, evaluate, ledger, listing, protect, serve, token
+from shoal.cli import (
+    ask,
+    attack,
+    audit,
+    check,
+    demo,
+    evaluate,
+    ledger,
+    listing,
+    protect,
+    report,
+    serve,
+    token,
+)
 from shoal.cli.output import complain
 from shoal.errors import ShoalError
 
@@ -49,6 +62,7 @@ for _command in (
     attack.attack,
     check.check,
     audit.audit,
+    report.report,
     listing.methods,
     listing.schema,
     serve.serve,

@@ -168,7 +168,7 @@ def _nominal(subject: Subject, name: str, original: Table | None) -> Comparison:
 
 
 def _points(every: Sequence[Floats], place: int) -> str:
-    return f"{100 * (every[1][place] - every[0][place]):+.2f} points"
+    return f"{100 * (every[1][place] - every[0][place]):+.2f}"
 
 
 def _ordered(subject: Subject, name: str, original: Table | None) -> Comparison:
@@ -219,7 +219,7 @@ def _changes(attribute: Attribute, before: Floats, after: Floats) -> tuple[Chang
         title = "median" if point == 0.5 else f"{100 * point:g}% quantile"
         moved = f"{(high - low) / spread:+.2f} sd" if spread > 0 else ""
         if attribute.kind == "ordinal":
-            moved = f"{round(float(high)) - round(float(low)):+d} places"
+            moved = f"{round(float(high)) - round(float(low)):+d}"
         found.append(line(title, float(low), float(high), moved))
     return tuple(found)
 

@@ -89,17 +89,16 @@ def _of_statement(statement: Mapping[str, Any]) -> Iterable[Reason]:
 
 def _of_budget(statement: Mapping[str, Any]) -> Reason:
     epsilon = statement["epsilon"]
-    factor = f"a factor of {factor_words(epsilon)}"
+    effect = f"outcomes may become {factor_words(epsilon)} times as likely"
     if epsilon > EMPTY_EPSILON:
         return Reason(
-            "red",
-            f"ε = {epsilon:g} allows {factor}, which protects nobody in practice (more than {EMPTY_EPSILON:g}).",
+            "red", f"ε = {epsilon:g} protects nobody in practice (above {EMPTY_EPSILON:g}): {effect}."
         )
     if epsilon > STRONG_EPSILON:
-        return Reason(
-            "amber", f"ε = {epsilon:g} allows {factor}: a weak promise (more than {STRONG_EPSILON:g})."
-        )
-    return Reason("green", f"ε = {epsilon:g} allows {factor} only (at most {STRONG_EPSILON:g}).")
+        return Reason("amber", f"ε = {epsilon:g} is a weak budget (above {STRONG_EPSILON:g}): {effect}.")
+    return Reason(
+        "green", f"ε = {epsilon:g} is a strong budget (up to {STRONG_EPSILON:g}): {effect} at most."
+    )
 
 
 def _of_risks(risks: Sequence[RiskLine]) -> Iterable[Reason]:
@@ -119,6 +118,6 @@ def _of_risks(risks: Sequence[RiskLine]) -> Iterable[Reason]:
 def _found(line: RiskLine) -> str:
     low, high = line.interval
     return (
-        f"{line.name[0].upper()}{line.name[1:]} succeeds for {100 * line.success:.3g}% ({100 * low:.3g}% to "
-        f"{100 * high:.3g}%), guessing for {100 * line.chance:.2g}%"
+        f"{line.name[0].upper()}{line.name[1:]} succeeds in {100 * line.success:.3g}% of the attempts "
+        f"({100 * low:.3g}% to {100 * high:.3g}%), guessing in {100 * line.chance:.2g}%"
     )

@@ -98,8 +98,11 @@ def bundle_report(
         page = {**_first_screen(subject), **_sections(album, subject, None, None, Risks())}
         return _render("full.html.j2", **page, clusters=None, facts=None, notes=(), script=_script(album))
     from shoal.evaluation import evaluate
+    from shoal.evaluation.target import parse_target
 
     before = read(original, subject.na)
+    if target is not None:
+        parse_target(target, before)  # refused before the long work begins
     tell("measuring what was lost", 0, 1)
     measured = evaluate(before, published(subject), target=target, runs=_RUNS).to_dict()
     tell("attacking the released table", 0, 1)
@@ -161,7 +164,7 @@ def _lost(measured: Mapping[str, Any]) -> tuple[str, str]:
     if utility["mean_variation"] is not None:
         words.append(f"means moved by {100 * utility['mean_variation']:.2g}% on average")
     if utility["correlation_difference"] is not None:
-        words.append(f"correlations by {utility['correlation_difference']:.2g}")
+        words.append(f"correlations moved by {utility['correlation_difference']:.2g}")
     moved = utility["total_variation"]
     if moved is None:
         return "not measured", ", ".join(words)

@@ -1,0 +1,98 @@
+"""`shoal report`: a bundle, perhaps with its original, comes in; one page that works offline is written."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from shoal.cli.evaluate import Target
+from shoal.cli.interrupt import interruptibly
+from shoal.cli.output import complain, progress_bar, results
+from shoal.errors import OptionError, OutputError
+
+
+def report(
+    bundle: Annotated[
+        Path, typer.Argument(help="The folder that 'shoal protect' wrote.", show_default=False)
+    ],
+    original: Annotated[
+        Path | None, typer.Option(help="The table that was protected: adds facts that must not be published.")
+    ] = None,
+    target: Target = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="New file for the page; default BUNDLE-report.html.", show_default=False),
+    ] = None,
+) -> None:
+    """Write a page about a release for people: what is promised, what was lost, what risk remains.
+
+    One HTML file with everything inside, which opens without a network. Without --original it holds only what follows
+    from the bundle and may be published with it. With --original it compares both tables, attacks the release, and
+    must stay inside.
+
+    Examples:
+
+      shoal report release
+
+      shoal report release --original people.csv --target 'income>30000' --out internal.html
+    """
+    from shoal.report import bundle_report
+
+    private = original is not None
+    if target is not None and not private:
+        raise OptionError("--target compares with the original table: give --original too.")
+    place = (
+        out
+        if out is not None
+        else Path(f"{bundle.resolve().name}-{'internal' if private else 'report'}.html")
+    )
+    _check_place(place, bundle, private=private)
+
+    def work() -> str:
+        with progress_bar() as progress:
+            return bundle_report(bundle, original, target, progress)
+
+    page = interruptibly(work)
+    size = _write(place, page)
+    results().print(f"Written to {place}: one page, {size / 1e6:.1f} MB, which works offline.", markup=False)
+    if private:
+        complain(f"'{place}' holds facts about the original data: do not publish it.")
+
+
+def _check_place(place: Path, bundle: Path, *, private: bool) -> None:
+    """Refuse, before any work is done, what could not be written at the end."""
+    if place.is_dir():
+        raise OutputError(f"'{place}' is a folder: name a file, such as report.html.")
+    if place.exists():
+        raise OutputError(f"'{place}' exists already: name a new file with --out, nothing is overwritten.")
+    if private and bundle.resolve() in place.resolve().parents:
+        raise OutputError(
+            f"'{place}' would lie inside the published folder '{bundle}', and it holds facts about the original data: "
+            "put it elsewhere."
+        )
+    parent = place.absolute().parent
+    if not parent.is_dir():
+        raise OutputError(f"there is no folder '{parent}' for '{place.name}': make it, or name another file.")
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise OutputError(f"no permission to write to '{parent}': choose another place.")
+
+
+def _write(place: Path, page: str) -> int:
+    """Write aside and rename, so that an interruption leaves no half page; the number of bytes."""
+    content = page.encode()
+    number, aside = tempfile.mkstemp(prefix=f".{place.name}.partial-", dir=place.absolute().parent)
+    try:
+        with os.fdopen(number, "wb") as file:
+            file.write(content)
+        Path(aside).chmod(0o644)
+        if place.exists():
+            raise OutputError(f"'{place}' appeared meanwhile: name a new file, nothing is overwritten.")
+        os.rename(aside, place)
+    except BaseException:
+        Path(aside).unlink(missing_ok=True)
+        raise
+    return len(content)
