@@ -39,6 +39,7 @@ def serve(
     ] = 0.1,
     patience: Annotated[float, typer.Option(help="Seconds until an answer is called late.", min=0.1)] = 30.0,
     workers: Annotated[int, typer.Option(help="Threads that compute answers.", min=1, max=64)] = 2,
+    processes: Annotated[int, typer.Option(help="Processes that answer side by side.", min=1, max=64)] = 1,
     demo: Annotated[
         bool,
         typer.Option("--demo", help="Make the folder, with the demo survey and a token, if it is not there."),
@@ -75,7 +76,7 @@ def serve(
             markup=False,
         )
 
-    run(Config(data, address, heads, limits), [socket], ready, log_requests=not quiet)
+    run(Config(data, address, heads, limits), [socket], ready, log_requests=not quiet, processes=processes)
 
 
 def _make_demo(folder: Path) -> None:

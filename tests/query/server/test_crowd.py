@@ -34,7 +34,9 @@ def address(request: pytest.FixtureRequest, tmp_path: Path) -> str | None:
     return None if request.param == "sqlite" else fresh_database(request.getfixturevalue("postgres"))
 
 
-def start(place: Place, address: str | None, port: int = 0) -> tuple[subprocess.Popen[bytes], int]:
+def start(
+    place: Place, address: str | None, port: int = 0, processes: int = 1
+) -> tuple[subprocess.Popen[bytes], int]:
     """The server as a process of its own, as it is run in earnest; ready when it says where it listens."""
     words = [
         "serve",
@@ -48,6 +50,7 @@ def start(place: Place, address: str | None, port: int = 0) -> tuple[subprocess.
         "0",
         "--quiet",
     ]
+    words += ["--processes", str(processes)]
     words += [] if address is None else ["--ledger", address]
     process = subprocess.Popen([sys.executable, "-m", "shoal", *words], stderr=subprocess.PIPE)
     assert process.stderr is not None
@@ -59,8 +62,8 @@ def start(place: Place, address: str | None, port: int = 0) -> tuple[subprocess.
 
 
 @contextlib.contextmanager
-def process_serving(place: Place, address: str | None) -> Iterator[str]:
-    process, port = start(place, address)
+def process_serving(place: Place, address: str | None, processes: int = 1) -> Iterator[str]:
+    process, port = start(place, address, processes=processes)
     try:
         yield f"http://127.0.0.1:{port}"
     finally:
@@ -99,15 +102,18 @@ def check_ledger(place: Place, address: str | None) -> Any:
 
 def test_a_crowd_spends_exactly_the_ceiling(tmp_path: Path) -> None:
     place = make_place(tmp_path / "s", ceiling=Fraction(100, 1000))
-    with process_serving(place, None) as url:
+    with process_serving(place, None, processes=2) as url:
         assert spend(url, place, 256) == 100
     assert check_ledger(place, None).spent == Fraction(1, 10)
 
 
 @pytest.mark.slow
-def test_a_large_crowd_spends_exactly_the_ceiling(tmp_path: Path, address: str | None) -> None:
+@pytest.mark.parametrize("processes", [1, 3])
+def test_a_large_crowd_spends_exactly_the_ceiling(
+    tmp_path: Path, address: str | None, processes: int
+) -> None:
     place = make_place(tmp_path / "s", ceiling=Fraction(1))
-    with process_serving(place, address) as url:
+    with process_serving(place, address, processes) as url:
         assert spend(url, place, 2016) == 1000
     standing = check_ledger(place, address)
     assert (standing.spent, standing.unanswered) == (1, 0)

@@ -12,6 +12,7 @@ Kind = Literal["terms", "charge", "release", "answer"]
 # Where the chain of every data set begins.
 ORIGIN = "0" * 64
 _FORMAT = "shoal-ledger-1"
+_NOTHING = Fraction(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,5 +105,7 @@ _encode = json.JSONEncoder(separators=(",", ":"), default=fraction_text).encode
 
 def fraction_of(text: str) -> Fraction:
     """The fraction that `fraction_text` wrote."""
+    if text == "0/1":  # most amounts in a ledger
+        return _NOTHING
     numerator, _, denominator = text.partition("/")
     return Fraction(int(numerator), int(denominator))

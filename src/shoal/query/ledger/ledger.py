@@ -191,6 +191,7 @@ class _Work:
         self._store, self._connection, self._account = store, connection, account
         self._by_key: dict[tuple[str, str], Entry] = {}
         self._answers: dict[int, Entry] = {}
+        self._now = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
         self.written: list[Entry] = []
 
     def look_up(self, operations: Sequence[Operation]) -> None:
@@ -289,12 +290,11 @@ class _Work:
         family: str = "",
     ) -> Entry:
         account = self._account
-        at = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
         values = (
             account.dataset,
             account.number + 1,
             kind,
-            at,
+            self._now,
             analyst,
             key,
             refers,

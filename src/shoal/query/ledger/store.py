@@ -24,7 +24,6 @@ from shoal.query.ledger.errors import LedgerError
 from shoal.query.ledger.migrations import dataset_table, entry_table, migrate
 
 _COLUMNS = [column.name for column in entry_table.columns]
-_FRACTIONS = ("epsilon", "delta", "added", "added_analyst")
 _BUSY_MILLISECONDS = 60_000
 
 
@@ -160,17 +159,33 @@ def _row(entry: Entry) -> tuple[Any, ...]:
 
 
 def _entry(row: Any) -> Entry:
-    values = dict(row._mapping)
+    dataset, number, kind, at, analyst, key, refers, *amounts, person, family, content, previous, hash_ = row
     try:
-        for name in _FRACTIONS:
-            values[name] = fraction_of(values[name])
-        values["person"] = tuple(json.loads(values["person"])) if values["person"] else None
+        epsilon, delta, added, added_analyst = map(fraction_of, amounts)
+        who = tuple(json.loads(person)) if person else None
     except (ValueError, ZeroDivisionError):
         raise LedgerError(
-            f"the ledger is broken: entry {values['number']} of data set '{values['dataset']}' cannot be read; "
-            "restore a ledger that 'shoal ledger verify' accepts."
+            f"the ledger is broken: entry {number} of data set '{dataset}' cannot be read; restore a ledger that "
+            "'shoal ledger verify' accepts."
         ) from None
-    return Entry(**values)
+    return Entry(
+        dataset,
+        number,
+        kind,
+        at,
+        analyst,
+        key,
+        refers,
+        epsilon,
+        delta,
+        added,
+        added_analyst,
+        who,
+        family,
+        content,
+        previous,
+        hash_,
+    )
 
 
 def _url(address: str | Path) -> URL:

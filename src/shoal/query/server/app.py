@@ -77,10 +77,14 @@ class _State:
         )
 
 
+def ledger_address(config: Config) -> str | Path:
+    return config.ledger or config.folder / LEDGER_FILE
+
+
 def open_folder(config: Config) -> tuple[Ledger, dict[str, Served]]:
     """Read the data sets, open the ledger, check it, and agree on the terms: everything that can fail at start."""
     datasets = load_folder(config.folder)
-    ledger = open_ledger(config.ledger or config.folder / LEDGER_FILE)
+    ledger = open_ledger(ledger_address(config))
     if config.heads is not None:
         HeadFile(config.heads).check(ledger)
     for served in datasets.values():

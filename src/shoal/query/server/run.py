@@ -7,20 +7,29 @@ import json
 import logging
 import sys
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import uvicorn
 
 from shoal.errors import InputError
-from shoal.query.server.app import Config, create_app, open_folder
+from shoal.query.ledger import Ledger, open_ledger
+from shoal.query.server.app import Config, create_app, ledger_address, open_folder
+from shoal.query.server.folder import Served
 from shoal.query.server.guard import log
+from shoal.query.server.processes import run_together
 
 if TYPE_CHECKING:
     import socket
 
 
 def serve(
-    config: Config, sockets: list[socket.socket], ready: Callable[[], None], log_requests: bool = True
+    config: Config,
+    sockets: list[socket.socket],
+    ready: Callable[[], None],
+    log_requests: bool = True,
+    processes: int = 1,
 ) -> None:
     """Serve on open sockets until a signal ends it.
 
@@ -29,10 +38,36 @@ def serve(
         sockets: where it listens.
         ready: called when everything is in order.
         log_requests: whether each request is logged.
+        processes: that answer side by side, over one ledger.
     """
-    opened = open_folder(config)
+    ledger, datasets = open_folder(config)
     set_up_logs(log_requests)
     ready()
+    # Ctrl-C is how a server ends
+    with contextlib.suppress(KeyboardInterrupt):
+        if processes == 1:
+            _run(config, (ledger, datasets), sockets)
+        else:
+            # no connection to the ledger may be shared: each process opens its own
+            ledger.close()
+            run_together(
+                [
+                    partial(_run_one, number, processes, config, datasets, sockets)
+                    for number in range(processes)
+                ]
+            )
+
+
+def _run_one(
+    number: int, processes: int, config: Config, datasets: dict[str, Served], sockets: list[socket.socket]
+) -> None:
+    """One of several processes: a share of the rate, and only the first notes the heads."""
+    limits = replace(config.limits, rate=config.limits.rate / processes)
+    own = replace(config, limits=limits, heads=config.heads if number == 0 else None)
+    _run(own, (open_ledger(ledger_address(config)), datasets), sockets)
+
+
+def _run(config: Config, opened: tuple[Ledger, dict[str, Served]], sockets: list[socket.socket]) -> None:
     server = uvicorn.Server(
         uvicorn.Config(
             create_app(config, opened),
@@ -44,9 +79,7 @@ def serve(
             lifespan="on",
         )
     )
-    # Ctrl-C is how a server ends
-    with contextlib.suppress(KeyboardInterrupt):
-        server.run(sockets=sockets)
+    server.run(sockets=sockets)
 
 
 def bound_socket(host: str, port: int) -> socket.socket:

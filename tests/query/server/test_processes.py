@@ -1,0 +1,43 @@
+"""Several processes end as one, whichever of them is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+CODE = """
+import os, sys, time
+from shoal.query.server import processes
+
+def piece():
+    print(os.getpid(), flush=True)
+    time.sleep(600)
+
+try:
+    processes.run_together([piece, piece])
+except processes.ProcessEndedError:
+    sys.exit(2)
+"""
+
+
+@pytest.mark.parametrize(
+    ("victim", "number", "status"),
+    [
+        ("parent", signal.SIGTERM, 0),
+        ("parent", signal.SIGINT, 0),
+        ("parent", signal.SIGKILL, -signal.SIGKILL),
+        ("child", signal.SIGKILL, 2),
+    ],
+)
+def test_processes_end_together(victim: str, number: int, status: int) -> None:
+    process = subprocess.Popen([sys.executable, "-c", CODE], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    children = [int(process.stdout.readline()) for _ in range(2)]
+    os.kill(process.pid if victim == "parent" else children[0], number)
+    # the stream ends when the last process that holds it is gone
+    assert process.stdout.read() == ""
+    assert process.wait() == status
