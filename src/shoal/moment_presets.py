@@ -60,7 +60,7 @@ class _Line:
             form="eigen" if eigen else "coefficients",
             weights=self._weights(),
             rebuild=_REBUILDS[self.moments],
-            k=100,
+            k=50,
             adjustable=self._adjustable(),
         )
 
