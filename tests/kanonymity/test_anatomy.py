@@ -154,3 +154,9 @@ def test_draws_differ_and_seeds_repeat() -> None:
     first, again, other = (release(seed=seed) for seed in (1, 1, None))
     assert first.data.equals(again.data)
     assert not first.data.equals(other.data)
+
+
+def test_what_is_left_in_rows_can_be_evaluated() -> None:
+    measured = shoal.evaluate(mixed(), release())
+    assert set(measured.columns) <= {*QUASI, "visits"}
+    assert measured.utility["total_variation"] == 0

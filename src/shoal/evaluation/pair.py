@@ -60,7 +60,9 @@ def make_pair(original: Any, released: Any) -> Pair:
         published = read(released)
         return Pair(before, published, published, False, published.names, {})
     published = read(released.data)
-    names, domains, kept = tuple(released.columns), dict(released.domains), released.kept
+    # what a release puts into a linked table belongs to no row
+    names = tuple(name for name in released.columns if name in published.names)
+    domains, kept = dict(released.domains), released.kept
     schema = getattr(released, "schema", None)
     attributes = {name: schema[name] for name in names} if schema is not None else {}
     taxonomies = {name: a.tree for name, a in attributes.items() if a.tree is not None}
