@@ -13,8 +13,9 @@ from mixed import CONFIDENTIAL, GRADES, QUASI, TOWNS, mixed, mixed_schema, rows
 from pyarrow import parquet
 
 import shoal
-from shoal import ClaimError, OptionError, Taxonomy
+from shoal import ClaimError, OptionError, Schema, Taxonomy
 from shoal.cli import run
+from shoal.engine import protect_file
 from shoal.kanonymity import ordered_buckets
 from shoal.kanonymity.distributions import count_groups, ratio_distances
 from shoal.partition import mdav, ranking
@@ -301,3 +302,15 @@ def test_commands_take_the_options_of_the_family(tmp_path: Path, capsys: pytest.
 def test_unfitting_options_are_named(method: str, options: dict[str, Any], words: str) -> None:
     with pytest.raises(OptionError, match=words):
         release(method, **options)
+
+
+def test_swapping_by_rank_column_by_column_gives_the_same_table(tmp_path: Path) -> None:
+    table = mixed().select(["age", "income", "visits"])
+    parquet.write_table(table, tmp_path / "people.parquet")
+    schema = Schema(tuple(mixed_schema()[name] for name in table.column_names))
+    protect_file(
+        tmp_path / "people.parquet", tmp_path / "out", method="swap-ranking", k=5, schema=schema, seed=3
+    )
+    written = parquet.read_table(tmp_path / "out" / "data.parquet")
+    assert written.equals(shoal.protect(table, schema, "swap-ranking", k=5, seed=3).data)
+    assert rows(written, "age", "visits") == rows(table, "age", "visits")
