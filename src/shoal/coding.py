@@ -107,7 +107,7 @@ def public_facts(attribute: Attribute, lattice: Lattice) -> dict[str, str]:
     if attribute.kind == "nominal":
         tree = attribute.tree
         assert tree is not None
-        words = f"{len(tree.domain)} values" + (
+        words = f"{len(tree.domain)} value{'s' if len(tree.domain) > 1 else ''}" + (
             f" of a taxonomy with {tree.size} concepts" if tree.levels > 2 else ""
         )
         return {"domain": words, "step": ""}

@@ -110,9 +110,11 @@ class Table:
 
     def like(self, columns: Mapping[str, NDArray[Any]], *, keep_dtypes: bool) -> Any:
         """A frame of the caller's own library from arrays, with the caller's dtypes if asked for."""
-        # libraries take lists of Python values for what they are, arrays of them for something opaque
+        # pandas keeps Python values as they are in an array, the others take an array of them for something opaque
+        whole = self.frame.implementation.is_pandas_like()
         plain = {
-            name: values.tolist() if values.dtype == object else values for name, values in columns.items()
+            name: values if whole or values.dtype != object else values.tolist()
+            for name, values in columns.items()
         }
         built = nw.from_dict(plain, backend=self.frame.implementation)
         if keep_dtypes and self.frame.implementation.is_pandas_like():

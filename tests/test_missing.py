@@ -1,0 +1,415 @@
+"""Missing values: what each policy releases, what it does to the claim, and how gaps are written."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from mixed_table import (
+    CODES,
+    COLOURS,
+    JOB,
+    JOBS,
+    LIBRARIES,
+    METHODS,
+    NAMES,
+    NOMINAL,
+    VALUES_OF_JOB,
+    columns,
+    schema,
+    settings,
+    table,
+    types_of,
+    values_of,
+)
+from typer.testing import CliRunner
+
+import shoal
+from shoal.cli import app
+from shoal.errors import ClaimError, InputError, OptionError
+from shoal.io import read
+from shoal.lattice import Lattice
+from shoal.missing import patterns, settle_gaps
+from shoal.presets import preset
+from shoal.recipe import load_recipe, recipe_text
+from shoal.stages import Group, partition_group
+
+every_method = pytest.mark.parametrize("method", METHODS)
+every_library = pytest.mark.parametrize("library", LIBRARIES)
+WITH_GAPS = ("smokes", JOB, "code", "colour")
+
+
+def protect(data: Any, method: str, of: shoal.Schema | None = None, **more: Any) -> shoal.Release:
+    return shoal.protect(data, of or schema(), **settings(method, **more))
+
+
+def small(*names: str, **changes: Any) -> shoal.Schema:
+    whole = schema(**changes)
+    return shoal.Schema(tuple(whole[name] for name in names))
+
+
+def test_a_gap_is_an_error_that_names_the_ways_out() -> None:
+    data = columns()
+    data[JOB][7] = None
+    with pytest.raises(InputError, match=r"1 missing value, the first in row 8: .* category .* separate, or"):
+        protect(table(data, "polars"), "laplace")
+
+
+@every_method
+@every_library
+def test_category_counts_gaps_as_one_more_value(method: str, library: str) -> None:
+    frame = table(columns(gaps=WITH_GAPS), library)
+    release = protect(frame, method, missing="category", seed=None)
+    assert types_of(release.data) == types_of(frame)
+    assert release.statement.publishable
+    assert release.statement.data_dependent == ()
+    assert release.statement.attributes[JOB]["domain"] == "6 values of a taxonomy with 9 concepts"
+    for name, domain in {
+        JOB: VALUES_OF_JOB,
+        "code": CODES,
+        "colour": COLOURS,
+        "smokes": (True, False),
+    }.items():
+        assert set(values_of(release.data, name)) <= {*domain, None}, name
+    for name in NAMES:
+        if name not in NOMINAL:
+            assert None not in values_of(release.data, name)
+
+
+@every_method
+def test_with_a_large_budget_gaps_are_as_frequent_as_they_were(method: str) -> None:
+    data = columns(400, gaps=WITH_GAPS)
+    more: dict[str, Any] = {} if method in ("laplace", "tree-dp") else {"k": 1}
+    release = protect(table(data, "polars"), method, missing="category", epsilon=10**6, **more)
+    for name in WITH_GAPS:
+        before, after = data[name].count(None), values_of(release.data, name).count(None)
+        assert before == 80
+        # rows of a tree are drawn leaf by leaf, in whole numbers
+        assert after == pytest.approx(80, abs=10 if method == "tree-dp" else 2)
+
+
+def test_a_category_is_a_neighbour_of_no_group_but_the_root() -> None:
+    tree = schema(job={"missing": "category"})[JOB].tree
+    assert tree is not None
+    assert tree.parents[tree.code("(missing)")] == tree.root
+    assert set(tree.values) == {*VALUES_OF_JOB, "(missing)"}
+
+
+def test_types_without_room_for_a_gap_get_no_such_value() -> None:
+    """Plain whole numbers and truth values of pandas cannot be missing, in the table or in the release."""
+    frame = table(columns(), "pandas")
+    release = protect(frame, "laplace", missing="category", epsilon="0.01")
+    assert release.statement.attributes["smokes"]["domain"] == "2 values"
+    assert release.statement.attributes["code"]["domain"] == "4 values"
+    assert release.data.dtypes["code"] == np.int64
+    nullable = frame.astype({"code": "Int64", "smokes": "boolean"})
+    release = protect(nullable, "laplace", missing="category", epsilon="0.01")
+    assert release.statement.attributes["code"]["domain"] == "5 values"
+    assert release.data.dtypes["code"] == "Int64"
+    assert release.data["code"].isna().any()
+
+
+def test_a_category_is_for_names_only() -> None:
+    data = columns(gaps=["age"])
+    with pytest.raises(InputError, match="column 'age' has 48 missing values"):
+        protect(table(data, "polars"), "laplace", missing="category")
+    with pytest.raises(
+        OptionError, match="'age': missing 'category' is for nominal columns, and it is numeric"
+    ):
+        schema(age={"missing": "category"})
+
+
+def test_the_name_of_gaps_cannot_be_a_group() -> None:
+    with pytest.raises(OptionError, match=r"'\(missing\)' is a group of its taxonomy.*rename the group"):
+        schema(job={"taxonomy": {"work": {"(missing)": ["clerk"]}}, "missing": "category"})
+    tree = schema(job={"taxonomy": {"work": ["(missing)", "clerk"]}, "missing": "category"})[JOB].tree
+    assert tree is not None
+    assert tree.values == ("(missing)", "clerk")
+
+
+SEPARATE = ("mdav-dp", "ranking-dp")
+
+
+@pytest.mark.parametrize("method", SEPARATE)
+@every_library
+def test_separate_keeps_the_number_of_gaps_of_every_column(method: str, library: str) -> None:
+    names = ("age", "level", "born", "smokes", JOB, "code", "colour")
+    data = columns(gaps=names, share=0.1)
+    frame = table(data, library)
+    groups = {"groups": [[name] for name in NAMES]} if method == "mdav-dp" else {}
+    release = protect(frame, method, missing="separate", seed=None, **groups)
+    assert types_of(release.data) == types_of(frame)
+    for name in NAMES:
+        assert values_of(release.data, name).count(None) == data[name].count(None) == 24 * (name in names)
+    assert release.statement.model == "dp-given-partition"
+    assert release.statement.publishable
+    assert (
+        "Which values are missing is treated as fixed and known to everybody." in release.statement.conditions
+    )
+
+
+def test_rows_with_the_same_gaps_stay_together() -> None:
+    """Two columns with gaps in the same rows or in one of them: released rows have the same patterns, as often."""
+    age = [None] * 20 + [None] * 20 + list(range(20, 80))
+    job = [None] * 20 + ["clerk"] * 20 + [None] * 20 + ["farmer"] * 40
+    frame = pa.table({"age": age, JOB: job})
+    release = protect(frame, "mdav-dp", small("age", JOB), missing="separate", k=4)
+    patterns_of = [
+        sorted(
+            zip(
+                [value is None for value in values_of(each, "age")],
+                [value is None for value in values_of(each, JOB)],
+                strict=True,
+            )
+        )
+        for each in (frame, release.data)
+    ]
+    assert patterns_of[0] == patterns_of[1]
+    (partition,) = release.partition
+    gaps = np.array([[value is None for value in age], [value is None for value in job]])
+    for cluster in range(len(partition)):
+        inside = gaps[:, partition.labels == cluster]
+        assert (inside == inside[:, :1]).all()
+        # where something is released, k rows share it
+        assert inside.all() or partition.sizes[cluster] >= 4
+
+
+def test_aligned_rows_have_the_gaps_of_their_originals() -> None:
+    data = columns(gaps=["age", JOB], share=0.1)
+    release = protect(table(data, "polars"), "ranking-dp", missing="separate")
+    for name in ("age", JOB):
+        absent = [value is None or value != value for value in values_of(release.aligned, name)]
+        assert absent == [value is None for value in data[name]]
+
+
+@pytest.mark.parametrize(
+    ("method", "names"),
+    [
+        ("laplace", NAMES),
+        ("tree-dp", NAMES),
+        ("insensitive-dp", NAMES),
+        ("ranking-dp", ("age",)),
+        ("k-anonymity", NAMES),
+    ],
+)
+def test_separate_is_refused_where_the_claim_covers_the_gaps(method: str, names: tuple[str, ...]) -> None:
+    data = table(columns(gaps=["age"]), "pyarrow")
+    arguments = settings(method, columns=list(names)) if method in METHODS else {"method": method, "k": 5}
+    with pytest.raises(ClaimError, match="missing=separate shows which values are missing"):
+        shoal.protect(data, schema(), **arguments, missing="separate")
+
+
+def test_separate_is_refused_or_not_by_the_declaration_and_not_by_the_gaps() -> None:
+    """A refusal that depended on whether there is a gap would tell whether there is one."""
+    whole = table(columns(), "pyarrow")
+    with pytest.raises(ClaimError, match="missing=separate"):
+        protect(whole, "laplace", missing="separate")
+    stated = protect(whole, "ranking-dp", missing="separate", seed=None).statement
+    gaps = protect(table(columns(gaps=["age"]), "pyarrow"), "ranking-dp", missing="separate", seed=None)
+    assert stated == gaps.statement
+
+
+def test_too_few_rows_with_the_same_gaps_are_an_error() -> None:
+    data = columns()
+    for row in range(3):
+        data["age"][row] = None
+    with pytest.raises(
+        OptionError, match=r"too few rows that miss age and nothing else, 3 for k = 5: lower k"
+    ):
+        protect(table(data, "pyarrow"), "mdav-dp", missing="separate")
+    # a group of its own has nothing to release for them
+    release = protect(
+        table(data, "pyarrow"),
+        "mdav-dp",
+        missing="separate",
+        groups=[["age"], [name for name in NAMES if name != "age"]],
+    )
+    assert values_of(release.data, "age").count(None) == 3
+
+
+def test_a_column_of_gaps_only_stays_one() -> None:
+    frame = pl.DataFrame({"age": [None] * 40, "code": [11, 12] * 20}, schema_overrides={"age": pl.Int64})
+    release = protect(frame, "ranking-dp", small("age", "code"), missing="separate", k=5)
+    assert values_of(release.data, "age") == [None] * 40
+
+
+@every_method
+def test_drop_leaves_rows_out_and_taints(method: str) -> None:
+    data = columns(gaps=["age", JOB])
+    whole = sum(age is not None and job is not None for age, job in zip(data["age"], data[JOB], strict=True))
+    release = protect(table(data, "pyarrow"), method, missing="drop", seed=None)
+    assert len(release.data) == whole
+    assert not release.statement.publishable
+    assert any("missing=drop" in entry for entry in release.statement.data_dependent)
+    assert release.statement.sentence.startswith("No guarantee as it stands")
+
+
+def test_every_column_can_have_its_own_policy() -> None:
+    data = columns(gaps=["age", "born", JOB, "code"], share=0.1)
+    of = schema(
+        age={"missing": "separate"},
+        born={"missing": "drop"},
+        job={"missing": "category"},
+        code={"missing": "separate"},
+    )
+    kept = sum(day is not None for day in data["born"])
+    frame = table(data, "polars")
+    release = protect(frame, "ranking-dp", of)
+    assert len(release.data) == kept
+    assert types_of(release.data) == types_of(frame)
+    assert values_of(release.data, "born").count(None) == 0
+    for name in ("age", "code"):
+        inside = sum(
+            value is None for value, day in zip(data[name], data["born"], strict=True) if day is not None
+        )
+        assert values_of(release.data, name).count(None) == inside
+    assert release.statement.attributes[JOB]["domain"].startswith("6 values")
+    assert release.statement.attributes["colour"]["domain"] == "4 values"
+    with pytest.raises(InputError, match="column 'colour' has"):
+        protect(table(columns(gaps=["colour"]), "polars"), "ranking-dp", of)
+
+
+def test_a_policy_of_the_schema_wins_over_that_of_the_call(tmp_path: Path) -> None:
+    data = columns(gaps=[JOB, "code"])
+    release = protect(
+        table(data, "polars"),
+        "ranking-dp",
+        schema(job={"missing": "separate"}),
+        missing="category",
+        seed=None,
+    )
+    assert values_of(release.data, JOB).count(None) == 48
+    assert release.statement.attributes["code"]["domain"] == "5 values"
+    assert release.statement.attributes[JOB]["domain"].startswith("5 values")
+    path = release.save(tmp_path / "out") / "method.toml"
+    arguments = load_recipe(path)
+    assert arguments["schema"][JOB].missing == "separate"
+    again = shoal.protect(table(data, "polars"), **arguments)
+    assert again.statement == release.statement
+    assert recipe_text(again) == path.read_text("utf-8")
+
+
+@pytest.mark.parametrize("missing", ["category", "separate"])
+def test_releases_with_gaps_can_be_measured_and_reported(missing: str, tmp_path: Path) -> None:
+    data = columns(gaps=[JOB, "code"] if missing == "category" else ["age", "born", JOB, "code"], share=0.1)
+    frame = table(data, "polars")
+    release = protect(frame, "ranking-dp", missing=missing)
+    measured = shoal.evaluate(frame, release)
+    json.dumps(measured.to_dict())
+    release.save(tmp_path / "out", tmp_path / "internal.html", evaluation=measured)
+    assert "clerk" in (tmp_path / "out" / "report.html").read_text("utf-8")
+
+
+def test_empty_cells_of_a_csv_file_are_gaps_and_stay_empty(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("job,age\n" + "clerk,30\n,40\n" * 20)
+    of = shoal.Schema.from_dict(
+        {"attribute": [{"name": "job", "taxonomy": JOBS}, {"name": "age", "lo": 0, "hi": 99}]}
+    )
+    release = shoal.protect(
+        tmp_path / "people.csv", of, "mdav-dp", epsilon=1, k=5, missing="separate", seed=1
+    )
+    release.save(tmp_path / "out")
+    again = pl.read_csv(tmp_path / "out" / "data.csv")
+    assert again["job"].null_count() == 20
+
+
+ADULT_LIKE = "age,workclass,hours\n39, State-gov,40\n50, ?,13\n?,Private,?\n28,Private ,40\n"
+
+
+@pytest.mark.parametrize("kind", ["file", "pandas", "polars", "pyarrow"])
+def test_texts_that_stand_for_a_gap(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "adult.csv"
+    path.write_text(ADULT_LIKE)
+    source: Any = path
+    if kind == "pandas":
+        source = pd.read_csv(path)
+    elif kind == "polars":
+        source = pl.read_csv(path)
+    elif kind == "pyarrow":
+        source = pa.csv.read_csv(path)
+    found = read(source, ["?"])
+    assert found.series("workclass").is_null().to_list() == [False, True, False, False]
+    assert found.series("age").is_null().to_list() == [False, False, True, False]
+    if kind == "file":
+        # numbers beside such texts are numbers
+        assert found.is_integer("age")
+        assert found.is_integer("hours")
+    # text that only looks like a gap elsewhere stays text
+    assert read(pa.table({"country": ["NA", "?"]}), ["?"]).series("country").to_list() == ["NA", None]
+
+
+def test_such_texts_are_an_option_and_part_of_the_recipe(tmp_path: Path) -> None:
+    path = tmp_path / "adult.csv"
+    path.write_text("age,workclass\n" + "39, State-gov\n50, ?\n28,Private\n" * 10)
+    taxonomy = tmp_path / "work.csv"
+    shoal.Taxonomy.flat(["State-gov", "Private", "Never-worked"]).save(taxonomy)
+    command = [
+        "protect",
+        str(path),
+        "--domain",
+        "age=17:90",
+        "--taxonomy",
+        f"workclass={taxonomy}",
+        "--na",
+        "?",
+    ]
+    command += [
+        "--missing",
+        "category",
+        "--method",
+        "laplace",
+        "--epsilon",
+        "30",
+        "--out",
+        str(tmp_path / "out"),
+    ]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 0, done.output
+    released = pl.read_csv(tmp_path / "out" / "data.csv")
+    assert set(released["workclass"].to_list()) <= {"State-gov", "Private", "Never-worked", None}
+    recipe = tmp_path / "out" / "method.toml"
+    assert 'na = ["?"]' in recipe.read_text("utf-8")
+    again = CliRunner().invoke(
+        app, ["protect", str(path), "--config", str(recipe), "--out", str(tmp_path / "again")]
+    )
+    assert again.exit_code == 0, again.output
+    compared = CliRunner().invoke(
+        app, ["evaluate", str(path), str(tmp_path / "out" / "data.csv"), "--na", "?", "--columns", "age"]
+    )
+    assert compared.exit_code == 0, compared.output
+    with pytest.raises(OptionError, match="na must be a list of texts"):
+        shoal.protect(path, method="laplace", epsilon=1, na="?")
+
+
+def test_policies_by_column_and_patterns() -> None:
+    absent = {"a": np.array([True, False, False, True]), "b": np.array([False, True, False, True])}
+    gaps = settle_gaps(absent, {"a": "separate", "b": "drop"}, 4)
+    assert gaps.kept is not None
+    assert gaps.kept.tolist() == [0, 2]
+    assert gaps.separate["a"].tolist() == [True, False]
+    found = patterns(absent, ("a", "b"))
+    assert found is not None
+    assert len(set(found.tolist())) == 4
+    # rows that miss none come first
+    assert found[2] == 0
+    assert patterns(absent, ("c",)) is None
+
+
+def test_clusters_never_mix_rows_that_miss_different_values() -> None:
+    rng = np.random.default_rng(4)
+    gaps = {"a": rng.random(60) < 0.3, "b": rng.random(60) < 0.3}
+    lattice = Lattice(Fraction(0), Fraction(9), Fraction(1))
+    group = Group(("a", "b"), (lattice, lattice), tuple(rng.integers(0, 10, 60) for _ in range(2)), gaps=gaps)
+    method = preset("mdav-dp").configure(epsilon=1, k=3)
+    made = partition_group(group, method)
+    for cluster in range(len(made)):
+        members = made.labels == cluster
+        for absent in gaps.values():
+            assert len(set(absent[members].tolist())) == 1
