@@ -100,6 +100,16 @@ def test_any_type_in_any_library(library: str) -> None:
     assert (found.k, found.groups, found.distinct_l) == (2, 2, 1)
 
 
+def test_enumerations_are_ordered_and_nested_values_compared() -> None:
+    sizes = pl.Series(["S", "S", "M", "L"], dtype=pl.Enum(["S", "M", "L"]))
+    table = pl.DataFrame({"q": [[1], [1], [2, 3], [2, 3]], "size": sizes, "lists": [[1], [1], [1], [2]]})
+    found = shoal.check(table, ["q"], ["size", "lists"])
+    assert (found.k, found.groups) == (2, 2)
+    assert (found.confidential["size"].ground, found.confidential["size"].distinct_l) == ("ordered", 1)
+    assert found.confidential["size"].emd == pytest.approx(0.375)
+    assert found.confidential["lists"].values == 2
+
+
 def test_missing_values_are_a_group_and_a_value_of_their_own() -> None:
     table = pl.DataFrame({"q": [None, None, "a", "a"], "c": [1.0, None, 2.0, None]})
     found = shoal.check(table, ["q"], ["c"])

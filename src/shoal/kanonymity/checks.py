@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
@@ -44,8 +45,8 @@ def check(
         schema: roles, and the order of ordinal columns.
         k: level asked for: rows in the smallest group.
         l: level asked for: different confidential values in every group.
-        t_emd: level asked for: largest earth mover's distance of a group to the table. Numbers, dates and ordinal
-            columns are ordered, each value one step from the next; any two other values are equally far apart.
+        t_emd: level asked for: largest earth mover's distance of a group to the table. Numbers, dates, enumerations and
+            ordinal columns are ordered, each value one step from the next; any two other values are equally far apart.
         t_ratio: level asked for: largest ratio, either way, between a value's share in a group and in the table.
 
     Returns:
@@ -73,7 +74,7 @@ def check(
             raise OptionError(
                 f"{name} is about a confidential column: name one (confidential, --confidential)."
             )
-    groups = row_groups(column_codes(data, name) for name in known)
+    groups = row_groups(_codes(data, name) for name in known)
     found = {name: _closeness(data, name, groups.labels, schema) for name in secret}
     smallest = int(groups.sizes.min())
     wanted = (
@@ -149,7 +150,22 @@ def ordered_codes(table: Table, name: str, schema: Schema | None) -> tuple[NDArr
         return _places(series.to_numpy() if plain else table.numeric(name)), "ordered"
     if dtype.is_temporal() and not nominal:
         return _places(table.series(name).to_numpy()), "ordered"
-    return _places(column_codes(table, name)), "equal"
+    if isinstance(dtype, nw.Enum) and not nominal:
+        place = {category: number for number, category in enumerate(dtype.categories)}
+        values = table.series(name).cast(nw.String()).to_list()
+        return _places(np.array([place.get(value, -1) for value in values])), "ordered"
+    return _places(_codes(table, name)), "equal"
+
+
+def _codes(table: Table, name: str) -> NDArray[np.int64]:
+    """A number per row that is equal exactly where the values are, for columns of any type."""
+    import pyarrow as pa
+
+    try:
+        return column_codes(table, name)
+    except pa.ArrowException:
+        # lists and other nested values have no codes of their own
+        return _places(np.array([str(value) for value in table.series(name).to_list()]))
 
 
 def _places(values: NDArray[Any]) -> NDArray[np.int64]:
