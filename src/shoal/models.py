@@ -199,4 +199,5 @@ def claims(method: Method) -> str:
     if one == several == unlinked:
         return one
     extra = " or link=False" if unlinked == one else ""
-    return f"{several}; {one} for one attribute{extra}"
+    ordered = "nominal" in method.kinds and privacy_model(method, 1, nominal=1) != one
+    return f"{several}; {one} for one attribute{extra}{', nominal ones aside' if ordered else ''}"
