@@ -120,9 +120,10 @@ def ledger_alone(address: str, seconds: float, threads: int = 16) -> float:
 
 
 @contextlib.contextmanager
-def serving(folder: Path, address: str, *, pace: float) -> Iterator[tuple[int, str]]:
+def serving(folder: Path, address: str, *, pace: float, processes: int) -> Iterator[tuple[int, str]]:
     """`shoal serve` as a process of its own; its process number and address."""
     words = ["serve", "--data", str(folder), "--ledger", address, "--port", "0", "--rate", "0", "--quiet"]
+    words += ["--processes", str(processes)]
     process = subprocess.Popen(
         [sys.executable, "-m", "shoal", *words, "--pace", str(pace)], stderr=subprocess.PIPE, text=True
     )
@@ -144,18 +145,20 @@ def asked(url: str, token: str, connections: int, seconds: float) -> tuple[int, 
 
 
 def processor_seconds(process: int) -> float:
-    """Processor time a process used so far."""
+    """Processor time that a process and its children used so far."""
     words = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+    children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    own = (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+    return own + sum(processor_seconds(int(child)) for child in children)
 
 
 def measure(
-    bare: Callable[[], float], folder: Path, address: str, rounds: int, seconds: float
+    bare: Callable[[], float], folder: Path, address: str, processes: int, rounds: int, seconds: float
 ) -> tuple[list[Round], float]:
     """Rounds in which bare commits, the ledger alone and the server take turns; and the rate with the default pace."""
     token = (folder / "token").read_text()
     found = []
-    with serving(folder, address, pace=0) as (process, url):
+    with serving(folder, address, pace=0, processes=processes) as (process, url):
         asked(url, token, CONNECTIONS, 1.0)
         for _ in range(rounds):
             before = bare()
@@ -164,7 +167,7 @@ def measure(
             count, elapsed = asked(url, token, CONNECTIONS, seconds)
             used = processor_seconds(process) - used
             found.append(Round((before + bare()) / 2, alone, count / elapsed, used / count))
-    with serving(folder, address, pace=0.1) as (_, url):
+    with serving(folder, address, pace=0.1, processes=processes) as (_, url):
         asked(url, token, PACED_CONNECTIONS, 1.0)
         count, elapsed = asked(url, token, PACED_CONNECTIONS, seconds)
     return found, count / elapsed
@@ -179,6 +182,7 @@ def make_folder(folder: Path) -> None:
 def table(rounds: int, seconds: float) -> str:
     """The section, measured now."""
     results = {}
+    several = max(2, os.cpu_count() or 2)
     with tempfile.TemporaryDirectory() as name, temporary_postgres() as postgres:
         for database in ("SQLite", "PostgreSQL"):
             folder = Path(name) / database
@@ -188,7 +192,8 @@ def table(rounds: int, seconds: float) -> str:
                 address, bare = str(folder / "ledger.sqlite"), lambda f=folder: bare_sqlite(f, seconds / 4)
             else:
                 address, bare = postgres, lambda: bare_postgres(postgres, seconds / 4)
-            results[database] = measure(bare, folder, address, rounds, seconds)
+            for processes in (1, several):
+                results[database, processes] = measure(bare, folder, address, processes, rounds, seconds)
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     lines = [
         f"Written by `python -m benchmarks.ledger --rounds {rounds} --seconds {seconds:g}` on {datetime.date.today()}, "
@@ -196,18 +201,18 @@ def table(rounds: int, seconds: float) -> str:
         f"(load {os.getloadavg()[0]:.1f} on average at the end). Medians of {rounds} rounds; the ratio is the median "
         "of the ratios within a round.",
         "",
-        "| database | bare commits /s | ledger alone, spends /s | questions over HTTP /s | questions / bare commit | "
-        "processor time per question | questions /s at pace 0.1 |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+        "| database | processes | bare commits /s | ledger alone, spends /s | questions over HTTP /s | "
+        "questions / bare commit | processor time per question | questions /s at pace 0.1 |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
-    for database, (found, paced) in results.items():
+    for (database, processes), (found, paced) in results.items():
         ratio = statistics.median(one.served / one.bare for one in found)
         bare_rate, alone, served, processor = (
             statistics.median(getattr(one, field) for one in found)
             for field in ("bare", "ledger", "served", "processor")
         )
         lines.append(
-            f"| {database} | {bare_rate:,.0f} | {alone:,.0f} | {served:,.0f} | **{ratio:.2f}** | "
+            f"| {database} | {processes} | {bare_rate:,.0f} | {alone:,.0f} | {served:,.0f} | **{ratio:.2f}** | "
             f"{processor * 1e6:,.0f} µs | {paced:,.0f} |"
         )
     return "\n".join(lines)

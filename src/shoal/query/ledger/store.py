@@ -15,7 +15,7 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import event
-from sqlalchemy.engine import URL, Connection, Engine, make_url
+from sqlalchemy.engine import URL, Connection, CursorResult, Engine, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from shoal.errors import InputError
@@ -40,9 +40,8 @@ class Store:
         if self.sqlite:
             _prepare_file(self.url, create)
         self._engine = _engine(self.url)
-        # written for the driver: the general machinery takes longer for a row than all the rest
-        places = ", ".join(["?" if self.sqlite else "%s"] * len(_COLUMNS))
-        self._insert = f"INSERT INTO {entry_table.name} ({', '.join(_COLUMNS)}) VALUES ({places})"
+        statement = f"INSERT INTO {entry_table.name} ({', '.join(_COLUMNS)}) VALUES ({_marks(_COLUMNS)})"
+        self._insert = self._written_for_driver(statement)
         with _readable_errors(), self.writing(()) as connection:
             migrate(connection)
 
@@ -81,59 +80,51 @@ class Store:
 
     def entries(self, connection: Connection, dataset: str, first: int = 1) -> Iterator[Entry]:
         """The entries of a data set from a number on, in order."""
-        for row in connection.execute(_FROM_NUMBER, {"dataset": dataset, "first": first}):
-            yield _entry(row)
+        found = self._select(connection, "dataset = ? AND number >= ? ORDER BY number", (dataset, first))
+        return map(_entry, found)
 
     def by_key(self, connection: Connection, dataset: str, keys: Sequence[str]) -> list[Entry]:
         """The charges that were made under these keys, by any analyst."""
         if not keys:
             return []
-        return [_entry(row) for row in connection.execute(_BY_KEY, {"dataset": dataset, "keys": list(keys)})]
+        # "key <> ''" lets the database use the index, which has no other rows
+        where = f"dataset = ? AND key <> '' AND key IN ({_marks(keys)})"
+        return [_entry(row) for row in self._select(connection, where, (dataset, *keys))]
 
     def answers(self, connection: Connection, dataset: str, charges: Sequence[int]) -> dict[int, Entry]:
         """The stored answers to these charges."""
         if not charges:
             return {}
-        rows = connection.execute(_ANSWERS, {"dataset": dataset, "charges": list(charges)})
+        where = f"dataset = ? AND refers IS NOT NULL AND refers IN ({_marks(charges)})"
+        rows = self._select(connection, where, (dataset, *charges))
         return {entry.refers or 0: entry for entry in map(_entry, rows)}
 
     def of_analyst(
         self, connection: Connection, dataset: str, analyst: str, after: int, limit: int
     ) -> list[Entry]:
         """The analyst's charges after a number, oldest first."""
-        values = {"dataset": dataset, "analyst": analyst, "after": after, "limit": limit}
-        return [_entry(row) for row in connection.execute(_OF_ANALYST, values)]
+        where = "dataset = ? AND analyst = ? AND kind = 'charge' AND number > ? ORDER BY number LIMIT ?"
+        return [_entry(row) for row in self._select(connection, where, (dataset, analyst, after, limit))]
+
+    def _select(self, connection: Connection, where: str, values: tuple[Any, ...]) -> CursorResult[Any]:
+        """Entries that meet a condition of this module, in which ? stands for a value."""
+        statement = f"SELECT {', '.join(_COLUMNS)} FROM {entry_table.name} WHERE {where}"
+        return connection.exec_driver_sql(self._written_for_driver(statement), values)
+
+    def _written_for_driver(self, statement: str) -> str:
+        """Statements are handed to the driver as they are: building them anew takes longer than running them."""
+        return statement if self.sqlite else statement.replace("?", "%s")
 
     def datasets(self, connection: Connection) -> list[str]:
-        return list(connection.scalars(sa.select(_E.dataset).distinct().order_by(_E.dataset)))
+        name = entry_table.c.dataset
+        return list(connection.scalars(sa.select(name).distinct().order_by(name)))
 
     def close(self) -> None:
         self._engine.dispose()
 
 
-_E = entry_table.c
-_FROM_NUMBER = (
-    sa.select(entry_table)
-    .where(_E.dataset == sa.bindparam("dataset"), _E.number >= sa.bindparam("first"))
-    .order_by(_E.number)
-)
-_BY_KEY = sa.select(entry_table).where(
-    _E.dataset == sa.bindparam("dataset"), _E.key.in_(sa.bindparam("keys", expanding=True)), _E.key != ""
-)
-_ANSWERS = sa.select(entry_table).where(
-    _E.dataset == sa.bindparam("dataset"), _E.refers.in_(sa.bindparam("charges", expanding=True))
-)
-_OF_ANALYST = (
-    sa.select(entry_table)
-    .where(
-        _E.dataset == sa.bindparam("dataset"),
-        _E.analyst == sa.bindparam("analyst"),
-        _E.kind == "charge",
-        _E.number > sa.bindparam("after"),
-    )
-    .order_by(_E.number)
-    .limit(sa.bindparam("limit"))
-)
+def _marks(values: Sequence[object]) -> str:
+    return ", ".join("?" * len(values))
 
 
 def _row(entry: Entry) -> tuple[Any, ...]:
