@@ -121,6 +121,15 @@ def test_a_family_costs_its_joint_price(ledger: Ledger, spend: Spend) -> None:
     assert standing.analysts == {"ada": Fraction(1, 2), "ben": Fraction(1, 2)}
 
 
+def test_a_price_that_cannot_be_found_refuses_its_own_charge_only(ledger: Ledger, spend: Spend) -> None:
+    def broken(contents: object) -> Fraction:
+        raise TypeError("no price")
+
+    results = ledger.commit([spend("0.1"), spend("0.1", family="p", joint=broken), spend("0.2")])
+    assert isinstance(results[1], TypeError)
+    assert ledger.standing("people").spent == Fraction(3, 10)
+
+
 def test_a_family_never_costs_more_than_its_members(ledger: Ledger, spend: Spend) -> None:
     assert ledger.charge(spend("0.25", family="p", joint=lambda contents: Fraction(7))).added == Fraction(
         1, 4

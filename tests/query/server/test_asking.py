@@ -195,6 +195,18 @@ def test_protocol_2_charges_the_epsilon_it_names(server: Any) -> None:
     assert 18 <= float(reply.value) <= 99
 
 
+def test_a_question_that_takes_long_to_read_goes_to_a_thread(server: Any) -> None:
+    prior = {"kind": "normal", "mean": "40", "sd": "10"}
+    key = {"column": "person_id", "value": "P000001"}
+    asked = {"kind": "individual", "epsilon": "0.1", "key": key, "column": "hours per week", "prior": prior}
+    where = {"column": "age", "op": "in", "values": list(range(18, 99))}
+    with server.client() as client:
+        assert client.ask("survey", asked).cost == Fraction(1, 5)
+        assert (
+            client.ask("survey", {"kind": "count", "epsilon": "0.1", "where": {"or": [where] * 8}}).cost > 0
+        )
+
+
 def test_a_histogram_keeps_the_order_of_its_cells(server: Any) -> None:
     with server.client() as client:
         reply = client.ask("survey", {"kind": "histogram", "column": "education", "epsilon": "1"})

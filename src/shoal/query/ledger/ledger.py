@@ -13,7 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shoal.errors import OptionError, ShoalError
+from shoal.errors import OptionError
 from shoal.query.ledger.account import Account, Standing, Terms
 from shoal.query.ledger.entry import Entry, Kind, canonical, seal
 from shoal.query.ledger.errors import KeyReusedError, LedgerError
@@ -208,13 +208,17 @@ class _Work:
         self._answers = self._store.answers(self._connection, self._account.dataset, charges)
 
     def carry_out(self, operation: Operation) -> Receipt | Exception:
+        """Write what the operation asks for, or say why not. One that fails leaves the others of its group alone."""
+        before = len(self.written)
         try:
             if isinstance(operation, Charge):
                 return self._charge(operation)
             if isinstance(operation, Deposit):
                 return self._deposit(operation)
             return self._register(operation)
-        except (ShoalError, ValueError, ArithmeticError) as refusal:
+        except Exception as refusal:
+            if len(self.written) > before:
+                raise  # half done: the whole transaction must go
             return refusal
 
     def _register(self, wanted: Register) -> Receipt:

@@ -32,12 +32,10 @@ from shoal.query.server.heads import HeadFile
 from shoal.query.server.names import KEY, NAME
 from shoal.query.server.page import html_page
 from shoal.query.server.problems import Problem
-from shoal.query.server.questions import Question, understand
+from shoal.query.server.questions import Question, quick, understand
 from shoal.query.server.tokens import Token, TokenBook
 from shoal.query.spec import KINDS
 
-# A question longer than this is read in a thread, so that the others need not wait for it.
-_QUICK_BYTES = 2048
 _ABOUT = (
     "Questions about data sets that stay inside. Every answer is differentially private and costs some of a budget "
     "that cannot be overdrawn; every answer carries the statement of what is promised."
@@ -239,7 +237,7 @@ _QUESTION = {
 async def _question(request: Request, name: str, token: Token, key: str) -> Question:
     served = _served(request, token, name)
     body = await request.body()
-    if len(body) <= _QUICK_BYTES:
+    if quick(body):
         return understand(body, served, token.name, key)
     return await run_in_threadpool(understand, body, served, token.name, key)
 

@@ -15,7 +15,6 @@ from typing import Any
 from shoal.errors import ShoalError
 from shoal.query.composition import charge as price
 from shoal.query.composition import protocol_1_total
-from shoal.query.facts import Facts
 from shoal.query.ledger import Charge
 from shoal.query.ledger.entry import canonical
 from shoal.query.server.folder import Served
@@ -24,6 +23,7 @@ from shoal.query.spec import Query, answer, parse, preview
 
 # Protocol 1 of the thesis: questions with the same noise are priced by their joint sensitivity.
 _TOGETHER = "protocol-1"
+_QUICK_BYTES = 2048
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,24 +65,28 @@ def understand(body: bytes, served: Served, analyst: str, key: str) -> Question:
             key,
             person=cost.person,
             family=_TOGETHER if together else "",
-            joint=_joint(facts) if together else None,
+            joint=_joint(served) if together else None,
         ),
         lambda: answer(query, served.table).to_dict(),
         lambda: preview(query, facts),
     )
 
 
-def _joint(facts: Facts) -> Callable[[Sequence[str]], Fraction]:
-    def total(contents: Sequence[str]) -> Fraction:
-        return protocol_1_total([_known(content, facts) for content in contents], facts)
+@lru_cache(maxsize=64)
+def _joint(served: Served) -> Callable[[Sequence[str]], Fraction]:
+    """The price of several questions together, from the texts that the ledger keeps."""
+    facts = served.table.facts
 
-    return total
+    @lru_cache(maxsize=1024)
+    def known(content: str) -> Query:
+        return parse(json.loads(content), facts)
+
+    return lambda contents: protocol_1_total([known(content) for content in contents], facts)
 
 
-@lru_cache(maxsize=1024)
-def _known(content: str, facts: Facts) -> Query:
-    """A question that was asked before, from the text that the ledger keeps."""
-    return parse(json.loads(content), facts)
+def quick(body: bytes) -> bool:
+    """Whether a question can be read at once; a long one, or a prior to be computed, would keep others waiting."""
+    return len(body) <= _QUICK_BYTES and b"prior" not in body
 
 
 def _document(body: bytes) -> dict[str, Any]:
