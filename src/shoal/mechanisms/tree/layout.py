@@ -67,7 +67,10 @@ class Layout:
         if points <= 1 << len(self.cuts):
             return True
         noise = points * self.count_scale(self.attribute) / max(rows, 1)
-        return noise <= 1 if nominal else points <= _FEW_NUMBERS and noise <= _LITTLE_NOISE
+        if nominal:
+            # without cuts the alternative is to know nothing
+            return noise <= 1 or not self.cuts
+        return points <= _FEW_NUMBERS and noise <= _LITTLE_NOISE
 
     @property
     def for_names(self) -> Layout:
