@@ -7,6 +7,7 @@ moves all rows of its cluster, and it can move all clusters: docs/proofs/insensi
 from __future__ import annotations
 
 from fractions import Fraction
+
 import numpy as np
 from numpy.typing import NDArray
 
