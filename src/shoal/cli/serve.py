@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -24,7 +23,10 @@ def serve(
         int, typer.Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)
     ] = 8200,
     ledger: Annotated[
-        str | None, typer.Option(help="Path or postgresql:// address; default: ledger.sqlite in the folder.")
+        str | None,
+        typer.Option(
+            envvar="SHOAL_LEDGER", help="Path or postgresql:// address; default: ledger.sqlite in the folder."
+        ),
     ] = None,
     heads: Annotated[
         Path | None,
@@ -64,7 +66,6 @@ def serve(
 
     if demo:
         _make_demo(data)
-    address = ledger or os.environ.get("SHOAL_LEDGER")
     limits = Limits(rate=rate, pace=pace, patience=patience, workers=workers)
     socket = bound_socket(host, port)
     where, taken = socket.getsockname()[:2]
@@ -76,7 +77,7 @@ def serve(
             markup=False,
         )
 
-    run(Config(data, address, heads, limits), [socket], ready, log_requests=not quiet, processes=processes)
+    run(Config(data, ledger, heads, limits), [socket], ready, log_requests=not quiet, processes=processes)
 
 
 def _make_demo(folder: Path) -> None:

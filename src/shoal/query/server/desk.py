@@ -9,6 +9,7 @@ answered anew without paying twice, and never gets two different answers.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import queue
 import threading
@@ -132,8 +133,10 @@ class Desk:
 
     def _hand_over(self) -> None:
         """After each transaction, wake the event loop once for all that it finished."""
-        if self._done and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._settle)
+        if self._done:
+            # nobody waits any more once the loop is closed; what was written stays written
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._settle)
 
     def _settle(self) -> None:
         while self._done:
