@@ -192,7 +192,9 @@ def state(
             f"a value of the unit column '{circumstances.unit}' occurs in several rows, so a claim about rows is "
             "not a claim about persons: declare max_rows for it in the schema (the claim is then per person)."
         )
-    if circumstances.separated and facts.guarantee and not facts.given_partition:
+    # values that stay in their rows can stay missing there; swapped ones would show where they came from
+    shown = facts.given_partition or method.mechanism == "centroids" or not facts.guarantee
+    if circumstances.separated and not shown:
         raise ClaimError(
             f"missing=separate shows which values are missing, and the claim of method '{method.name}' ({model}) "
             "covers them: use missing=category for nominal columns, or a method whose clusters are taken as known."
@@ -271,7 +273,10 @@ def _conditions(
 ) -> tuple[str, ...]:
     if not facts.guarantee:
         return ()
-    found = ["Domains, steps, column types and all settings were fixed without looking at the records."]
+    settings = (
+        "all settings" if circumstances.bought is None else f"all settings but {circumstances.bought.words}"
+    )
+    found = [f"Domains, steps, column types and {settings} were fixed without looking at the records."]
     if facts.of_the_table:
         found = []
     elif circumstances.data_dependent or _data_dependent_settings(method):
