@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from shoal.evaluation import Evaluation, evaluate
     from shoal.evaluation.attacks import AttackReport, attack
     from shoal.kanonymity import Check, check
+    from shoal.tuning import Tuning, tune
 
 # Names that are looked up when they are first used: not every program measures, attacks or audits.
 _ON_DEMAND = {
@@ -28,6 +29,8 @@ _ON_DEMAND = {
     "attack": "shoal.evaluation.attacks",
     "Check": "shoal.kanonymity",
     "check": "shoal.kanonymity",
+    "Tuning": "shoal.tuning",
+    "tune": "shoal.tuning",
 }
 
 __all__ = [
@@ -46,6 +49,7 @@ __all__ = [
     "Schema",
     "ShoalError",
     "Taxonomy",
+    "Tuning",
     "__version__",
     "attack",
     "audit",
@@ -55,6 +59,7 @@ __all__ = [
     "noise",
     "partition",
     "protect",
+    "tune",
 ]
 
 

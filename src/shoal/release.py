@@ -226,7 +226,7 @@ class Preparation:
             statement=self.statement,
             partition=partitions,
             method=self.method,
-            schema=_public_schema(described, self.declared),
+            schema=public_schema(described, self.declared),
             declared=self.declared,
             domains={name: (float(lat.lo), float(lat.hi)) for name, lat in described.lattices.items()},
             kept=described.kept,
@@ -312,9 +312,13 @@ def published_columns(
     found: dict[str, NDArray[Any]] = {}
     for column, values in rebuilt.values.items():
         order = orders[column]
-        found[column] = stored(described, column, values[order], method.clip)
-        if column in described.gaps:
-            found[column] = with_gaps(found[column], described.gaps[column][order])
+        gaps = described.gaps.get(column)
+        if gaps is None:
+            found[column] = stored(described, column, values[order], method.clip)
+            continue
+        # no type holds "nothing" until the values are objects
+        filled = np.where(gaps, float(described.lattices[column].lo), values)
+        found[column] = with_gaps(stored(described, column, filled[order], method.clip), gaps[order])
     return found
 
 
@@ -381,7 +385,7 @@ def stored(described: Described, column: str, values: NDArray[np.float64], clip:
     return narrow_floats(values, lattice, table.float_type(column), clip=clip)
 
 
-def _public_schema(described: Described, declared: Declaration) -> Schema:
+def public_schema(described: Described, declared: Declaration) -> Schema:
     """What a recipe may say: declared facts only, so a domain taken from the data stays out."""
     private = described.circumstances.private_domains
     attributes = [

@@ -11,6 +11,9 @@ from shoal.errors import OptionError, did_you_mean
 from shoal.method import OPTIONS
 from shoal.noise import parse_epsilon
 
+# what `shoal tune --private` can choose
+BOUGHT = ("k", "split")
+
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
@@ -66,7 +69,7 @@ def tuned_settings(tuned: str | Sequence[str] | None, epsilon: Any = None) -> Tu
     """The settings that a caller or a recipe says were chosen on the records.
 
     Raises:
-        OptionError: a name is no setting, or a budget is given without saying what it paid for.
+        OptionError: a name is no setting, or a budget is given for what it cannot have paid for.
 
     >>> tuned_settings("method, k"), tuned_settings(None)
     (Tuned(what=('method', 'k'), epsilon=None), None)
@@ -79,8 +82,9 @@ def tuned_settings(tuned: str | Sequence[str] | None, epsilon: Any = None) -> Tu
     for name in what:
         if name not in known:
             raise OptionError(f"tuned names '{name}', which is no setting.{did_you_mean(name, known)}")
-    if what:
-        return Tuned(what, None if epsilon is None else parse_epsilon(epsilon))
-    if epsilon is not None:
-        raise OptionError("tuned_epsilon is the price of a choice: say in tuned what was chosen.")
-    return None
+    if epsilon is not None and (not what or not set(what) <= set(BOUGHT)):
+        raise OptionError(
+            f"tuned_epsilon is the price of a private choice of {' or '.join(BOUGHT)}: say in tuned what was chosen, got "
+            f"'{', '.join(what)}'."
+        )
+    return Tuned(what, None if epsilon is None else parse_epsilon(epsilon)) if what else None

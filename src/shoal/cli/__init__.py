@@ -22,6 +22,7 @@ from shoal.cli import (
     report,
     serve,
     token,
+    tune,
 )
 from shoal.cli.output import complain
 from shoal.errors import ShoalError
@@ -61,6 +62,7 @@ for _command in (
     evaluate.evaluate,
     attack.attack,
     check.check,
+    tune.tune,
     audit.audit,
     report.report,
     listing.methods,

@@ -1,0 +1,78 @@
+"""Options of a tuning: what the caller asked for comes in, an error with the reason leaves, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, get_args
+
+from shoal.errors import ClaimError, OptionError, did_you_mean
+from shoal.io import Table
+from shoal.method import OPTIONS
+from shoal.models import Model
+from shoal.presets import preset
+from shoal.tuning.choose import check_utility
+from shoal.tuning.grid import Setting
+from shoal.tuning.private import METHOD
+
+
+def check_comparison(
+    seeds: int,
+    fast: bool,
+    target: str | None,
+    utility: str | None,
+    max_risk: float | None,
+    claim: str | None,
+    table: Table,
+) -> None:
+    if isinstance(seeds, bool) or not isinstance(seeds, int) or seeds < 1:
+        raise OptionError(f"seeds must be a whole number, at least 1, got {seeds!r}.")
+    check_utility(utility, target)
+    if target is not None:
+        from shoal.evaluation.target import parse_target
+
+        parse_target(target, table)
+    if claim is not None and claim not in get_args(Model):
+        raise OptionError(
+            f"claim '{claim}' is not one of {', '.join(get_args(Model))}.{did_you_mean(claim, get_args(Model))}"
+        )
+    if max_risk is not None and not 0 <= max_risk <= 100:
+        raise OptionError(f"max_risk must be a percentage from 0 to 100, got {max_risk!r}.")
+    for option, given in (("max_risk", max_risk), ("target", target)):
+        if fast and given is not None:
+            raise OptionError(f"{option} takes runs: leave fast (--fast) out.")
+    if fast and utility not in (None, "normalised_sse", "scaled_sse"):
+        raise OptionError(f"utility '{utility}' has no closed form: leave fast (--fast) out.")
+
+
+def check_private(
+    methods: Sequence[str] | None,
+    utility: str | None,
+    target: str | None,
+    max_risk: float | None,
+    noises: Sequence[str] | None,
+) -> None:
+    if methods is not None and list(methods) != [METHOD]:
+        raise ClaimError(
+            f"--private chooses for {METHOD} only, not for {', '.join(methods)}: how far one record moves the error of "
+            "groups that follow the records, or of other mechanisms, is not proved."
+        )
+    asked = {"utility": utility, "target": target, "max_risk": max_risk, "noises": noises}
+    for option, given in asked.items():
+        if given is not None:
+            raise ClaimError(
+                f"--private scores by the squared error of groups at fixed ranks, the one score for which it is proved "
+                f"how far a record moves it: leave {option} out."
+            )
+
+
+def check_options(options: Mapping[str, Any], grid: Sequence[Setting]) -> None:
+    """Every shared setting must be one of some compared method, and none of those that are compared."""
+    taken = {name for setting in grid for name in preset(setting.method).adjustable}
+    for name in options:
+        if name not in OPTIONS:
+            raise OptionError(f"there is no option '{name}'.{did_you_mean(name, OPTIONS)}")
+        if name in ("k", "split", "noise", "epsilon"):
+            plural = {"k": "ks", "split": "splits", "noise": "noises", "epsilon": "epsilon"}[name]
+            raise OptionError(f"'{name}' is compared: give {plural} instead.")
+        if name not in taken:
+            raise OptionError(f"no compared method has the option '{name}'.")

@@ -1,0 +1,126 @@
+"""The grid of a tuning: methods, sizes, splits and noises come in, the settings to compare leave."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from shoal.errors import OptionError
+from shoal.presets import preset
+
+DEFAULT_METHODS = (
+    "laplace",
+    "mdav-dp",
+    "ranking-dp",
+    "optimal-dp",
+    "idp-cbls",
+    "insensitive-dp",
+    "tree-dp",
+)
+# sizes that are compared if none are named
+_SIZES = 10
+_SMALLEST = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One way to protect a table: a method, and those of its settings that are compared; None is the method's own.
+
+    >>> str(Setting("ranking-dp", 50, "optimal")), str(Setting("laplace"))
+    ('ranking-dp, k = 50, split optimal', 'laplace')
+    """
+
+    method: str
+    k: int | None = None
+    split: str | None = None
+    noise: str | None = None
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The settings as arguments of `shoal.protect`."""
+        return {name: value for name, value in asdict(self).items() if value is not None and name != "method"}
+
+    def __str__(self) -> str:
+        words = [self.method]
+        if self.k is not None:
+            words.append(f"k = {self.k}")
+        words += [f"{name} {value}" for name, value in self.options.items() if name != "k"]
+        return ", ".join(words)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"method": self.method, **self.options}
+
+
+def default_sizes(n: int) -> tuple[int, ...]:
+    """Ten sizes from 3 to a quarter of the rows, each about the same factor larger than the one before.
+
+    They follow from the number of rows alone.
+
+    >>> default_sizes(1080)
+    (3, 5, 8, 13, 22, 37, 60, 99, 164, 270)
+    >>> default_sizes(14), default_sizes(2)
+    ((3,), (2,))
+    """
+    smallest = min(_SMALLEST, n)
+    largest = max(smallest, n // 4)
+    return tuple(sorted({round(size) for size in np.geomspace(smallest, largest, _SIZES).tolist()}))
+
+
+def make_grid(
+    methods: Sequence[str] | None,
+    ks: Sequence[int] | None,
+    splits: Sequence[str] | None,
+    noises: Sequence[str] | None,
+    n: int,
+) -> tuple[Setting, ...]:
+    """Every combination of what a method can be told; a method without an option appears once for it.
+
+    Raises:
+        OptionError: a list is empty or holds something twice, or a method is unknown.
+
+    >>> [str(setting) for setting in make_grid(["laplace", "ranking-dp"], [5, 9], None, None, 100)]
+    ['laplace', 'ranking-dp, k = 5', 'ranking-dp, k = 9']
+    """
+    names = _listed("methods", methods) or DEFAULT_METHODS
+    sizes = _listed("ks", ks) or default_sizes(n)
+    shares, families = _listed("splits", splits), _listed("noises", noises)
+    grid: list[Setting] = []
+    for name in names:
+        adjustable = preset(name).adjustable
+        grid += [
+            Setting(name, k, split, noise)
+            for k in (sizes if "k" in adjustable else (None,))
+            for split in (shares if shares and "split" in adjustable else (None,))
+            for noise in (families if families and "noise" in adjustable else (None,))
+        ]
+    return tuple(grid)
+
+
+def compared(settings: Sequence[Setting]) -> tuple[str, ...]:
+    """What the settings differ in: this is what a choice among them chooses.
+
+    A size or a split that no other setting of its method has is part of the choice of the method.
+
+    >>> compared([Setting("laplace"), Setting("ranking-dp", 5), Setting("ranking-dp", 9)])
+    ('method', 'k')
+    """
+    found = ["method"] if len({setting.method for setting in settings}) > 1 else []
+    for name in ("k", "split", "noise"):
+        pairs = {(setting.method, getattr(setting, name)) for setting in settings}
+        if len(pairs) > len({method for method, _ in pairs}):
+            found.append(name)
+    return tuple(found)
+
+
+def _listed(option: str, values: Sequence[Any] | None) -> tuple[Any, ...] | None:
+    if values is None:
+        return None
+    if isinstance(values, str) or not isinstance(values, Sequence) or not values:
+        raise OptionError(f"{option} must be a list with at least one entry, got {values!r}.")
+    for value in values:
+        if list(values).count(value) > 1:
+            raise OptionError(f"{option} names {value!r} twice.")
+    return tuple(values)

@@ -1,0 +1,87 @@
+"""The question of a tuning: a table, a budget and a grid come in, prepared releases that can be compared leave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from shoal.errors import ClaimError, InputError, OptionError, ShoalError
+from shoal.io import Table
+from shoal.partition.base import check_k
+from shoal.presets import preset
+from shoal.recipe import settled_text
+from shoal.release import Preparation, prepare, public_schema
+from shoal.tuned import Tuned
+from shoal.tuning.grid import Setting
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked about which table; everything but how the answer is computed."""
+
+    table: Table
+    epsilon: Any
+    declared: Mapping[str, Any]
+    options: Mapping[str, Any]
+
+    def prepared(self, setting: Setting, **more: Any) -> Preparation:
+        """A release with this setting, settled but not made."""
+        adjustable = preset(setting.method).adjustable
+        fixed = {name: value for name, value in self.options.items() if name in adjustable}
+        return prepare(
+            self.table,
+            method=setting.method,
+            epsilon=self.epsilon if "epsilon" in adjustable else None,
+            **self.declared,
+            **{**fixed, **setting.options},
+            **more,
+        )
+
+
+def recipe_of(question: Question, setting: Setting, tuned: Tuned | None) -> str:
+    """`method.toml` of a setting, with the mark of what was chosen on the records."""
+    more = {} if tuned is None else {"tuned": tuned.what, "tuned_epsilon": tuned.epsilon}
+    prepared = question.prepared(setting, **more)
+    schema = public_schema(prepared.described, prepared.declared)
+    return settled_text(prepared.method, schema, prepared.declared, prepared.described.columns)
+
+
+def candidates_of(
+    question: Question, grid: Sequence[Setting], claim: str | None
+) -> tuple[dict[Setting, Preparation], dict[Setting, str]]:
+    """The settings that can be compared, and the reasons why others cannot."""
+    prepared: dict[Setting, Preparation] = {}
+    refused: dict[Setting, str] = {}
+    errors: list[ShoalError] = []
+    for setting in grid:
+        try:
+            found = question.prepared(setting)
+            check_k(found.method.size, found.described.n)
+        except (InputError, OptionError, ClaimError) as error:
+            refused[setting] = str(error)
+            errors.append(error)
+            continue
+        if claim is not None and found.statement.model != claim:
+            refused[setting] = f"its claim is {found.statement.model}, not {claim}."
+        else:
+            prepared[setting] = found
+    if not prepared and errors:
+        raise errors[0]
+    if not prepared:
+        raise OptionError(f"no compared setting claims {claim}: {next(iter(refused.values()))}")
+    widest = max(
+        (found.described for found in prepared.values()), key=lambda described: len(described.columns)
+    )
+    for setting, found in list(prepared.items()):
+        left_out = [name for name in widest.columns if name not in found.described.columns]
+        if left_out:
+            kind = widest.attribute(left_out[0]).kind
+            refused[setting] = (
+                f"it leaves out column '{left_out[0]}' ({kind}), so its loss would be that of another table: name the "
+                "columns to compare without it."
+            )
+            del prepared[setting]
+    for name in widest.columns:
+        widest.positions(name)  # complains about values outside their domain before any work is done
+    return prepared, refused

@@ -1,0 +1,255 @@
+"""Tune: a table and a budget come in, settings compared by loss and risk leave, with a recommended one and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from shoal.describe import missing_texts
+from shoal.errors import OptionError, OutputError
+from shoal.io import read
+from shoal.mechanisms import Progress
+from shoal.noise import parse_epsilon
+from shoal.noise import source as noise_source
+from shoal.partition.base import check_k
+from shoal.release import Preparation, silent
+from shoal.schema import Schema
+from shoal.tuned import Tuned
+from shoal.tuning.checks import check_comparison, check_options, check_private
+from shoal.tuning.choose import Row, automatic_utility, best_row, figures, make_row, with_frontier
+from shoal.tuning.grid import Setting, compared, make_grid
+from shoal.tuning.private import METHOD, choose_privately
+from shoal.tuning.question import Question, candidates_of, recipe_of
+from shoal.tuning.reasons import reasons
+from shoal.tuning.result import Tuning
+from shoal.tuning.simulate import Outcome
+from shoal.tuning.store import open_store
+from shoal.tuning.work import Notice, run_all
+from shoal.workers import available_cores
+
+
+def tune(
+    data: Any,
+    schema: Schema | None = None,
+    epsilon: Any = None,
+    methods: Sequence[str] | None = None,
+    ks: Sequence[int] | None = None,
+    *,
+    splits: Sequence[str] | None = None,
+    noises: Sequence[str] | None = None,
+    seeds: int = 5,
+    fast: bool = False,
+    target: str | None = None,
+    utility: str | None = None,
+    max_risk: float | None = None,
+    claim: str | None = None,
+    private: Any = None,
+    columns: Sequence[str] | None = None,
+    domains: Mapping[str, Any] | None = None,
+    domain_from_data: float | None = None,
+    outside: str = "error",
+    missing: str = "error",
+    na: Sequence[str] = (),
+    out: str | Path | None = None,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    notice: Notice | None = None,
+    **options: Any,
+) -> Tuning:
+    """Compare methods and their settings on a table: what each loses, what risk it leaves, and which to take.
+
+    Every setting is run with several seeds and measured by `shoal.evaluate`. The expected row error of most methods is
+    known in closed form, clipping included, and is used where it is what settings are ranked by.
+
+    Args:
+        data: a path or a pandas, polars or pyarrow table.
+        schema: kinds, roles and public domains, as for `shoal.protect`.
+        epsilon: the budget of every setting.
+        methods: presets to compare; by default those with an ε that take the columns.
+        ks: sizes to compare; by default ten, from 3 to a quarter of the rows.
+        splits: ways to share ε over columns; by default each method's own.
+        noises: noise families; by default Laplace.
+        seeds: runs of each setting.
+        fast: closed forms only, without runs: losses in seconds, no risks.
+        target: what somebody will learn from the release, such as "income>30000"; then settings are ranked by it.
+        utility: the measure to rank by: normalised_sse, scaled_sse, wasserstein, correlation_difference,
+            total_variation or learning. By default the row error, or, if rows of a compared method belong to nobody, a
+            measure that needs no rows.
+        max_risk: recommend only settings that surely link at most this percentage of rows.
+        claim: compare only settings whose statement makes this claim, such as "dp".
+        private: choose k by the exponential mechanism at this ε instead, without looking at anything else; only for
+            `ranking-dp` of one column or with link=False.
+        out: folder that keeps every finished run, so that the same call goes on after an interruption, and gets
+            `tuning.json`, `tuning.svg` and `method.toml`.
+        workers: processes; all cores when absent.
+        progress: called with (what, done, total).
+        notice: called with an estimate of the time before the work starts.
+        options: settings that all methods share, as for `shoal.protect`; methods without such a setting ignore it.
+
+    Returns:
+        The comparison. It holds facts about the original data, and a setting chosen from it was chosen by looking at
+        the records: its recipe says so, and a statement made from it too. A private choice may be published.
+
+    Raises:
+        InputError: the table cannot be used.
+        OptionError: an option cannot be used, or no setting fits the table.
+        ClaimError: a private choice was asked for where no bound on its score is proved.
+        OutputError: the folder holds something else.
+
+    Guarantee:
+        None for a comparison. With `private`: ε-DP of the original records under replace-one for the choice, see
+        `shoal.tuning.private.choose_privately`.
+
+    Cost:
+        One partition per setting and one release with its evaluation per setting and seed.
+
+    >>> import pyarrow as pa
+    >>> people = pa.table({"age": [31, 45, 28, 60, 52, 39], "income": [20.5, 31.0, 18.2, 44.9, 36.0, 27.5]})
+    >>> found = tune(people, epsilon="2", methods=["laplace", "ranking-dp"], ks=[2, 3], fast=True,
+    ...              domains={"age": (0, 120), "income": (0, 200)})
+    >>> str(found.best), [row.setting.k for row in found.rows]
+    ('ranking-dp, k = 3', [3, 2, None])
+    """
+    declared = {
+        "schema": schema,
+        "columns": columns,
+        "domains": domains,
+        "domain_from_data": domain_from_data,
+        "outside": outside,
+        "missing": missing,
+        "na": na,
+    }
+    table = read(data, missing_texts(na))
+    check_comparison(seeds, fast, target, utility, max_risk, claim, table)
+    question = Question(table, epsilon, declared, options)
+    folder = None if out is None else Path(out)
+    if private is not None:
+        check_private(methods, utility, target, max_risk, noises)
+        return _tune_privately(question, ks, splits, parse_epsilon(private), folder)
+    grid = make_grid(methods, ks, splits, noises, table.n)
+    check_options(options, grid)
+    candidates, refused = candidates_of(question, grid, claim)
+    runs = () if fast else tuple(range(1, seeds + 1))
+    arguments = {
+        "epsilon": None if epsilon is None else parse_epsilon(epsilon),
+        "grid": [setting.to_dict() for setting in grid],
+        "seeds": len(runs),
+        "target": target,
+        "utility": utility,
+        "max_risk": max_risk,
+        "claim": claim,
+        **declared,
+        "schema": None if schema is None else schema.to_dict(),
+        **options,
+    }
+    store = open_store(folder, table, arguments)
+    cores = available_cores() if workers is None else max(1, workers)
+    run_all(candidates, runs, target, store, cores, progress or silent, notice or _unheard)
+    found = _tuning(question, candidates, refused, store.outcomes, runs, target, utility, max_risk)
+    if folder is not None:
+        found.save(folder)
+    return found
+
+
+def _tuning(
+    question: Question,
+    candidates: Mapping[Setting, Preparation],
+    refused: dict[Setting, str],
+    outcomes: Mapping[Setting, Outcome],
+    seeds: Sequence[int],
+    target: str | None,
+    utility: str | None,
+    max_risk: float | None,
+) -> Tuning:
+    measured = {}
+    for setting in candidates:
+        outcome = outcomes[setting]
+        if outcome.refused is not None:
+            refused[setting] = outcome.refused
+        else:
+            measured[setting] = figures(outcome)
+    if not measured:
+        raise OptionError(f"no setting can be used on this table: {next(iter(refused.values()))}")
+    first = candidates[next(iter(measured))].described
+    numeric = all(attribute.kind == "numeric" for attribute in first.attributes)
+    ranked_by = utility or automatic_utility(list(measured.values()), numeric, target)
+    rows = with_frontier(
+        [
+            make_row(setting, candidates[setting].statement.model, found, ranked_by, first.n)
+            for setting, found in measured.items()
+        ]
+    )
+    best = best_row(rows, max_risk)
+    tuned = _chosen([row.setting for row in rows if row.apart is None], best)
+    return Tuning(
+        epsilon=None if question.epsilon is None else parse_epsilon(question.epsilon),
+        utility=ranked_by,
+        rows=rows,
+        refused=refused,
+        best=None if best is None else best.setting,
+        why=reasons(rows, best, ranked_by, max_risk, first.n, tuned),
+        tuned=tuned,
+        seeds=len(seeds),
+        columns=first.columns,
+        n=first.n,
+        recipe=None if best is None else recipe_of(question, best.setting, tuned),
+    )
+
+
+def _chosen(settings: Sequence[Setting], best: Row | None) -> Tuned | None:
+    """What was chosen by taking the best of these settings, as far as its method has it; None without a choice."""
+    what = compared(settings)
+    if best is not None:
+        what = tuple(name for name in what if getattr(best.setting, name) is not None)
+    return Tuned(what) if what else None
+
+
+def _tune_privately(
+    question: Question,
+    ks: Sequence[int] | None,
+    splits: Sequence[str] | None,
+    epsilon: Fraction,
+    folder: Path | None,
+) -> Tuning:
+    """Choose under a budget. Nothing else about the records is computed, so nothing else can be seen."""
+    if folder is not None and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise OutputError(
+            f"'{folder}' is not a new folder: name another one; a private choice is made once, not again."
+        )
+    grid = make_grid([METHOD], ks, splits, None, question.table.n)
+    check_options(question.options, grid)
+    candidates = {setting: question.prepared(setting) for setting in grid}
+    for setting, prepared in candidates.items():
+        check_k(setting.k or 1, prepared.described.n)
+    chosen_among = compared(grid)
+    if not chosen_among:
+        raise OptionError(f"there is one setting only, {grid[0]}: nothing is left to be chosen privately.")
+    best = choose_privately(candidates, epsilon, noise_source(None))
+    tuned = Tuned(chosen_among, epsilon)
+    described = candidates[best].described
+    found = Tuning(
+        epsilon=parse_epsilon(question.epsilon),
+        utility=None,
+        rows=(),
+        refused={},
+        best=best,
+        why=(
+            f"{best} was drawn from {len(grid)} settings by the exponential mechanism, likelier the smaller its "
+            f"expected squared error. The choice cost ε = {float(epsilon):g}, which the statement of a release with it "
+            "adds to its own; choosing again costs again."
+        ),
+        tuned=tuned,
+        seeds=0,
+        columns=described.columns,
+        n=described.n,
+        recipe=recipe_of(question, best, tuned),
+    )
+    if folder is not None:
+        found.save(folder)
+    return found
+
+
+def _unheard(text: str) -> None:
+    """A notice that nobody reads."""
