@@ -196,7 +196,7 @@ def test_aligned_rows_have_the_gaps_of_their_originals() -> None:
         ("tree-dp", NAMES),
         ("insensitive-dp", NAMES),
         ("ranking-dp", ("age",)),
-        ("k-anonymity", NAMES),
+        ("swap-mdav", NAMES),
     ],
 )
 def test_separate_is_refused_where_the_claim_covers_the_gaps(method: str, names: tuple[str, ...]) -> None:
@@ -204,6 +204,20 @@ def test_separate_is_refused_where_the_claim_covers_the_gaps(method: str, names:
     arguments = settings(method, columns=list(names)) if method in METHODS else {"method": method, "k": 5}
     with pytest.raises(ClaimError, match="missing=separate shows which values are missing"):
         shoal.protect(data, schema(), **arguments, missing="separate")
+
+
+def test_confidential_values_stay_missing_under_k_anonymity_and_quasi_identifiers_must_not() -> None:
+    facts = [
+        {"name": "age", "role": "quasi-identifier", "lo": 0, "hi": 99},
+        {"name": "pay", "role": "confidential", "lo": 0, "hi": 99},
+    ]
+    declared = shoal.Schema.from_dict({"attribute": facts})
+    people: dict[str, list[int | None]] = {"age": list(range(20)), "pay": [None, *range(19)]}
+    release = shoal.protect(pa.table(people), declared, "k-anonymity", k=5, missing="separate")
+    assert release.data["pay"].null_count == 1
+    people["age"][3] = None
+    with pytest.raises(InputError, match="quasi-identifier 'age' has missing values"):
+        shoal.protect(pa.table(people), declared, "k-anonymity", k=5, missing="separate")
 
 
 def test_separate_is_refused_or_not_by_the_declaration_and_not_by_the_gaps() -> None:

@@ -317,7 +317,9 @@ def published_columns(
             found[column] = stored(described, column, values[order], method.clip)
             continue
         # no type holds "nothing" until the values are objects
-        filled = np.where(gaps, float(described.lattices[column].lo), values)
+        tree = described.tree(column)
+        any_value = float(described.lattices[column].lo) if tree is None else float(tree.domain[0])
+        filled = np.where(gaps, any_value, values)
         found[column] = with_gaps(stored(described, column, filled[order], method.clip), gaps[order])
     return found
 

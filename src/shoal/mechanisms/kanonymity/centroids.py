@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from shoal.budget import Plan
 from shoal.describe import Described
+from shoal.errors import InputError
 from shoal.io import Table
 from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
 from shoal.mechanisms.kanonymity.columns import columns_of, listed, named, quasi_identifiers, with_role
@@ -52,6 +53,12 @@ def run(
     Reference: the thesis, section 3.4 (MDAV-ID).
     """
     quasi = quasi_identifiers(described)
+    for name in quasi:
+        if name in described.gaps:
+            raise InputError(
+                f"quasi-identifier '{name}' has missing values, and groups need all of them: use missing=category for "
+                "a nominal column, drop the rows, or fill the gaps."
+            )
     columns = columns_of(method, described)
     points = columns.points(quasi)
     made, cost = enforced(method, columns, points, similar_records(method, columns, quasi, progress, labels))
