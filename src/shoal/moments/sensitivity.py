@@ -1,7 +1,7 @@
 """How far one record can move a moment of its cluster: cluster sizes come in, bounds leave.
 
 Every attribute is divided by its public width, so that values lie in an interval of length 1. Each function is pure;
-each bound is proved in docs/proofs/moments.md and searched for violations in tests/moments/test_sensitivity.py.
+each bound is proved in docs/proofs/moments.md and searched for violations in tests/moments/test_moment_sensitivity.py.
 """
 
 from __future__ import annotations
