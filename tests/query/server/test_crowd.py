@@ -123,7 +123,7 @@ def kill_at_random(place: Place, address: str | None, requests: int, kills: int,
     """Ask under keys of one's own while the server is killed at random moments, and compare with the ledger."""
     pick = random.Random(seed)
     answers: dict[str, set[str]] = {}
-    lock, done = threading.Lock(), threading.Event()
+    received = threading.Condition()
     process, port = start(place, address)
 
     def client(number: int) -> None:
@@ -144,20 +144,28 @@ def kill_at_random(place: Place, address: str | None, requests: int, kills: int,
                                 break
                             assert reply.status_code in (502, 503), reply.text
                         time.sleep(0.02)
-                    with lock:
+                    with received:
                         answers.setdefault(key, set()).add(json.dumps(reply.json()["answer"]))
+                        received.notify()
 
-    with ThreadPoolExecutor(8) as pool:
-        running = [pool.submit(client, number) for number in range(8)]
-        for _ in range(kills):
-            done.wait(pick.uniform(0.0, 0.4))
-            process.kill()
-            process.wait()
-            process, _ = start(place, address, port)
-        for future in running:
-            future.result()
-    process.terminate()
-    process.wait()
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            running = [pool.submit(client, number) for number in range(8)]
+            for kill in range(1, kills + 1):
+                # spread over the questions, and at no particular moment of any of them
+                with received:
+                    received.wait_for(
+                        lambda kill=kill: len(answers) >= requests * kill // (kills + 1), timeout=60
+                    )
+                time.sleep(pick.uniform(0.0, 0.03))
+                process.kill()
+                process.wait()
+                process, _ = start(place, address, port)
+            for future in running:
+                future.result()
+    finally:
+        process.terminate()
+        process.wait()
 
     assert all(len(texts) == 1 for texts in answers.values()), "one key got two different answers"
     ledger = open_ledger(address or place.folder / LEDGER_FILE)
