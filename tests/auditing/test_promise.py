@@ -106,7 +106,12 @@ def test_only_rows_without_a_record_are_carried_out_again(
 def test_the_page_of_the_project_has_every_preset_and_every_row() -> None:
     text = PAGE.read_text("utf-8")
     tables = text.split(promise.BEGIN)[1].split(promise.END)[0]
+    audited = {row.method for row in ROWS}
     for info in shoal.methods():
+        # claims about the released table itself have no ε to audit
+        if info.name not in audited:
+            assert "epsilon" not in info.parameters
+            continue
         assert f"| `{info.name}`" in tables, (
             f"docs/promise.md lacks {info.name}: run shoal.auditing.promise again"
         )
