@@ -74,8 +74,8 @@ def tuned_settings(tuned: str | Sequence[str] | None, epsilon: Any = None) -> Tu
     >>> tuned_settings("method, k"), tuned_settings(None)
     (Tuned(what=('method', 'k'), epsilon=None), None)
     """
-    names = tuned.split(",") if isinstance(tuned, str) else tuned or ()
-    if not all(isinstance(name, str) for name in names):
+    names = tuned.split(",") if isinstance(tuned, str) else () if tuned is None else tuned
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
         raise OptionError(f"tuned must name the settings that were chosen on the records, got {tuned!r}.")
     what = tuple(dict.fromkeys(name.strip() for name in names if name.strip()))
     known = ("method", *OPTIONS)
