@@ -27,10 +27,10 @@ except processes.ProcessEndedError:
 @pytest.mark.parametrize(
     ("victim", "number", "status"),
     [
-        ("parent", signal.SIGTERM, 0),
-        ("parent", signal.SIGINT, 0),
         ("parent", signal.SIGKILL, -signal.SIGKILL),
         ("child", signal.SIGKILL, 2),
+        pytest.param("parent", signal.SIGTERM, 0, marks=pytest.mark.slow),
+        pytest.param("parent", signal.SIGINT, 0, marks=pytest.mark.slow),
     ],
 )
 def test_processes_end_together(victim: str, number: int, status: int) -> None:
