@@ -653,3 +653,46 @@ def test_dates_keep_their_type_where_a_library_has_several() -> None:
         release = protect(frame, "ranking-dp", small("born"))
         assert release.data.schema == frame.schema
         assert isinstance(values_of(release.data, "born")[0], datetime.date | str)
+
+
+@pytest.mark.parametrize("kind", ["string[pyarrow]", "string[python]", object, "category"])
+def test_every_kind_of_text_in_pandas_can_have_gaps(kind: Any) -> None:
+    frame = pd.DataFrame({JOB: pd.array([*VALUES_OF_JOB, None] * 10, dtype="string").astype(kind)})
+    release = protect(frame, "laplace", small(JOB), missing="category")
+    assert release.data.dtypes[JOB] == frame.dtypes[JOB]
+    assert set(values_of(release.data, JOB)) <= {*VALUES_OF_JOB, None}
+
+
+def test_dates_with_gaps_of_pandas_stay_gaps() -> None:
+    days = pd.Series([FIRST_DAY, None, FIRST_DAY, FIRST_DAY] * 10)
+    for column in (
+        pd.to_datetime(days),
+        days.astype("date32[pyarrow]"),
+        days.astype(str).where(days.notna()),
+    ):
+        frame = pd.DataFrame({"born": column, "age": [30] * 40})
+        release = protect(frame, "ranking-dp", small("born", "age"), missing="separate", k=5)
+        assert release.data.dtypes["born"] == frame.dtypes["born"]
+        assert release.data["born"].isna().sum() == 10
+
+
+def test_a_column_without_any_value_has_no_type() -> None:
+    data = pa.table({JOB: pa.nulls(20), "age": [30] * 20})
+    with pytest.raises(InputError, match=r"has no value at all, so its type is not known: leave it out"):
+        protect(data, "laplace", small(JOB, "age"), missing="category")
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ({"values": ["a", ""]}, "values lists an empty text: an empty cell is a missing value"),
+        ({"values": ["a", "a "]}, "values lists a value twice"),
+        ({"values": ["clerk", "managr"], "taxonomy": JOBS}, "'managr' is not in the taxonomy. Did you mean"),
+        ({"kind": "numeric", "taxonomy": JOBS}, "values and taxonomy are for nominal columns"),
+        ({"taxonomy": {}}, "the taxonomy is empty"),
+        ({"values": "abc"}, "values must be a list of values"),
+    ],
+)
+def test_schemas_that_do_not_fit_are_refused_with_the_column(entry: dict[str, Any], words: str) -> None:
+    with pytest.raises(OptionError, match=f"column 'x': .*{words}"):
+        shoal.Schema.from_dict({"attribute": [{"name": "x", **entry}]})

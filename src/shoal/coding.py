@@ -140,7 +140,11 @@ def _days(table: Table, name: str) -> NDArray[np.float64]:
     if table.is_numeric(name):
         raise InputError(f"column '{name}' should hold dates, but it holds numbers: declare it as numeric.")
     # an empty cell of text, and what pandas calls not a time, are missing
-    values = [None if value == "" or value != value else value for value in series.to_list()]
+    absent = series.is_null().to_list()
+    values = [
+        None if gap or value == "" or value != value else value
+        for gap, value in zip(absent, series.to_list(), strict=True)
+    ]
     try:
         days = np.array(values, dtype="datetime64[D]")
     except (ValueError, TypeError):

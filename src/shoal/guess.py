@@ -89,5 +89,5 @@ def _looks_like_dates(table: Table, name: str) -> bool:
     series = table.series(name)
     if str(table.dtype(name)) != "String":
         return False
-    sample = [value for value in series.head(50).to_list() if value]
+    sample = [value for value in series.head(50).drop_nulls().to_list() if value]
     return bool(sample) and all(_ISO_DATE.match(value) for value in sample)

@@ -55,6 +55,8 @@ def stored_labels(table: Table, name: str, labels: Sequence[str]) -> NDArray[np.
     >>> stored_labels(read(pa.table({"code": [11, 12]})), "code", ["12", "14"]).tolist()
     [12, 14]
     """
+    if isinstance(table.dtype(name), nw.Unknown):
+        raise InputError(f"column '{name}' has no value at all, so its type is not known: leave it out.")
     known = _categories(table, name)
     kind = _type_of_values(table, name)
     found: NDArray[np.object_] = np.empty(len(labels), dtype=object)

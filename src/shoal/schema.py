@@ -75,7 +75,11 @@ class Attribute:
             )
         if len(set(self.ordered)) < len(self.ordered):
             raise OptionError(f"column '{self.name}': ordered lists a value twice.")
-        if len(set(self.values)) < len(self.values):
+        if not all(value.strip() for value in self.values):
+            raise OptionError(
+                f"column '{self.name}': values lists an empty text: an empty cell is a missing value, see missing."
+            )
+        if len({value.strip() for value in self.values}) < len(self.values):
             raise OptionError(f"column '{self.name}': values lists a value twice.")
         if (self.values or self.taxonomy) and self.kind != "nominal":
             raise OptionError(
