@@ -135,7 +135,7 @@ def test_first_screen_holds_promise_limits_budget_size_loss_risk_and_light() -> 
     assert made.sentence in first
     for entry in made.not_promised:
         assert entry in first
-    for word in ("ε", "k", "Lost", "Risk that remains", "Amber: ", "What this means"):
+    for word in ("ε", "k", "how much was lost", "Risk that remains", "Amber: ", "What this means"):
         assert word in first
 
 

@@ -81,6 +81,8 @@ def _of_statement(statement: Mapping[str, Any]) -> Iterable[Reason]:
             "amber",
             "The promise takes the groups of records as fixed and public; it is not one about the original records.",
         )
+    else:
+        yield Reason("green", "The promise is about the original records, whatever else an attacker knows.")
     if facts.budgeted:
         yield _of_budget(statement)
     if facts.of_the_table and statement["data_dependent"]:

@@ -142,7 +142,7 @@ def _first_screen(
         "cards": [
             ("ε", *epsilon_words(subject.statement)),
             ("k", *k_words(subject.statement)),
-            ("Lost", *lost),
+            ("Lost" if measured is not None else "Detail that is left", *lost),
             ("Risk that remains", *((told.bound, told.bound_note) if linked is None else _linked(linked))),
         ],
         "domain_words": domain_words,
@@ -151,7 +151,7 @@ def _first_screen(
 
 def _detail(subject: Subject) -> tuple[str, str]:
     """What the released table itself shows about lost detail."""
-    note = "how far values moved is a fact about the original records, known to their custodian"
+    note = "how much was lost is a fact about the original records, known to their custodian"
     found = equal_rows(subject)
     if found is None:
         return "not counted", note
