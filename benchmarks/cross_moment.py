@@ -1,13 +1,12 @@
 """The experiments of the cross-moment paper beside its print: Census and EIA come in, docs/cross-moment.md leaves.
 
-python -m benchmarks.cross_moment [--quick] [--workers 2] [--out docs/cross-moment.md]
+python -m benchmarks.cross_moment [--quick] [--workers 2] [--keep FILE] [--out docs/cross-moment.md]
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime
-import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -271,16 +270,10 @@ def speed(rows: int) -> list[str]:
     return [*lines, ""]
 
 
-def _processor_seconds() -> float:
-    """Of this process and of those it waited for."""
-    used = os.times()
-    return used.user + used.system + used.children_user + used.children_system
-
-
-def report(quick: bool, workers: int) -> tuple[str, dict[str, str]]:
-    started, spent = time.perf_counter(), _processor_seconds()
+def report(quick: bool, workers: int, keep: Path | None) -> tuple[str, dict[str, str]]:
     runs = 5 if quick else 30
-    figures = Figures(quick, runs, workers)
+    figures = Figures(quick, runs, workers, keep)
+    started = time.process_time()
     files = figures.drawn()
     body = [
         *table_1(10 if quick else 60),
@@ -296,14 +289,13 @@ def report(quick: bool, workers: int) -> tuple[str, dict[str, str]]:
     ]
     for name in files:
         body += [f"![{name.removesuffix('.svg')}](figures/{name})", ""]
-    minutes = (time.perf_counter() - started) / 60
-    seconds = _processor_seconds() - spent
+    minutes = figures.minutes + (time.process_time() - started) / 60
     command = "python -m benchmarks.cross_moment" + (" --quick" if quick else "")
     head = [
         "# Cross-moment microaggregation, recomputed",
         "",
-        f"Written by `{command}` on {datetime.date.today()}, {machine()}, in {minutes:.0f} minutes with {workers} "
-        f"processes, {seconds / 60:.0f} minutes of processor time, on a machine that also did other work.",
+        f"Written by `{command}` on {datetime.date.today()}, {machine()}: {minutes:.0f} minutes of processor time, "
+        f"shared by {workers} processes, on a machine that also did other work.",
         "",
         "Domains are 0 to 1.5 times the maximum, as in the paper, which makes all of this an experiment. SSE is that "
         "of unrounded rows in the columns' own units. Census n means the first n of FEDTAX, POTHVAL, INTVAL, FICA; EIA "
@@ -317,9 +309,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer sizes and runs, under three minutes")
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument(
+        "--keep", type=Path, help="file of measured points; an interrupted run goes on from it"
+    )
     parser.add_argument("--out", type=Path, default=PAGE)
     arguments = parser.parse_args()
-    text, files = report(arguments.quick, arguments.workers)
+    text, files = report(arguments.quick, arguments.workers, arguments.keep)
     folder = arguments.out.parent / "figures"
     folder.mkdir(exist_ok=True)
     for name, drawing in files.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from benchmarks.cross_moment_measure import SETS, Cell, Measured, measure, overtakes
 from benchmarks.idp_plots import Curve, Panel, panels
@@ -18,10 +19,15 @@ _QUICK_SIZES = {"Census": (100, 200, 350, 500), "EIA": (200, 500, 800, 1200)}
 class Figures:
     """All measured cells and what is drawn from them."""
 
-    def __init__(self, quick: bool, runs: int, workers: int) -> None:
+    def __init__(self, quick: bool, runs: int, workers: int, keep: Path | None) -> None:
         self.quick, self.runs = quick, runs
         cells = [cell for group in self.groups().values() for cell in group]
-        self.found: dict[Cell, Measured] = measure(cells, runs, workers)
+        self.found: dict[Cell, Measured] = measure(cells, runs, workers, keep)
+
+    @property
+    def minutes(self) -> float:
+        """Processor time of all cells."""
+        return sum(measured.seconds for measured in self.found.values()) / 60
 
     def sizes(self, data: str) -> tuple[int, ...]:
         return _QUICK_SIZES[data.split()[0]] if self.quick else SETS[data].sizes
