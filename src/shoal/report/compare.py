@@ -130,8 +130,10 @@ def top_labels(subject: Subject, name: str, tables: Sequence[Table]) -> tuple[li
     together: Counter[str] = sum(counts, Counter())
     tree = attribute.tree
     declared = list(tree.labels) if tree is not None else sorted(together)
-    known = [label for label in declared if label in together or (tree is not None and label in tree.values)]
-    known += [label for label in sorted(together) if label not in set(known)]
+    public = set() if tree is None else set(tree.values) - {MISSING_VALUE}
+    known = [label for label in declared if label in together or label in public]
+    listed = set(known)
+    known += [label for label in sorted(together) if label not in listed]
     if len(known) <= MOST_LABELS:
         return known, counts
     # the frequent ones; ties by name, so that the same tables give the same page

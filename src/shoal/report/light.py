@@ -113,8 +113,10 @@ def _of_risks(risks: Sequence[RiskLine]) -> Iterable[Reason]:
             yield Reason("amber", f"{_found(line)}: above chance.")
     harmless = [line for line in telling if not line.above_chance]
     if harmless:
-        words = "; ".join(f"{line.name} {100 * line.success:.2g}%" for line in harmless)
-        yield Reason("green", f"Not above chance: {words}.")
+        words = "; ".join(
+            f"{line.name} {100 * line.success:.2g}% (guessing {100 * line.chance:.2g}%)" for line in harmless
+        )
+        yield Reason("green", f"Not clearly above chance: {words}.")
 
 
 def _found(line: RiskLine) -> str:

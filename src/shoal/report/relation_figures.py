@@ -72,7 +72,8 @@ def _grid(found: PairTable, grid: NDArray[np.float64], which: str, top: float) -
             "hovertemplate": "%{x}, %{y}: %{customdata:.2%} of the rows",
         }
     ]
-    layout = {"height": 300, "xaxis": _scale(found.first), "yaxis": _scale(found.second)}
+    height = 300 if found.second.edges is not None else max(300, 110 + 16 * found.second.size)
+    layout = {"height": height, "xaxis": _scale(found.first), "yaxis": _scale(found.second)}
     return Figure({"data": data, "layout": layout}, title, f"Two-way table of {title}: {_peak(found, grid)}.")
 
 
@@ -85,8 +86,8 @@ def _middles(axis: Axis) -> list[Any]:
 def _scale(axis: Axis) -> dict[str, Any]:
     found: dict[str, Any] = {"title": {"text": short(axis.name)}, "showgrid": False, "zeroline": False}
     if axis.edges is None:
-        ticks = {"tickvals": list(range(axis.size)), "ticktext": [short(label, 12) for label in axis.labels]}
-        return found | ticks
+        labels = [short(label, 12) for label in axis.labels]
+        return found | {"tickvals": list(range(axis.size)), "ticktext": labels, "tickfont": {"size": 10}}
     return found | {"type": "date" if axis.attribute.kind == "date" else "linear"}
 
 
