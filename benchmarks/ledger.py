@@ -34,18 +34,21 @@ from shoal.survey import survey, survey_schema
 BEGIN, END = "<!-- throughput: begin -->", "<!-- throughput: end -->"
 CONNECTIONS = 64
 PACED_CONNECTIONS = 512
+AT_ONCE = 16
 # about as long as the entry of a charge
 ROW = "x" * 500
 
 
 @dataclass(frozen=True)
 class Round:
-    """Per second: bare commits, spends of the ledger alone, questions over HTTP; and the server's processor time."""
+    """Per second: bare commits, spends of the ledger alone, questions one and sixteen per request; processor times."""
 
     bare: float
     ledger: float
-    served: float
-    processor: float
+    single: float
+    many: float
+    processor_single: float
+    processor_many: float
 
 
 def bare_sqlite(folder: Path, seconds: float) -> float:
@@ -135,9 +138,18 @@ def serving(folder: Path, address: str, *, pace: float, processes: int) -> Itera
         process.wait()
 
 
-def asked(url: str, token: str, connections: int, seconds: float) -> tuple[int, float]:
+def asked(url: str, token: str, connections: int, seconds: float, at_once: int = 1) -> tuple[int, float]:
     """Questions answered and seconds, by a load generator in a process of its own."""
-    words = [sys.executable, "-m", "benchmarks.load", url, token, str(connections), str(seconds)]
+    words = [
+        sys.executable,
+        "-m",
+        "benchmarks.load",
+        url,
+        token,
+        str(connections),
+        str(seconds),
+        str(at_once),
+    ]
     done = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
     if set(done["statuses"]) != {"200"}:
         raise RuntimeError(f"not every question was answered: {done['statuses']}")
@@ -158,15 +170,22 @@ def measure(
     """Rounds in which bare commits, the ledger alone and the server take turns; and the rate with the default pace."""
     token = (folder / "token").read_text()
     found = []
+
+    def rates(process: int, url: str, connections: int, at_once: int) -> tuple[float, float]:
+        used = processor_seconds(process)
+        count, elapsed = asked(url, token, connections, seconds, at_once)
+        return count / elapsed, (processor_seconds(process) - used) / count
+
     with serving(folder, address, pace=0, processes=processes) as (process, url):
         asked(url, token, CONNECTIONS, 1.0)
         for _ in range(rounds):
-            before = bare()
+            first = bare()
+            single, processor_single = rates(process, url, CONNECTIONS, 1)
+            second = bare()
+            many, processor_many = rates(process, url, CONNECTIONS // AT_ONCE, AT_ONCE)
             alone = ledger_alone(address, seconds / 2)
-            used = processor_seconds(process)
-            count, elapsed = asked(url, token, CONNECTIONS, seconds)
-            used = processor_seconds(process) - used
-            found.append(Round((before + bare()) / 2, alone, count / elapsed, used / count))
+            mean = (first + 2 * second + bare()) / 4
+            found.append(Round(mean, alone, single, many, processor_single, processor_many))
     with serving(folder, address, pace=0.1, processes=processes) as (_, url):
         asked(url, token, PACED_CONNECTIONS, 1.0)
         count, elapsed = asked(url, token, PACED_CONNECTIONS, seconds)
@@ -201,19 +220,19 @@ def table(rounds: int, seconds: float) -> str:
         f"(load {os.getloadavg()[0]:.1f} on average at the end). Medians of {rounds} rounds; the ratio is the median "
         "of the ratios within a round.",
         "",
-        "| database | processes | bare commits /s | ledger alone, spends /s | questions over HTTP /s | "
-        "questions / bare commit | processor time per question | questions /s at pace 0.1 |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+        "| database | processes | bare commits /s | ledger alone, spends /s | questions /s | questions / bare commit "
+        f"| questions /s, {AT_ONCE} per request | questions / bare commit | at pace 0.1 /s | processor time per question |",
+        "| --- |" + " ---: |" * 9,
     ]
     for (database, processes), (found, paced) in results.items():
-        ratio = statistics.median(one.served / one.bare for one in found)
-        bare_rate, alone, served, processor = (
-            statistics.median(getattr(one, field) for one in found)
-            for field in ("bare", "ledger", "served", "processor")
-        )
+        middle = {
+            field: statistics.median(getattr(one, field) for one in found) for field in Round.__annotations__
+        }
+        single, many = (statistics.median(getattr(o, f) / o.bare for o in found) for f in ("single", "many"))
         lines.append(
-            f"| {database} | {processes} | {bare_rate:,.0f} | {alone:,.0f} | {served:,.0f} | **{ratio:.2f}** | "
-            f"{processor * 1e6:,.0f} µs | {paced:,.0f} |"
+            f"| {database} | {processes} | {middle['bare']:,.0f} | {middle['ledger']:,.0f} | {middle['single']:,.0f} | "
+            f"**{single:.2f}** | {middle['many']:,.0f} | **{many:.2f}** | {paced:,.0f} | "
+            f"{middle['processor_single'] * 1e6:,.0f} and {middle['processor_many'] * 1e6:,.0f} µs |"
         )
     return "\n".join(lines)
 

@@ -1,8 +1,8 @@
 """A load generator: a server's address and a number of connections come in, answered questions per second leave.
 
-    python -m benchmarks.load URL TOKEN CONNECTIONS SECONDS
+    python -m benchmarks.load URL TOKEN CONNECTIONS SECONDS [QUESTIONS PER REQUEST]
 
-Plain HTTP over keep-alive connections, each of which sends its next question when the last one was answered. It does
+Plain HTTP over keep-alive connections, each of which sends its next request when the last one was answered. It does
 little more than a socket needs, so that what is measured is the server.
 """
 
@@ -20,15 +20,21 @@ _numbers = itertools.count()
 _run = uuid.uuid4().hex[:8]
 
 
-def question(token: str, path: str) -> bytes:
-    """A question that was never asked before: other conditions, another key."""
+def question() -> str:
+    """A question that was never asked before: another ε, other conditions."""
     number = next(_numbers)
-    age = 18 + number % 80
-    where = f'{{"column": "age", "op": ">=", "value": {age}}}'
-    body = f'{{"kind": "count", "epsilon": "0.{number % 900 + 100}", "where": {where}}}'
+    where = f'{{"column": "age", "op": ">=", "value": {18 + number % 80}}}'
+    return f'{{"kind": "count", "epsilon": "0.{number % 900 + 100}", "where": {where}}}'
+
+
+def request(token: str, at_once: int) -> bytes:
+    """A request with a key of its own."""
+    path, body = "answers", question()
+    if at_once > 1:
+        path, body = "batches", f'{{"questions": [{", ".join(question() for _ in range(at_once))}]}}'
     return (
-        f"POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n"
-        f"Idempotency-Key: {_run}-{number}\r\nContent-Type: application/json\r\n"
+        f"POST /v1/datasets/survey/{path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n"
+        f"Idempotency-Key: {_run}-{next(_numbers)}\r\nContent-Type: application/json\r\n"
         f"Content-Length: {len(body)}\r\n\r\n{body}"
     ).encode()
 
@@ -36,8 +42,8 @@ def question(token: str, path: str) -> bytes:
 class Connection(asyncio.Protocol):
     """One connection that asks until the time is over."""
 
-    def __init__(self, token: str, path: str, deadline: float, statuses: Counter[int]) -> None:
-        self._token, self._path, self._deadline, self._statuses = token, path, deadline, statuses
+    def __init__(self, token: str, at_once: int, deadline: float, statuses: Counter[int]) -> None:
+        self._token, self._at_once, self._deadline, self._statuses = token, at_once, deadline, statuses
         self._received = bytearray()
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -56,7 +62,7 @@ class Connection(asyncio.Protocol):
             self.done.set_result(None)
             self._transport.close()
             return
-        self._transport.write(question(self._token, self._path))
+        self._transport.write(request(self._token, self._at_once))
 
     def data_received(self, data: bytes) -> None:
         self._received += data
@@ -67,13 +73,16 @@ class Connection(asyncio.Protocol):
         length = int(head.partition(b"content-length:")[2].partition(b"\r")[0])
         if len(self._received) < end + 4 + length:
             return
-        self._statuses[int(head[9:12])] += 1
+        # a refusal within a list of results counts as none
+        refused = self._received.count(b'"error": "') if self._at_once > 1 else 0
+        self._statuses[int(head[9:12])] += self._at_once - refused
+        self._statuses[0] += refused
         self._received.clear()
         self._next()
 
 
-async def load(url: str, token: str, connections: int, seconds: float) -> dict[str, object]:
-    """Ask from many connections for some seconds."""
+async def load(url: str, token: str, connections: int, seconds: float, at_once: int) -> dict[str, object]:
+    """Ask from many connections for some seconds; how many questions met which status (0 for none)."""
     host, _, port = url.removeprefix("http://").rstrip("/").partition(":")
     statuses: Counter[int] = Counter()
     loop = asyncio.get_running_loop()
@@ -87,8 +96,10 @@ async def load(url: str, token: str, connections: int, seconds: float) -> dict[s
         )
         protocols.append(protocol)
     await asyncio.gather(*(protocol.done for protocol in protocols))
-    return {"statuses": statuses, "seconds": time.perf_counter() - began}
+    return {"statuses": +statuses, "seconds": time.perf_counter() - began}
 
 
 if __name__ == "__main__":
-    print(json.dumps(asyncio.run(load(sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4])))))
+    url, token, connections, seconds, *more = sys.argv[1:]
+    at_once = int(more[0]) if more else 1
+    print(json.dumps(asyncio.run(load(url, token, int(connections), float(seconds), at_once))))

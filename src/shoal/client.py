@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from types import TracebackType
@@ -142,6 +142,27 @@ class Client:
         """
         headers = {"Idempotency-Key": key or uuid.uuid4().hex}
         return Reply.of(self._send("POST", f"datasets/{dataset}/answers", json=question, headers=headers))
+
+    def ask_many(
+        self, dataset: str, questions: Sequence[Mapping[str, Any]], *, key: str | None = None
+    ) -> list[Reply | RefusedError]:
+        """Ask up to 100 questions in one request; each is paid and answered, or refused, by itself.
+
+        Args:
+            dataset: name of the data set.
+            questions: in the order in which they are charged.
+            key: stands for this list of questions.
+        """
+        body = self._send(
+            "POST",
+            f"datasets/{dataset}/batches",
+            json={"questions": [dict(question) for question in questions]},
+            headers={"Idempotency-Key": key or uuid.uuid4().hex},
+        )
+        return [
+            Reply.of(result) if "answer" in result else RefusedError(200, result)
+            for result in body["results"]
+        ]
 
     def answers(self, dataset: str, *, at_once: int = 100) -> Iterator[dict[str, Any]]:
         """Earlier questions of this name with their answers, oldest first; fetched `at_once` at a time."""

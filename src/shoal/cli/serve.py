@@ -55,10 +55,10 @@ def serve(
     try:
         import sqlalchemy  # noqa: F401
 
-        from shoal.query.server.app import Config
         from shoal.query.server.guard import Limits
         from shoal.query.server.run import bound_socket
         from shoal.query.server.run import serve as run
+        from shoal.query.server.state import Config
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] == "shoal":
             raise

@@ -17,10 +17,11 @@ from postgres_fixture import postgres  # noqa: F401
 
 from shoal.client import Client
 from shoal.query.ledger import Ledger, open_ledger
-from shoal.query.server.app import Config, create_app
+from shoal.query.server.app import create_app
 from shoal.query.server.folder import LEDGER_FILE, TOKENS_FILE, Settings, write_dataset
 from shoal.query.server.guard import Limits
 from shoal.query.server.run import bound_socket
+from shoal.query.server.state import Config
 from shoal.query.server.tokens import new_token
 from shoal.survey import survey, survey_schema
 

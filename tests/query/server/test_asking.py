@@ -219,6 +219,43 @@ def test_a_histogram_keeps_the_order_of_its_cells(server: Any) -> None:
     ]
 
 
+def test_several_questions_in_one_request_are_charged_one_by_one(server: Any) -> None:
+    asked = [MEAN, {"kind": "count"}, MEAN | {"epsilon": "1"}, MEAN | {"epsilon": "1"}, MEAN]
+    with server.client() as client:
+        results = client.ask_many("survey", asked, key="all")
+        assert [getattr(result, "cost", None) or result.code for result in results] == [
+            Fraction(1, 2),
+            "bad_question",
+            1,
+            "overdrawn",
+            Fraction(1, 2),
+        ]
+        assert server.place.spent() == 2
+        # under the same key, each of them is the same question as before
+        again = client.ask_many("survey", asked, key="all")
+        assert [getattr(result, "value", None) for result in again] == [
+            getattr(result, "value", None) for result in results
+        ]
+        changed = client.ask_many("survey", [asked[2], *asked[1:]], key="all")
+        assert changed[0].code == "key_reused"
+        assert changed[4].value == results[4].value
+    assert server.place.spent() == 2
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"questions": []}, {"questions": [MEAN] * 101}, {"questions": MEAN}, [MEAN]]
+)
+def test_a_list_that_is_none_is_refused(server: Any, body: Any) -> None:
+    assert server.raw("POST", "/v1/datasets/survey/batches", json=body).status_code in (400, 422)
+    assert server.place.spent() == 0
+
+
+def test_odd_members_of_a_list_are_refused_by_themselves(server: Any) -> None:
+    reply = server.raw("POST", "/v1/datasets/survey/batches", json={"questions": [[1], 3, None, MEAN]})
+    assert [result.get("error") for result in reply.json()["results"]] == ["bad_question"] * 3 + [None]
+    assert server.place.spent() == Fraction(1, 2)
+
+
 def test_delta_needs_a_ceiling_of_its_own(
     tmp_path: Path, build: Callable[..., Any], serve: Callable[..., Any]
 ) -> None:

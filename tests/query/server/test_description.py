@@ -20,8 +20,9 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from shoal.query.server.app import Config, create_app
+from shoal.query.server.app import create_app
 from shoal.query.server.problems import REASONS
+from shoal.query.server.state import Config
 
 load_all_checks()
 SCHEMA = schemathesis.openapi.from_dict(create_app(Config(Path("nowhere"))).openapi())

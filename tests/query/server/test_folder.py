@@ -14,10 +14,10 @@ import pytest
 
 from shoal.errors import InputError, OptionError, ShoalError
 from shoal.query.ledger import Charge, LedgerError
-from shoal.query.server.app import Config, open_folder
 from shoal.query.server.folder import Settings, load_folder
 from shoal.query.server.heads import HeadFile
 from shoal.query.server.names import plain_name
+from shoal.query.server.state import Config, open_folder
 from shoal.toml import dumps
 
 

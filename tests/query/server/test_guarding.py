@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from shoal.errors import InputError, OptionError
-from shoal.query.server import app as app_module
-from shoal.query.server import guard, tokens
+from shoal.query.server import asking, guard, looking, tokens
 from shoal.query.server.folder import TOKENS_FILE
 from shoal.query.server.guard import Limits, RateLimit
 from shoal.query.server.problems import Problem
@@ -27,6 +26,7 @@ PATHS = [
     ("GET", "/v1/datasets/survey"),
     ("POST", "/v1/datasets/survey/preview"),
     ("POST", "/v1/datasets/survey/answers"),
+    ("POST", "/v1/datasets/survey/batches"),
     ("GET", "/v1/datasets/survey/answers"),
     ("GET", "/v1/datasets/survey/budget"),
     ("GET", "/v1/datasets/survey/ledger"),
@@ -241,6 +241,14 @@ def test_a_bucket_fills_at_its_rate(monkeypatch: pytest.MonkeyPatch) -> None:
     # two at once, then two per second
     assert sum(granted[:2]) == 2
     assert sum(granted) == 2 + int(3.9 * 2)
+    # many at once need a full bucket, and empty it for longer
+    now[0] += 10
+    limit.take("ada", 6)
+    now[0] += 2.4
+    with pytest.raises(Problem):
+        limit.take("ada")
+    now[0] += 0.2
+    limit.take("ada")
     now[0] += 10**6
     for number in range(10_002):
         limit.take(f"client {number}")
@@ -253,11 +261,11 @@ def test_answers_leave_on_the_beat(monkeypatch: pytest.MonkeyPatch) -> None:
     async def sleep(seconds: float) -> None:
         slept.append(seconds)
 
-    monkeypatch.setattr(app_module.asyncio, "sleep", sleep)
-    monkeypatch.setattr(app_module.time, "monotonic", lambda: 10.0)
+    monkeypatch.setattr(asking.asyncio, "sleep", sleep)
+    monkeypatch.setattr(asking.time, "monotonic", lambda: 10.0)
     for came in (9.99, 9.95, 9.85, 9.0):
-        asyncio.run(app_module._until_the_next_beat(came, 0.1))
-    asyncio.run(app_module._until_the_next_beat(9.0, 0))
+        asyncio.run(asking._until_the_next_beat(came, 0.1))
+    asyncio.run(asking._until_the_next_beat(9.0, 0))
     assert slept == pytest.approx([0.09, 0.05, 0.05, 0.0], abs=1e-9)
 
 
@@ -295,8 +303,8 @@ def test_whatever_breaks_inside_is_a_constant_text(
     def broken(*_: object) -> None:
         raise RuntimeError("record 17 is odd")
 
-    monkeypatch.setattr(app_module, "understand", broken)
-    monkeypatch.setattr(app_module, "_served", broken)
+    monkeypatch.setattr(asking, "understand", broken)
+    monkeypatch.setattr(looking, "served_to", broken)
     for reply in (server.ask(), server.raw("GET", "/v1/datasets/survey/budget")):
         assert reply.status_code == 500
         assert reply.json()["error"] == "failed"

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from shoal.query.server.problems import REASONS
+from shoal.query.server.questions import MOST_AT_ONCE
 from shoal.query.spec import KINDS
 
 _AMOUNT = r"^\d+/\d+$"
@@ -78,6 +79,12 @@ class AnswerBody(Strict):
 
     answer: dict[str, Any]
     receipt: ReceiptBody
+
+
+class BatchBody(Strict):
+    """One result for each question, in their order: an answer with its receipt, or a refusal."""
+
+    results: list[AnswerBody | ProblemBody]
 
 
 class PreviewBody(Strict):
@@ -157,6 +164,23 @@ def question_schema() -> dict[str, Any]:
             }
         )
     return {"oneOf": kinds}
+
+
+def questions_schema() -> dict[str, Any]:
+    """Several questions for one request."""
+    return {
+        "type": "object",
+        "properties": {
+            "questions": {
+                "type": "array",
+                "items": {"type": "object"},
+                "minItems": 1,
+                "maxItems": MOST_AT_ONCE,
+            }
+        },
+        "required": ["questions"],
+        "additionalProperties": False,
+    }
 
 
 def refusals(*codes: str) -> dict[int | str, dict[str, Any]]:

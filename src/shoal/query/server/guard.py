@@ -142,21 +142,22 @@ class RateLimit:
         self._rate, self._burst = rate, float(burst)
         self._buckets: dict[str, tuple[float, float]] = {}
 
-    def take(self, client: str) -> None:
-        """Let one request of a client pass, or refuse it."""
+    def take(self, client: str, count: int = 1) -> None:
+        """Let one request of a client pass, or refuse it; one that counts more than the bucket holds needs it full."""
         if not self._rate:
             return
         now = time.monotonic()
         level, since = self._buckets.get(client, (self._burst, now))
         level = min(self._burst, level + (now - since) * self._rate)
-        if level < 1:
+        needed = min(float(count), self._burst)
+        if level < needed:
             self._buckets[client] = (level, now)
-            raise Problem("too_many", headers={"Retry-After": str(int((1 - level) / self._rate) + 1)})
+            raise Problem("too_many", headers={"Retry-After": str(int((needed - level) / self._rate) + 1)})
         if len(self._buckets) > 10_000:
             self._buckets = {
                 c: b for c, b in self._buckets.items() if (now - b[1]) * self._rate < self._burst
             }
-        self._buckets[client] = (level - 1, now)
+        self._buckets[client] = (level - count, now)
 
 
 def write_log(event: str, **facts: Any) -> None:

@@ -24,6 +24,7 @@ from shoal.query.spec import Query, answer, parse, preview
 # Protocol 1 of the thesis: questions with the same noise are priced by their joint sensitivity.
 _TOGETHER = "protocol-1"
 _QUICK_BYTES = 2048
+MOST_AT_ONCE = 100
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,9 +48,38 @@ def understand(body: bytes, served: Served, analyst: str, key: str) -> Question:
     Raises:
         Problem: it is not JSON, or cannot be asked; the reason is computed from public facts alone.
     """
+    return _priced(_document(body), served, analyst, key)
+
+
+def understand_many(body: bytes, served: Served, analyst: str, key: str) -> list[Question | Problem]:
+    """Read and price several questions; the key of each is that of the request with its place.
+
+    Raises:
+        Problem: it is not a list of questions.
+    """
+    document = _document(body)
+    questions = document.get("questions")
+    if (
+        set(document) != {"questions"}
+        or not isinstance(questions, list)
+        or not 1 <= len(questions) <= MOST_AT_ONCE
+    ):
+        raise Problem(
+            "bad_question", {"reason": f"questions must be a list of 1 to {MOST_AT_ONCE} questions."}
+        )
+    found: list[Question | Problem] = []
+    for place, question in enumerate(questions):
+        try:
+            found.append(_priced(question, served, analyst, f"{key}:{place}" if key else ""))
+        except Problem as problem:
+            found.append(problem)
+    return found
+
+
+def _priced(document: Any, served: Served, analyst: str, key: str) -> Question:
     facts = served.table.facts
     try:
-        query = parse(_document(body), facts)
+        query = parse(document, facts)
         cost = price(query, facts)
         content = canonical(query.to_dict())
     except ShoalError as error:

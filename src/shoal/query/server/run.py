@@ -15,10 +15,11 @@ import uvicorn
 
 from shoal.errors import InputError
 from shoal.query.ledger import Ledger, open_ledger
-from shoal.query.server.app import Config, create_app, ledger_address, open_folder
+from shoal.query.server.app import create_app
 from shoal.query.server.folder import Served
 from shoal.query.server.guard import log
 from shoal.query.server.processes import run_together
+from shoal.query.server.state import Config, ledger_address, open_folder
 
 if TYPE_CHECKING:
     import socket

@@ -1,0 +1,147 @@
+"""The operations that cost: questions come in, previews and paid answers leave."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import re
+import time
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.responses import JSONResponse, Response
+from starlette.concurrency import run_in_threadpool
+
+from shoal.query.ledger import OverdrawnError, Receipt
+from shoal.query.ledger.entry import fraction_text
+from shoal.query.server import description as shape
+from shoal.query.server.desk import FAILED
+from shoal.query.server.guard import Receive, Scope, Send
+from shoal.query.server.names import KEY, NAME
+from shoal.query.server.problems import Problem
+from shoal.query.server.questions import Question, quick, understand, understand_many
+from shoal.query.server.state import Asker, Key, Name, State, authenticated, served_to, state_of
+from shoal.query.server.tokens import Token
+
+_ASK_PATH = re.compile(f"/v1/datasets/({NAME.strip('^$')})/answers")
+_KEY = re.compile(KEY)
+_REFUSED = ("not_found", "not_json", "bad_question", "overdrawn", "key_reused", "busy", "late")
+
+
+class FastLane:
+    """Questions take a shorter way to `ask` than the general machinery: most of the server's time would go there."""
+
+    def __init__(self, api: FastAPI) -> None:
+        self._api = api
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        asks = scope["type"] == "http" and scope["method"] == "POST"
+        path = _ASK_PATH.fullmatch(scope["path"]) if asks else None
+        if path is None:
+            await self._api(scope, receive, send)
+            return
+        scope["app"] = self._api
+        request = Request(scope, receive)
+        request.state.log["route"] = "/v1/datasets/{name}/answers"
+        token, key = authenticated(request), request.headers.get("idempotency-key")
+        if key is not None and not _KEY.fullmatch(key):
+            raise Problem("bad_request")
+        response = await ask(request, path[1], token, key)
+        await response(scope, receive, send)
+
+
+async def preview(request: Request, name: Name, token: Asker) -> Response:
+    """What a question would cost and how good the answer would be. Free; looks at no record."""
+    question = await _question(request, name, token, "")
+    try:
+        adds = fraction_text(await run_in_threadpool(state_of(request).ledger.quote, question.charge))
+    except OverdrawnError:
+        adds = None
+    return JSONResponse({"preview": question.preview(), "allowed": adds is not None, "adds": adds})
+
+
+async def ask(request: Request, name: Name, token: Asker, key: Key = None) -> Response:
+    """Ask a question. It is charged before any record is looked at, and never refunded."""
+    came, state = time.monotonic(), state_of(request)
+    question = await _question(request, name, token, key or "")
+    try:
+        receipt = await state.desk.ask(question.charge, question.answer, state.limits.patience)
+    finally:
+        await _until_the_next_beat(came, state.limits.pace)
+    request.state.log["charge"] = receipt.charge
+    return Response(_with_receipt(receipt), media_type="application/json")
+
+
+async def ask_many(request: Request, name: Name, token: Asker, key: Key = None) -> Response:
+    """Ask several questions in one request. Each is charged, answered or refused by itself, in their order."""
+    came, state = time.monotonic(), state_of(request)
+    served, body = served_to(request, token, name), await request.body()
+    questions = await run_in_threadpool(understand_many, body, served, token.name, key or "")
+    state.rates.take(token.id, len(questions) - 1)
+    results = await asyncio.gather(*(_outcome(state, question) for question in questions))
+    await _until_the_next_beat(came, state.limits.pace)
+    request.state.log["questions"] = len(questions)
+    return Response(b'{"results":[' + b",".join(results) + b"]}", media_type="application/json")
+
+
+async def _outcome(state: State, question: Question | Problem) -> bytes:
+    """The answer to one of several questions, or its refusal."""
+    try:
+        if isinstance(question, Problem):
+            raise question
+        return _with_receipt(await state.desk.ask(question.charge, question.answer, state.limits.patience))
+    except Problem as problem:
+        return json.dumps(problem.body()).encode()
+
+
+async def _question(request: Request, name: str, token: Token, key: str) -> Question:
+    served = served_to(request, token, name)
+    body = await request.body()
+    if quick(body):
+        return understand(body, served, token.name, key)
+    return await run_in_threadpool(understand, body, served, token.name, key)
+
+
+def _with_receipt(receipt: Receipt) -> bytes:
+    if receipt.answer is None or receipt.answer == FAILED:
+        raise Problem("failed")
+    paid = {
+        "dataset": receipt.dataset,
+        "charge": receipt.charge,
+        "added": fraction_text(receipt.added),
+        "repeated": receipt.repeated,
+        "head": receipt.head,
+    }
+    return f'{{"answer":{receipt.answer},"receipt":{json.dumps(paid)}}}'.encode()
+
+
+async def _until_the_next_beat(came: float, pace: float) -> None:
+    """How long an answer took depends on the records and the noise: it leaves on a beat that does not."""
+    if pace:
+        spent = time.monotonic() - came
+        await asyncio.sleep(math.ceil(spent / pace) * pace - spent)
+
+
+def _body_of(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+
+
+def add_asking(app: FastAPI) -> None:
+    """Declare these operations."""
+    question = shape.question_schema()
+    app.post(
+        "/v1/datasets/{name}/preview",
+        openapi_extra=_body_of(question),
+        responses={200: {"model": shape.PreviewBody}, **shape.refusals(*_REFUSED[:3])},
+    )(preview)
+    app.post(
+        "/v1/datasets/{name}/answers",
+        openapi_extra=_body_of(question),
+        responses={200: {"model": shape.AnswerBody}, **shape.refusals(*_REFUSED)},
+    )(ask)
+    app.post(
+        "/v1/datasets/{name}/batches",
+        openapi_extra=_body_of(shape.questions_schema()),
+        responses={200: {"model": shape.BatchBody}, **shape.refusals(*_REFUSED[:3])},
+    )(ask_many)

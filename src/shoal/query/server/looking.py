@@ -1,0 +1,107 @@
+"""The operations that are free: public facts, own answers, budgets."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+from fastapi import FastAPI, Query, Request
+from fastapi.responses import JSONResponse, Response
+
+from shoal._version import __version__
+from shoal.query.ledger.entry import fraction_text
+from shoal.query.server import description as shape
+from shoal.query.server.desk import FAILED
+from shoal.query.server.problems import Problem
+from shoal.query.server.state import Asker, Name, served_to, state_of
+from shoal.query.spec import KINDS
+
+
+def add_general(app: FastAPI) -> None:
+    """Declare the operations about the server and its data sets."""
+
+    @app.get("/v1/health", responses={200: {"model": shape.Health}}, response_class=JSONResponse)
+    async def health() -> Response:
+        """Whether the server runs."""
+        return JSONResponse({"status": "ok", "version": __version__})
+
+    @app.get("/v1/datasets", responses={200: {"model": shape.DatasetNames}, **shape.refusals()})
+    async def datasets(request: Request, token: Asker) -> Response:
+        """The data sets that this token opens."""
+        return JSONResponse({"datasets": [name for name in state_of(request).datasets if token.opens(name)]})
+
+    @app.get("/v1/datasets/{name}", responses={200: {"model": shape.Dataset}, **shape.refusals("not_found")})
+    async def describe(request: Request, name: Name, token: Asker) -> Response:
+        """Public facts about a data set: columns, domains, the relation of neighbours."""
+        served = served_to(request, token, name)
+        return JSONResponse(
+            {
+                "dataset": name,
+                "description": served.settings.description,
+                "facts": served.table.facts.describe(),
+                "kinds": list(KINDS),
+            }
+        )
+
+
+def add_looking_back(app: FastAPI) -> None:
+    """Declare the operations about what was asked and spent."""
+
+    @app.get(
+        "/v1/datasets/{name}/answers",
+        responses={200: {"model": shape.OwnAnswers}, **shape.refusals("not_found")},
+    )
+    def answers(
+        request: Request,
+        name: Name,
+        token: Asker,
+        after: Annotated[int, Query(ge=0, le=2**31 - 1, description="Only questions after this number.")] = 0,
+        limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    ) -> Response:
+        """The questions asked under this name, with their answers, oldest first."""
+        served_to(request, token, name)
+        found = state_of(request).ledger.answers(name, token.name, after, limit)
+        listed = [
+            {
+                "charge": charge.number,
+                "at": charge.at,
+                "key": charge.key,
+                "question": json.loads(charge.content),
+                "added": fraction_text(charge.added),
+                "answer": None if answer is None or answer.content == FAILED else json.loads(answer.content),
+                "head": charge.hash if answer is None else answer.hash,
+            }
+            for charge, answer in found
+        ]
+        return JSONResponse({"answers": listed, "next": found[-1][0].number if len(found) == limit else None})
+
+    @app.get(
+        "/v1/datasets/{name}/budget",
+        responses={200: {"model": shape.BudgetBody}, **shape.refusals("not_found")},
+    )
+    def budget(request: Request, name: Name, token: Asker) -> Response:
+        """What is spent and what is left, of the data set and under this name."""
+        served_to(request, token, name)
+        standing = state_of(request).ledger.standing(name)
+        plain = standing.to_dict()
+        ceiling = standing.terms.analyst_ceiling(token.name)
+        remaining = standing.remaining(token.name)
+        own = {
+            "ceiling": None if ceiling is None else fraction_text(ceiling),
+            "spent": plain["analysts"].get(token.name, "0/1"),
+            "remaining": None if remaining is None else fraction_text(remaining),
+        }
+        terms = {key: plain["terms"][key] for key in ("neighbours", "ceiling", "delta_ceiling")}
+        totals = {key: plain[key] for key in ("dataset", "spent", "remaining", "delta_spent")}
+        return JSONResponse({**totals, **terms, "yours": own})
+
+    @app.get(
+        "/v1/datasets/{name}/ledger",
+        responses={200: {"model": shape.LedgerBody}, **shape.refusals("not_found")},
+    )
+    def ledger(request: Request, name: Name, token: Asker) -> Response:
+        """For holders: what everybody spent, and the newest head of the ledger."""
+        served_to(request, token, name)
+        if token.role != "holder":
+            raise Problem("not_allowed")
+        return JSONResponse(state_of(request).ledger.standing(name).to_dict())
