@@ -32,7 +32,7 @@ def test_the_table_the_reason_and_the_files(here: Path, capsys: pytest.CaptureFi
     assert "ranking-dp, k = 30 has the least loss of 3 settings" in printed.out
     assert "Written to out: method.toml, runs.jsonl, tuning.json, tuning.svg." in printed.out
     assert "These are facts about the original data: keep them inside." in printed.out
-    assert "3 settings, 4 runs: about" in printed.err
+    assert "3 of 3 settings are left, 4 runs: about" in printed.err
     assert run(["protect", "people.csv", "--config", "out/method.toml", "--out", "release"]) == 0
     printed = capsys.readouterr()
     assert "looked at the records: method and k were chosen by looking at the records" in printed.err

@@ -92,13 +92,15 @@ def test_the_frontier_holds_what_nobody_beats_and_drops_only_what_somebody_beats
             and o.risk is not None
             and o.loss.mean <= r.loss.mean
             and o.risk.mean <= r.risk.mean
-            and (o.loss.mean, o.risk.mean) != (r.loss.mean, r.risk.mean)
+            and o is not r
         ]
         if not better:
             assert r.frontier
         if not r.frontier:
             assert any(
-                o.loss.at_most < r.loss.at_least or o.risk.at_most < r.risk.at_least  # type: ignore[union-attr]
+                o.loss.at_most < r.loss.at_least  # type: ignore[union-attr]
+                or o.risk.at_most < r.risk.at_least  # type: ignore[union-attr]
+                or (o.loss, o.risk) == (r.loss, r.risk)
                 for o in better
             )
     assert any(r.frontier for r in marked)
@@ -110,6 +112,12 @@ def test_what_the_seeds_cannot_tell_apart_stays_on_the_frontier() -> None:
     apart = [row(3, Figure(1.0, 0.98, 1.02), exactly(1.0)), row(5, Figure(1.1, 1.08, 1.12), exactly(1.0))]
     assert [r.frontier for r in with_frontier(close)] == [True, True]
     assert [r.frontier for r in with_frontier(apart)] == [True, False]
+
+
+def test_of_settings_that_are_the_same_the_largest_size_is_on_the_frontier() -> None:
+    """Optimal partitions do not change until the least size is above that of their smallest cluster."""
+    rows = with_frontier([row(k, exactly(1.0), exactly(1.0)) for k in (3, 5, 9)])
+    assert [(found.setting.k, found.frontier) for found in rows] == [(9, True), (5, False), (3, False)]
 
 
 def test_a_limit_on_risk_is_held_by_the_whole_interval() -> None:
@@ -125,7 +133,7 @@ def test_a_limit_on_risk_is_held_by_the_whole_interval() -> None:
     words = reasons(rows, chosen[2], "normalised_sse", 2, 100, Tuned(("k",)))
     assert "ranking-dp, k = 20 has the least loss of 3 settings whose linkage risk is at most 2%" in words
     assert "ranking-dp, k = 3 loses less, 1, but its risk is above the limit" in words
-    assert "Choosing k looked at the records" in words
+    assert "The choice of k looked at the records" in words
     assert "least risk is that of ranking-dp, k = 20" in reasons(rows, None, "normalised_sse", 1, 100, None)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -122,7 +123,8 @@ def _size(word: str) -> int:
 
 
 def _announce(text: str) -> None:
-    messages().print(text, markup=False, style="dim")
+    # plain print: while a bar is drawn, standard error knows how to stay clear of it
+    print(text, file=sys.stderr, flush=True)
 
 
 def _say(found: Tuning, out: Path | None, everything: bool, as_json: bool) -> None:

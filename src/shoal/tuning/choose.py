@@ -61,14 +61,21 @@ class Row:
 
 
 def figures(outcome: Outcome) -> dict[str, Figure]:
-    """Measures of a setting: in closed form where there is one, otherwise over the seeds."""
+    """Measures of a setting: in closed form where there is one, otherwise over the seeds.
+
+    What runs say about a measure with a closed form is kept as `simulated_...`.
+    """
     found: dict[str, Figure] = {}
     for name in outcome.runs[0].measures if outcome.runs else ():
         values = [value for run in outcome.runs if (value := run.measures[name]) is not None]
         if values:
             most = 100.0 if name.startswith("record_linkage") else 1.0 if name == "learning" else math.inf
             found[name] = over_seeds(values, most=most)
-    found |= {name: exactly(value) for name, value in outcome.expected.items() if value is not None}
+    for name, value in outcome.expected.items():
+        if name in found:
+            found[f"simulated_{name}"] = found[name]
+        if value is not None:
+            found[name] = exactly(value)
     return found
 
 
@@ -123,13 +130,14 @@ def with_frontier(rows: Sequence[Row]) -> tuple[Row, ...]:
     """The rows, least loss first and those apart at the end, each marked if it is on the frontier.
 
     A row is off the frontier only if another is at least as good in loss and in risk, and in one of them clearly
-    better: its whole interval is. What the seeds cannot tell apart stays.
+    better: its whole interval is. What the seeds cannot tell apart stays; of rows with the same figures the first does.
     """
     ranked = sorted((row for row in rows if row.apart is None), key=_place)
-    marked = [
-        replace(row, frontier=not any(_dominates(other, row) for other in ranked if other is not row))
-        for row in ranked
-    ]
+    marked = []
+    for place, row in enumerate(ranked):
+        repeated = any((row.loss, row.risk) == (other.loss, other.risk) for other in ranked[:place])
+        beaten = any(_dominates(other, row) for other in ranked if other is not row)
+        marked.append(replace(row, frontier=not (repeated or beaten)))
     return (*marked, *(row for row in rows if row.apart is not None))
 
 

@@ -10,6 +10,8 @@ from shoal.tuning.choose import UTILITIES, Row, chance
 
 # stronger claims first; each is weaker than those before it
 _STRENGTH = ("dp", "dp-given-partition", "idp-given-partition")
+# percentage of linked rows, far above guessing, that calls for a word
+_NOTABLE = 5.0
 # how many other methods are named
 _NAMED = 3
 
@@ -36,12 +38,14 @@ def reasons(
         found.append(
             f"An intruder links {best.risk}% of its rows to their own record; guessing links {chance(n):.2g}%."
         )
+        if max_risk is None and best.risk.mean > max(_NOTABLE, 10 * chance(n)):
+            found.append("If that is too much, set a limit (max_risk, --max-risk).")
     found += _claims(compared, best)
     facts = MODELS[best.model]
     if tuned is not None and facts.guarantee and not facts.of_the_table:
         found.append(
-            f"Choosing {tuned.words} looked at the records: a release of the same records with this setting does not "
-            "keep its promise as stated."
+            f"The choice of {tuned.words} looked at the records: a release of the same records with this setting does "
+            "not keep its promise as stated."
         )
     return " ".join(found)
 

@@ -142,10 +142,10 @@ class Tuning:
             pad_edge=False,
         )
         out.add_column("", no_wrap=True)
-        out.add_column("setting")
-        out.add_column("claim")
-        out.add_column("loss", justify="right")
-        out.add_column("linked %", justify="right")
+        out.add_column("setting", no_wrap=True)
+        out.add_column("claim", overflow="fold")
+        out.add_column("loss", justify="right", no_wrap=True)
+        out.add_column("linked %", justify="right", no_wrap=True)
         for row in shown:
             mark = ">" if row.setting == self.best else " "
             mark += "*" if row.frontier else " "
@@ -156,10 +156,13 @@ class Tuning:
                 "-" if row.loss is None else str(row.loss),
                 "-" if row.risk is None else str(row.risk),
             )
+        runs = (
+            f"linked: rows nearest to their own record, guessing links {100 / self.n:.2g}%. Intervals (95%) are over "
+            f"{self.seeds} seeds; without one, a figure is exact."
+        )
         out.caption = (
-            f"loss: {UTILITIES[self.utility or '']}; linked: rows nearest to their own record, guessing links "
-            f"{100 / self.n:.2g}%. Intervals (95%) are over {self.seeds} seeds; without one, a figure is exact. "
-            "> is recommended."
+            f"loss: {UTILITIES[self.utility or '']}; "
+            f"{runs if self.seeds else 'expectations in closed form, nothing was run.'} > is recommended."
         )
         return out
 

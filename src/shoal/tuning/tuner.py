@@ -29,6 +29,9 @@ from shoal.tuning.store import open_store
 from shoal.tuning.work import Notice, run_all
 from shoal.workers import available_cores
 
+# rows times settings up to which closed forms take less time than starting processes for them
+_SMALL = 100_000
+
 
 def tune(
     data: Any,
@@ -146,6 +149,8 @@ def tune(
     }
     store = open_store(folder, table, arguments)
     cores = available_cores() if workers is None else max(1, workers)
+    if fast and table.n * len(candidates) <= _SMALL:
+        cores = 1
     run_all(candidates, runs, target, store, cores, progress or silent, notice or _unheard)
     found = _tuning(question, candidates, refused, store.outcomes, runs, target, utility, max_risk)
     if folder is not None:

@@ -98,7 +98,9 @@ def _estimate(
         pending = len(seeds) if known is None else len(known.left(seeds))
         runs += pending
         seconds += _mean(shared.get(setting.method)) + pending * _mean(each.get(setting.method))
-    work = f"{len(rest)} settings, {runs} runs" if seeds else f"{len(rest)} settings in closed form"
+    work = f"{len(rest)} of {len(candidates)} settings are left" + (
+        f", {runs} runs" if seeds else " in closed form"
+    )
     processes = "1 process" if workers == 1 else f"{workers} processes"
     return f"{work}: about {_duration(seconds / workers)} with {processes}."
 

@@ -334,7 +334,7 @@ def test_an_estimate_comes_before_the_work() -> None:
     seen: list[tuple[str, int, int]] = []
     tuned(notice=heard.append, progress=lambda *step: seen.append(step))
     (estimate,) = heard
-    assert "3 settings, 4 runs: about" in estimate
+    assert "3 of 3 settings are left, 4 runs: about" in estimate
     assert "with 1 process" in estimate
     assert seen[0] == ("timing one run of each method", 0, 2)
     assert seen[-1] == ("running settings", 3, 3)
