@@ -106,6 +106,28 @@ def test_groups_of_values_are_released_where_asked_for(method: str, library: str
     assert shown - set(VALUES_OF_JOB)
 
 
+def test_a_tree_releases_the_smallest_group_around_an_interval() -> None:
+    """Names that are too many to be counted: an interval of them stands for the group that holds it."""
+    nested = {"all": {f"group {g}": [f"{g}-{v}" for v in range(8)] for g in range(8)}}
+    tree = shoal.Taxonomy.from_dict(nested)
+    rng = np.random.default_rng(1)
+    data = pa.table(
+        {"x": [f"{g}-{v}" for g, v in zip(rng.integers(0, 8, 300), rng.integers(0, 8, 300), strict=True)]}
+    )
+    options = {"method": "tree-dp", "epsilon": "0.4", "cuts": 3, "seed": 1, "domains": {"x": tree}}
+    values = shoal.protect(data, **options).data["x"].to_pylist()
+    groups = shoal.protect(data, **options, generalise=True).data["x"].to_pylist()
+    assert set(values) <= set(tree.values)
+    assert set(groups) <= set(tree.labels)
+    assert set(groups) & {"all", *nested["all"]}
+    # the same draws: every group holds the value that it stands for
+    for value, group in zip(values, groups, strict=True):
+        assert tree.code(group) in tree.ancestors(tree.code(value))
+    # counted names are as they are
+    few = shoal.protect(data, **options | {"epsilon": 100}, generalise=True)
+    assert set(few.data["x"].to_pylist()) <= set(tree.values)
+
+
 def small(*names: str, **changes: Any) -> shoal.Schema:
     whole = schema(**changes)
     return shoal.Schema(tuple(whole[name] for name in names))

@@ -117,7 +117,7 @@ PRESETS: dict[str, Method] = {
             mechanism="tree",
             rebuild="uniform",
             kinds=_MIXED,
-            adjustable=("epsilon", "cuts", "depth", "shares", "rebuild", "neighbours", "rows"),
+            adjustable=("epsilon", "generalise", "cuts", "depth", "shares", "rebuild", "neighbours", "rows"),
         ),
         *KANONYMITY_PRESETS,
         *MOMENT_PRESETS,

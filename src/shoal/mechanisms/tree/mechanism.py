@@ -16,7 +16,7 @@ from shoal.mechanisms.tree.counts import Level, consistent_counts, rake, whole_c
 from shoal.mechanisms.tree.gate import noisy
 from shoal.mechanisms.tree.intervals import Intervals, measure_intervals
 from shoal.mechanisms.tree.layout import Layout, lay_out, rows_share
-from shoal.mechanisms.tree.rows import draw_positions
+from shoal.mechanisms.tree.rows import draw_concepts, draw_positions
 from shoal.mechanisms.tree.values import measure_values
 from shoal.method import Method
 from shoal.noise import Source, round_up_scale
@@ -114,8 +114,7 @@ def run(
         if taxonomy is None:
             drawn = np.clip(lattice.values(positions_drawn), float(lattice.lo), float(lattice.hi))
         else:
-            # places of values in the order of their taxonomy, where the values of a concept are neighbours
-            drawn = np.asarray(taxonomy.domain, dtype=np.float64)[positions_drawn.astype(np.int64)]
+            drawn = draw_concepts(positions_drawn, measured[number], taxonomy, generalise=method.generalise)
         values[column] = drawn
         progress("drawing rows", len(columns) + 2 + number, steps)
     return Rebuilt(

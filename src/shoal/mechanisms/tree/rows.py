@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from shoal.mechanisms.tree.boxes import Tree
 from shoal.mechanisms.tree.intervals import Intervals
 from shoal.noise import Source
+from shoal.taxonomy import Taxonomy
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -98,3 +99,22 @@ def _place(level: Floats, interval: Integers, intervals: Intervals, rebuild: str
         assert intervals.deviations is not None
         drawn = mean + intervals.deviations[interval] * ndtri(np.clip(level, 1e-12, 1 - 1e-12))
     return np.clip(np.rint(drawn), low, high)
+
+
+def draw_concepts(positions: Floats, intervals: Intervals, taxonomy: Taxonomy, *, generalise: bool) -> Floats:
+    """Concepts for drawn positions: places in the order of the taxonomy, where the values of a group are neighbours.
+
+    With `generalise` a position that stands for its interval becomes the smallest group that holds all of the interval.
+    """
+    domain = np.asarray(taxonomy.domain, dtype=np.int64)
+    places = positions.astype(np.int64)
+    if not generalise or intervals.points is not None:
+        return domain[places].astype(np.float64)
+    first, last = (
+        domain[intervals.lows.clip(max=domain.size - 1)],
+        domain[intervals.highs.clip(max=domain.size - 1)],
+    )
+    groups = taxonomy.shape.lines[first, taxonomy.shape.common(first, last) - 1]
+    interval = np.searchsorted(intervals.edges[1:-1], places, side="right")
+    found: Floats = groups[interval].astype(np.float64)
+    return found
