@@ -221,7 +221,8 @@ def table(rounds: int, seconds: float) -> str:
         "of the ratios within a round.",
         "",
         "| database | processes | bare commits /s | ledger alone, spends /s | questions /s | questions / bare commit "
-        f"| questions /s, {AT_ONCE} per request | questions / bare commit | at pace 0.1 /s | processor time per question |",
+        f"| questions /s, {AT_ONCE} per request | questions / bare commit | at pace 0.1 /s "
+        "| processor time per question |",
         "| --- |" + " ---: |" * 9,
     ]
     for (database, processes), (found, paced) in results.items():

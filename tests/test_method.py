@@ -52,6 +52,7 @@ def test_settings_are_the_adjustable_ones() -> None:
     assert configured.settings() == {
         "epsilon": Fraction(1),
         "clip": True,
+        "generalise": False,
         "k": 50,
         "split": "equal",
         "remainder": "middle",

@@ -342,8 +342,8 @@ def _expanded(text: str) -> str:
         wanted = variable[0] or variable[1]
         if wanted not in os.environ:
             raise OptionError(
-                f"the taxonomy '{text}' needs the environment variable {wanted}, which is not set: set it, or write the "
-                "whole path."
+                f"the taxonomy '{text}' needs the environment variable {wanted}, which is not set: set it, or write "
+                "the whole path."
             )
     return os.path.expanduser(os.path.expandvars(text))
 

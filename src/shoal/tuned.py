@@ -84,7 +84,7 @@ def tuned_settings(tuned: str | Sequence[str] | None, epsilon: Any = None) -> Tu
             raise OptionError(f"tuned names '{name}', which is no setting.{did_you_mean(name, known)}")
     if epsilon is not None and (not what or not set(what) <= set(BOUGHT)):
         raise OptionError(
-            f"tuned_epsilon is the price of a private choice of {' or '.join(BOUGHT)}: say in tuned what was chosen, got "
-            f"'{', '.join(what)}'."
+            f"tuned_epsilon is the price of a private choice of {' or '.join(BOUGHT)}: say in tuned what was chosen, "
+            f"got '{', '.join(what)}'."
         )
     return Tuned(what, None if epsilon is None else parse_epsilon(epsilon)) if what else None

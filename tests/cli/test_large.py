@@ -70,7 +70,9 @@ def test_a_large_parquet_file_takes_the_column_path_by_itself(
     assert cli.run(["protect", str(big), *options, "--out", str(tmp_path / "memory")]) == 0
     monkeypatch.setattr(command, "_LARGE", 1000)
     # a frame of the whole table would be a mistake here
-    monkeypatch.setattr("shoal.io.files._read_path", lambda path: pytest.fail("the table was loaded as a whole"))
+    monkeypatch.setattr(
+        "shoal.io.files._read_path", lambda path: pytest.fail("the table was loaded as a whole")
+    )
     assert cli.run(["protect", str(big), *options, "--out", str(tmp_path / "disk")]) == 0
     first, second = (parquet.read_table(tmp_path / name / "data.parquet") for name in ("memory", "disk"))
     assert first.equals(second)
