@@ -55,17 +55,17 @@ class Setting:
 
 
 def default_sizes(n: int) -> tuple[int, ...]:
-    """Ten sizes from 3 to a quarter of the rows, each about the same factor larger than the one before.
+    """Ten sizes from 3 to half of the rows, each about the same factor larger than the one before.
 
     They follow from the number of rows alone.
 
     >>> default_sizes(1080)
-    (3, 5, 8, 13, 22, 37, 60, 99, 164, 270)
-    >>> default_sizes(14), default_sizes(2)
+    (3, 5, 10, 17, 30, 54, 96, 170, 303, 540)
+    >>> default_sizes(7), default_sizes(2)
     ((3,), (2,))
     """
     smallest = min(_SMALLEST, n)
-    largest = max(smallest, n // 4)
+    largest = max(smallest, n // 2)
     return tuple(sorted({round(size) for size in np.geomspace(smallest, largest, _SIZES).tolist()}))
 
 

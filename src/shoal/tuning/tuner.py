@@ -71,7 +71,7 @@ def tune(
         schema: kinds, roles and public domains, as for `shoal.protect`.
         epsilon: the budget of every setting.
         methods: presets to compare; by default those with an ε that take the columns.
-        ks: sizes to compare; by default ten, from 3 to a quarter of the rows.
+        ks: sizes to compare; by default ten, from 3 to half of the rows.
         splits: ways to share ε over columns; by default each method's own.
         noises: noise families; by default Laplace.
         seeds: runs of each setting.
