@@ -150,7 +150,9 @@ def asked(url: str, token: str, connections: int, seconds: float, at_once: int =
         str(seconds),
         str(at_once),
     ]
-    done = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
+    done = json.loads(
+        subprocess.run(words, check=True, capture_output=True, text=True, timeout=seconds + 120).stdout
+    )
     if set(done["statuses"]) != {"200"}:
         raise RuntimeError(f"not every question was answered: {done['statuses']}")
     return done["statuses"]["200"], done["seconds"]

@@ -90,9 +90,7 @@ async def load(url: str, token: str, connections: int, seconds: float, at_once: 
     protocols = []
     for _ in range(connections):
         _, protocol = await loop.create_connection(
-            lambda: Connection(token, "/v1/datasets/survey/answers", began + seconds, statuses),
-            host,
-            int(port),
+            lambda: Connection(token, at_once, began + seconds, statuses), host, int(port)
         )
         protocols.append(protocol)
     await asyncio.gather(*(protocol.done for protocol in protocols))
