@@ -20,7 +20,17 @@ METHODS = {info.name: info for info in shoal.methods() if info.name != "anatomy"
 BUNDLE = {"statement.json", "method.toml", "report.html"}
 
 every_method = pytest.mark.parametrize("name", METHODS)
-every_library = pytest.mark.parametrize("library", LIBRARIES)
+
+
+def every_library(test: Any) -> Any:
+    """Every method with every library; of the cross-moment methods, which share one way, a few with all of them."""
+    cases = [
+        (name, library)
+        for name in METHODS
+        for library in LIBRARIES
+        if library == "pyarrow" or not name.startswith("xm-") or name in ("xm-6", "xm-17", "xm-b4")
+    ]
+    return pytest.mark.parametrize(("name", "library"), cases)(test)
 
 
 def settings(name: str) -> dict[str, Any]:
@@ -40,9 +50,7 @@ def schema() -> shoal.Schema:
 
 
 def release_of(name: str, library: str = "pyarrow", seed: int | None = 1, **more: Any) -> shoal.Release:
-    return shoal.protect(
-        frame(people(), library), schema(), name, seed=seed, **{**settings(name), **more}
-    )
+    return shoal.protect(frame(people(), library), schema(), name, seed=seed, **{**settings(name), **more})
 
 
 def rows_of(data: Any) -> list[tuple[float, ...]]:
@@ -54,7 +62,6 @@ def files_of(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-@every_method
 @every_library
 def test_columns_order_and_dtypes_are_kept_and_identifiers_gone(name: str, library: str) -> None:
     before = nw.from_native(frame(people(), library), eager_only=True)
@@ -66,7 +73,6 @@ def test_columns_order_and_dtypes_are_kept_and_identifiers_gone(name: str, libra
     assert len(after) == len(before) or release_of(name, library).aligned is None
 
 
-@every_method
 @every_library
 def test_released_values_lie_inside_the_domain(name: str, library: str) -> None:
     # a tiny budget pushes nearly every value against the ends of its domain
@@ -78,7 +84,6 @@ def test_released_values_lie_inside_the_domain(name: str, library: str) -> None:
         assert float(lo) <= values.min() <= values.max() <= float(hi), attribute
 
 
-@every_method
 @every_library
 def test_partitions_cover_every_record_in_clusters_of_at_least_k(name: str, library: str) -> None:
     release = release_of(name, library)
@@ -91,7 +96,6 @@ def test_partitions_cover_every_record_in_clusters_of_at_least_k(name: str, libr
         assert made.sizes.min() >= (K if "k" in METHODS[name].parameters else 1)
 
 
-@every_method
 @every_library
 def test_rows_are_the_measured_ones_in_another_order(name: str, library: str) -> None:
     release = release_of(name, library, seed=None)
@@ -111,7 +115,6 @@ def stored(values: np.ndarray, attribute: str) -> np.ndarray:
     return (np.rint(values) if dtype.kind in "iu" else values.astype(dtype)).astype(np.float64)
 
 
-@every_method
 @every_library
 def test_a_seed_repeats_every_byte_of_the_bundle(name: str, library: str, tmp_path: Path) -> None:
     first, again, other = (
@@ -123,7 +126,6 @@ def test_a_seed_repeats_every_byte_of_the_bundle(name: str, library: str, tmp_pa
     assert files_of(first)["data.parquet"] != files_of(other)["data.parquet"]
 
 
-@every_method
 @every_library
 def test_without_a_seed_no_two_releases_are_equal(name: str, library: str, tmp_path: Path) -> None:
     first, again = (release_of(name, library, seed=None).save(tmp_path / folder) for folder in ("a", "b"))

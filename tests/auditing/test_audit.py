@@ -29,7 +29,15 @@ def ids(row: Row) -> str:
     return row.name
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if row.refuted and "20%" not in row.name], ids=ids)
+# of the many cross-moment baselines one is enough here; the slow test takes all of them
+REFUTED = [
+    row
+    for row in ROWS
+    if row.refuted and "20%" not in row.name and (row.method == "xm-b1" or not row.method.startswith("xm-"))
+]
+
+
+@pytest.mark.parametrize("row", REFUTED, ids=ids)
 def test_what_is_not_private_is_refuted_within_few_runs(row: Row) -> None:
     # fitted noise gives itself away in a rare event only
     runs = 4000 if row.name == "idp-ls" else 1000
@@ -43,7 +51,7 @@ def test_what_is_not_private_is_refuted_within_few_runs(row: Row) -> None:
 CLAIMED = {
     (row.method, row.view): row
     for row in reversed(ROWS)
-    if not row.refuted and (not row.method.startswith("xm-") or row.method in ("xm-6", "xm-17", "xm-23"))
+    if not row.refuted and (not row.method.startswith("xm-") or row.method in ("xm-6", "xm-17"))
 }
 
 
