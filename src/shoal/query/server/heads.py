@@ -9,8 +9,9 @@ import asyncio
 import os
 from pathlib import Path
 
-from shoal.errors import OutputError
+from shoal.errors import OutputError, ShoalError
 from shoal.query.ledger import Ledger, verify
+from shoal.query.server.guard import write_log
 
 _SECONDS = 1.0
 
@@ -20,6 +21,7 @@ class HeadFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._noted = ""
 
     def check(self, ledger: Ledger) -> None:
         """Every head that was noted must still be in the ledger.
@@ -33,16 +35,22 @@ class HeadFile:
 
     def note(self, ledger: Ledger) -> None:
         """Write the newest heads; the old file is replaced as a whole."""
-        heads = [(ledger.standing(name).head, name) for name in ledger.datasets()]
+        text = "".join(f"{ledger.standing(name).head} {name}\n" for name in ledger.datasets())
+        if text == self._noted:
+            return
         aside = self._path.with_name(self._path.name + ".new")
         try:
-            aside.write_text("".join(f"{head} {name}\n" for head, name in heads), "utf-8")
+            aside.write_text(text, "utf-8")
             os.replace(aside, self._path)
+            self._noted = text
         except OSError as error:
             raise OutputError(f"the heads cannot be noted in '{self._path}': {error.strerror}.") from None
 
     async def keep(self, ledger: Ledger) -> None:
         """Note the heads again and again, while the server runs."""
         while True:
-            await asyncio.to_thread(self.note, ledger)
+            try:
+                await asyncio.to_thread(self.note, ledger)
+            except ShoalError as error:
+                write_log("heads not noted", failure=type(error).__name__)
             await asyncio.sleep(_SECONDS)
