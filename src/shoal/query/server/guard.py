@@ -102,6 +102,8 @@ class Guard:
         else:
             raise_later = None
         complete = False
+        # for the whole body, so that it cannot come drop by drop
+        deadline = asyncio.get_running_loop().time() + limits.body_seconds
 
         async def limited() -> Message:
             nonlocal left, complete
@@ -111,7 +113,7 @@ class Guard:
                 # after the body there is only the end of the connection to wait for, however long it takes
                 return await receive()
             try:
-                async with asyncio.timeout(limits.body_seconds):
+                async with asyncio.timeout_at(deadline):
                     message = await receive()
             except TimeoutError:
                 raise Problem("too_large") from None
