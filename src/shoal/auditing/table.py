@@ -90,6 +90,8 @@ class Row:
 
 # Methods on cluster moments: fewer runs each, for there are many.
 _MOMENT_RUNS = 1_000
+# Methods whose runs take long.
+_SLOW_RUNS = 4_000
 
 
 def _moment_rows() -> tuple[Row, ...]:
@@ -167,7 +169,15 @@ ROWS: tuple[Row, ...] = (
         True,
         {"k": 5, "composition": "parallel"},
     ),
-    Row("tree-dp of one attribute", "tree-dp", "spread", "original", False, {"rebuild": "centroid"}),
+    Row(
+        "tree-dp of one attribute",
+        "tree-dp",
+        "spread",
+        "original",
+        False,
+        {"rebuild": "centroid"},
+        runs=_SLOW_RUNS,
+    ),
     Row(
         "tree-dp, nearly all of ε on cut points",
         "tree-dp",
@@ -175,9 +185,26 @@ ROWS: tuple[Row, ...] = (
         "original",
         False,
         {"cuts": 1, "shares": {"cuts": 0.94, "intervals": 0.02, "leaves": 0.02, "means": 0.02}},
+        runs=_SLOW_RUNS,
     ),
-    Row("tree-dp of two attributes", "tree-dp", "alone in two", "original", False, {"rebuild": "centroid"}),
-    Row("tree-dp with counted leaves", "tree-dp", "square", "original", False, {"cuts": 1, "depth": 2}),
+    Row(
+        "tree-dp of two attributes",
+        "tree-dp",
+        "alone in two",
+        "original",
+        False,
+        {"rebuild": "centroid"},
+        runs=_SLOW_RUNS,
+    ),
+    Row(
+        "tree-dp with counted leaves",
+        "tree-dp",
+        "square",
+        "original",
+        False,
+        {"cuts": 1, "depth": 2},
+        runs=_SLOW_RUNS,
+    ),
     Row(
         "tree-dp, records added or removed",
         "tree-dp",
@@ -185,6 +212,7 @@ ROWS: tuple[Row, ...] = (
         "original",
         False,
         {"neighbours": "add-remove", "rebuild": "centroid"},
+        runs=_SLOW_RUNS,
     ),
     Row(
         "tree-dp, records added or removed, rows declared",
@@ -193,6 +221,7 @@ ROWS: tuple[Row, ...] = (
         "original",
         False,
         {"neighbours": "add-remove", "rows": 4, "rebuild": "centroid"},
+        runs=_SLOW_RUNS,
     ),
     Row(
         "mdav-dp with staircase noise",
@@ -201,8 +230,17 @@ ROWS: tuple[Row, ...] = (
         "given-partition",
         False,
         {"k": 3, "noise": "staircase"},
+        runs=_SLOW_RUNS,
     ),
-    Row("mdav-dp with box noise", "mdav-dp", "pairs", "given-partition", False, {"k": 3, "noise": "box"}),
+    Row(
+        "mdav-dp with box noise",
+        "mdav-dp",
+        "pairs",
+        "given-partition",
+        False,
+        {"k": 3, "noise": "box"},
+        runs=_SLOW_RUNS,
+    ),
     *_moment_rows(),
     Row(
         "broken: noise redrawn per record",
@@ -212,6 +250,7 @@ ROWS: tuple[Row, ...] = (
         True,
         {"k": 5},
         flaw="noise redrawn per record",
+        runs=2_000,
     ),
     Row(
         "broken: scale 20% too small",
@@ -222,7 +261,7 @@ ROWS: tuple[Row, ...] = (
         flaw="scale 20% too small",
         runs=40_000,
     ),
-    Row("broken: reused seed", "laplace", "spread", "original", True, flaw="reused seed"),
+    Row("broken: reused seed", "laplace", "spread", "original", True, flaw="reused seed", runs=2_000),
     Row(
         "broken: rows not shuffled",
         "ranking-dp",
@@ -231,8 +270,9 @@ ROWS: tuple[Row, ...] = (
         True,
         {"k": 2},
         flaw="rows not shuffled",
+        runs=2_000,
     ),
-    Row("broken: no noise", "ranking-dp", "spread", "original", True, {"k": 2}, flaw="no noise"),
+    Row("broken: no noise", "ranking-dp", "spread", "original", True, {"k": 2}, flaw="no noise", runs=2_000),
 )
 
 # All rows together raise a false alarm with at most this probability, as long as there are no more than so many.
