@@ -157,6 +157,9 @@ IDEAS: Mapping[str, Callable[[], contextlib.AbstractContextManager[None]]] = {
     "shares that grow from level to level": lambda: _changed(
         (layout, "_CUT_GROWTH", Fraction(1)), (layout, "_LEAF_GROWTH", Fraction(1))
     ),
+    "values of small domains counted one by one": lambda: _changed(
+        (layout.Layout, "counts_values", lambda *facts, **kind: False)
+    ),
     "size by width and records (by width alone)": lambda: _changed((boxes, "_sizes", _by_width)),
     "size by width and records (attributes in turn)": lambda: _changed((boxes, "_sizes", _by_turns)),
     "the prototype's shares .3 / .1 / .1 / .5 instead of the rule's": lambda: _changed(
