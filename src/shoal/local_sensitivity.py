@@ -96,7 +96,7 @@ def changes_of_inner_sums(positions: Whole, steps: int, partition: Partition) ->
         the iDP paper, Proposition 3 (its maximum over the records of a cluster); docs/proofs/individual.md.
 
     >>> changes_of_inner_sums(np.array([0, 4, 5, 9]), 10, Partition.from_labels([0, 0, 0, 0])).tolist()
-    [6, 6, 6, 6]
+    [10, 10, 10, 10]
     """
     found = edges(positions, partition)
     label, rank = partition.labels, found.rank

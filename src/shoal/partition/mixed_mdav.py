@@ -63,7 +63,7 @@ def mdav_mixed(
     >>> from shoal.taxonomy import Taxonomy
     >>> tree = Taxonomy.flat(["a", "b"])
     >>> mdav_mixed([[0.0], [0.1], [0.0], [0.1]], [tree.encode(["a", "b", "a", "b"])], [tree], 2).labels.tolist()
-    [0, 1, 0, 1]
+    [1, 0, 1, 0]
     """
     found = [np.asarray(column, dtype=np.int64) for column in codes]
     if numbers is None and not found:
