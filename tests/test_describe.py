@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from shoal.describe import Declaration, Described, describe
+from shoal.declaration import Declaration
+from shoal.describe import Described, describe
 from shoal.errors import InputError, OptionError
 from shoal.io import read
 from shoal.schema import Schema

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
@@ -13,81 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.coding import labels_of, numbers, public_facts
+from shoal.declaration import Declaration
 from shoal.errors import InputError, OptionError, did_you_mean
 from shoal.io import Table, first_row
 from shoal.labels import holds_missing
 from shoal.lattice import Lattice, exact
-from shoal.missing import POLICIES, settle_gaps
+from shoal.missing import settle_gaps
 from shoal.schema import DROPPED_ROLES, Attribute, Schema
 from shoal.statement import Circumstances
 from shoal.taxonomy import Taxonomy
-from shoal.tuned import Tuned
-
-OUTSIDE = ("error", "clip")
-
-
-@dataclass(frozen=True, slots=True)
-class Declaration:
-    """Everything the caller declared about the table, before any record is looked at."""
-
-    schema: Schema | None = None
-    columns: tuple[str, ...] | None = None
-    domains: Mapping[str, Any] | None = None
-    domain_from_data: Fraction | None = None
-    outside: str = "error"
-    missing: str = "error"
-    na: tuple[str, ...] = ()
-    tuned: Tuned | None = None
-
-    @classmethod
-    def of(
-        cls,
-        schema: Schema | None,
-        columns: Sequence[str] | None,
-        domains: Mapping[str, Any] | None,
-        domain_from_data: object | None,
-        outside: str,
-        missing: str,
-        na: Sequence[str] = (),
-    ) -> Declaration:
-        for name, value, choices in (("outside", outside, OUTSIDE), ("missing", missing, tuple(POLICIES))):
-            if value not in choices:
-                raise OptionError(f"{name} '{value}' is not one of {', '.join(choices)}.")
-        if schema is not None and not isinstance(schema, Schema):
-            raise OptionError(
-                f"schema must be a shoal.Schema, got {type(schema).__name__}: use Schema.load(path)."
-            )
-        if isinstance(columns, str):
-            raise OptionError("columns must be a list of column names, not one text.")
-        if columns is not None and not all(isinstance(name, str) for name in _listed("columns", columns)):
-            raise OptionError(f"columns must be a list of column names, got {columns!r}.")
-        if domains is not None and not isinstance(domains, Mapping):
-            raise OptionError(
-                "domains must be a mapping from column to (lo, hi), or to the values of a nominal one."
-            )
-        factor = None
-        if domain_from_data is not None:
-            factor = exact(domain_from_data, "domain_from_data")
-            if factor < 1:
-                raise OptionError(f"domain_from_data must be at least 1, got {float(factor):g}.")
-        return cls(
-            schema,
-            None if columns is None else tuple(columns),
-            domains,
-            factor,
-            outside,
-            missing,
-            missing_texts(na),
-        )
-
-
-def missing_texts(na: Sequence[str] | None) -> tuple[str, ...]:
-    """The texts that stand for a missing value, checked."""
-    if isinstance(na, str) or not all(isinstance(text, str) for text in na or ()):
-        raise OptionError(
-            f'na must be a list of texts that stand for a missing value, such as ["?"], got {na!r}.'
-        )
-    return tuple(text.strip() for text in na or ())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -331,12 +265,6 @@ def _choose(
 
 def _or(words: Sequence[str]) -> str:
     return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
-
-
-def _listed(option: str, value: object) -> list[object]:
-    if not isinstance(value, Iterable):
-        raise OptionError(f"{option} must be a list, got {value!r}.")
-    return list(value)
 
 
 def _absent(table: Table, attributes: Sequence[Attribute]) -> dict[str, NDArray[np.bool_]]:

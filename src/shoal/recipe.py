@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shoal._version import __version__
-from shoal.describe import Declaration
+from shoal.declaration import Declaration
 from shoal.errors import OptionError
 from shoal.method import OPTIONS, Method
 from shoal.schema import Schema

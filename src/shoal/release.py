@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from shoal.budget import Plan
 from shoal.coding import check_storable, restored
-from shoal.describe import Declaration, Described, describe, missing_texts
+from shoal.declaration import Declaration, missing_texts
+from shoal.describe import Described, describe
 from shoal.io import Codebook, Format, Table, read
 from shoal.mechanisms import MECHANISMS, Mechanism, Progress, Rebuilt
 from shoal.method import Method

@@ -89,7 +89,7 @@ class Row:
 
 
 # Methods on cluster moments: fewer runs each, for there are many.
-_MOMENT_RUNS = 1_000
+_MOMENT_RUNS = 400
 # Methods whose runs take long.
 _SLOW_RUNS = 4_000
 

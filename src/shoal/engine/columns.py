@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.bundle import check_output, staged, write_documents
-from shoal.describe import missing_texts
+from shoal.declaration import missing_texts
 from shoal.errors import OptionError
 from shoal.io import read_columnwise, without_texts
 from shoal.mechanisms import Progress

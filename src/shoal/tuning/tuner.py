@@ -7,7 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from shoal.describe import missing_texts
+from shoal.declaration import missing_texts
 from shoal.errors import OptionError, OutputError
 from shoal.io import read
 from shoal.mechanisms import Progress
