@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import os
 from pathlib import Path
 
 from benchmarks import kanonymity, noise, partition, ranking
+from shoal.machine import machine_words
 
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
-
-
-def machine() -> str:
-    """Cores and memory, as far as they can be told."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    return f"{os.cpu_count()} cores, {memory:.0f} GiB of memory"
 
 
 def page(quick: bool) -> str:
@@ -25,7 +19,7 @@ def page(quick: bool) -> str:
         [
             "# Benchmarks",
             "",
-            f"Written by `{command}` on {datetime.date.today()}, {machine()}. Times depend on the machine and on what "
+            f"Written by `{command}` on {datetime.date.today()}, {machine_words()}. Times depend on the machine and on what "
             "else it does; the ratios were measured in one run.",
             "",
             "## Exact discrete Laplace noise",

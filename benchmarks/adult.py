@@ -25,7 +25,7 @@ import pyarrow as pa
 from pyarrow import csv
 
 import shoal
-from benchmarks.__main__ import machine
+from shoal.machine import machine_words as machine
 from shoal.mechanisms.tree import layout
 
 DATA = Path(os.environ.get("SHOAL_DATA", Path(__file__).parents[1] / ".." / "shared" / "data")).resolve()

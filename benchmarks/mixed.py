@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.__main__ import machine
+from shoal.machine import machine_words as machine
 from shoal.evaluation import evaluate
 from shoal.io import read, write
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyarrow import csv
 
 import shoal
-from benchmarks.__main__ import machine
+from shoal.machine import machine_words as machine
 from shoal.io import read
 from shoal.noise import Seeded
 from shoal.release import prepare, silent

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from benchmarks.idp import PROTOTYPE, PROTOTYPE_F
-from benchmarks.idp_measure import (
+from shoal.reproduce.idp import PROTOTYPE, PROTOTYPE_F
+from shoal.reproduce.idp.measure import (
     CENSUS,
     CORRECTED,
     NARROW,

@@ -9,10 +9,10 @@ import pytest
 from pyarrow import csv
 
 import shoal
-from benchmarks import thesis6_adult as adult
-from benchmarks import thesis6_census as census
-from benchmarks.thesis6_print import KS, STATISTICS, TABLE_6_1, TABLE_6_2, TABLE_6_4, TABLE_6_5, half_unit
-from benchmarks.thesis6_tables import Tally, error_factor, spread
+from shoal.reproduce.thesis import chapter6_adult as adult
+from shoal.reproduce.thesis import chapter6_census as census
+from shoal.reproduce.thesis.chapter6_print import KS, STATISTICS, TABLE_6_1, TABLE_6_2, TABLE_6_4, TABLE_6_5, half_unit
+from shoal.reproduce.thesis.chapter6_tables import Tally, error_factor, spread
 from tests.conftest import data_file
 
 RUNS = 30

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
-import os
 import sys
 import time
 from collections.abc import Sequence
@@ -22,10 +21,10 @@ from shoal._version import __version__
 from shoal.auditing.result import Attack, Audit
 from shoal.auditing.table import EXAMPLES, FALSE_ALARM, ROWS, Row, prepare_row, run_row
 from shoal.errors import InputError
+from shoal.machine import machine_words
 from shoal.method import Method
 from shoal.models import MODELS, privacy_model
 from shoal.statement import PrivacyStatement
-from shoal.workers import available_cores
 
 BEGIN, END = "<!-- audit: begin -->", "<!-- audit: end -->"
 
@@ -169,12 +168,6 @@ def write_between_markers(page: Path, tables: str) -> None:
     aside = page.with_name(f"{page.name}.part")
     aside.write_text(f"{before}{BEGIN}\n\n{tables}\n\n{END}{after}", encoding="utf-8")
     aside.replace(page)
-
-
-def machine_words() -> str:
-    """Cores and memory, which say how fast a machine is without saying whose it is."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    return f"{available_cores()} cores with {memory:.0f} GiB"
 
 
 def recorded(path: Path) -> dict[str, Result]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.idp_measure import EPSILONS, NARROW, WIDE, Cell, DataSet, Scores
+from shoal.reproduce.idp.measure import EPSILONS, NARROW, WIDE, Cell, DataSet, Scores
 
 # the paper's own: the page also measures ε = 10
 SAFE = EPSILONS[:3]

@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 
 import shoal
-from benchmarks.__main__ import machine
-from benchmarks.cross_moment_figures import CENSUS, EPSILONS, FIRST, Figures
-from benchmarks.cross_moment_measure import SETS, Cell, errors, plain_noise, table
+from shoal.machine import machine_words as machine
+from shoal.reproduce.cross_moment.figures import CENSUS, EPSILONS, FIRST, Figures
+from shoal.reproduce.cross_moment.measure import SETS, Cell, errors, plain_noise, table
 from shoal.io import read
 from shoal.presets import PRESETS
 from shoal.release import prepare

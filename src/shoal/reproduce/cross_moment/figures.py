@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.cross_moment_measure import SETS, Cell, Measured, measure, overtakes
-from benchmarks.idp_plots import Curve, Panel, panels
+from shoal.reproduce.cross_moment.measure import SETS, Cell, Measured, measure, overtakes
+from shoal.reproduce.plots import Curve, Panel, panels
 
 EPSILONS = (1.0, 1.2, 1.4, 1.6, 1.8, 2.0)
 CENSUS, EIA = ("Census 2", "Census 3", "Census 4"), ("EIA 2", "EIA 3", "EIA 4")

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from benchmarks.idp_plots import COLOURS, Curve, Panel, panels
-from benchmarks.thesis6_census import EPSILONS, Runs
-from benchmarks.thesis6_print import KS, RUNS, half_unit
+from shoal.reproduce.plots import COLOURS, Curve, Panel, panels
+from shoal.reproduce.thesis.chapter6_census import EPSILONS, Runs
+from shoal.reproduce.thesis.chapter6_print import KS, RUNS, half_unit
 
 # SSE and linkage of a setting
 Both = tuple[Runs, Runs]

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import thesis6_adult as adult
-from benchmarks import thesis6_census as census
-from benchmarks.__main__ import machine
-from benchmarks.thesis6_census import EPSILONS, Measured
-from benchmarks.thesis6_print import (
+from shoal.reproduce.thesis import chapter6_adult as adult
+from shoal.reproduce.thesis import chapter6_census as census
+from shoal.machine import machine_words as machine
+from shoal.reproduce.thesis.chapter6_census import EPSILONS, Measured
+from shoal.reproduce.thesis.chapter6_print import (
     KS,
     RUNS,
     STATISTICS,
@@ -27,7 +27,7 @@ from benchmarks.thesis6_print import (
     TABLE_6_4,
     TABLE_6_5,
 )
-from benchmarks.thesis6_tables import (
+from shoal.reproduce.thesis.chapter6_tables import (
     Both,
     Points,
     Tallies,

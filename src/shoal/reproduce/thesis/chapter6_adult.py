@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pyarrow import csv
 
-from benchmarks.thesis6_census import DATA, EPSILONS, Runs
+from shoal.reproduce.thesis.chapter6_census import DATA, EPSILONS, Runs
 from shoal.evaluation.categorical import semantic_sse
 from shoal.evaluation.columns import Nominal
 from shoal.evaluation.mixed_linkage import mixed_linkage

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.__main__ import machine
-from benchmarks.idp_claims import Claim, learning_claims, sse_claims
-from benchmarks.idp_measure import (
+from shoal.machine import machine_words as machine
+from shoal.reproduce.idp.claims import Claim, learning_claims, sse_claims
+from shoal.reproduce.idp.measure import (
     CENSUS,
     CORRECTED,
     EPSILONS,
@@ -39,7 +39,7 @@ from benchmarks.idp_measure import (
     learning_cells,
     scores,
 )
-from benchmarks.idp_plots import COLOURS, Curve, Panel, panels
+from shoal.reproduce.plots import COLOURS, Curve, Panel, panels
 
 PAGE = Path(__file__).parents[1] / "docs" / "idp.md"
 # log10 mean SSE of a throw-away prototype: (method, k) -> ε -> as printed and, where noted, corrected
