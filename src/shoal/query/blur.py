@@ -9,6 +9,7 @@ from fractions import Fraction
 from shoal.errors import OptionError, did_you_mean
 from shoal.lattice import decimal_text
 from shoal.noise import LatticeStaircase, Source, discrete_laplace, discrete_staircase, round_up_scale
+from shoal.noise.single import single_laplace
 from shoal.noise.staircase import check_staircase
 
 NOISES = ("laplace", "staircase")
@@ -80,6 +81,9 @@ class Blur:
             return [0] * size
         if self.scale is None:
             drawn: list[int] = discrete_staircase(self.sensitivity, self.epsilon, size, source).tolist()
+        elif size == 1:
+            # one number at a time: arrays would take forty times as long
+            drawn = [single_laplace(self.scale.numerator, self.scale.denominator, source)]
         else:
             drawn = discrete_laplace(self.scale, size, source).tolist()
         return drawn
