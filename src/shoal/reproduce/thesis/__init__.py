@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from shoal.reproduce.desk import Desk
 from shoal.reproduce.study import Study
-from shoal.reproduce.thesis import chapter3, chapter4, chapter5, chapter6, chapter7
+
+# in the order of the page; each has `study(desk) -> Study`
+PARTS = ("chapter3", "chapter4", "chapter5", "chapter6", "chapter7", "contributions")
 
 _ABOUT = (
     "The doctoral thesis behind much of Shoal: probabilistic k-anonymity (chapter 3), optimal noise (4), answers by "
@@ -15,7 +19,8 @@ _ABOUT = (
 
 def study(desk: Desk) -> Study:
     """All chapters with tables, figures or checkable statements, in order."""
-    parts = [part.study(desk) for part in (chapter3, chapter4, chapter5, chapter6, chapter7)]
+    # a chapter is loaded when it is computed: each brings its own heavy libraries
+    parts: list[Study] = [import_module(f"{__name__}.{part}").study(desk) for part in PARTS]
     return Study(
         "The thesis, recomputed",
         _ABOUT,
