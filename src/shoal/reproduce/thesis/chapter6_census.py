@@ -2,158 +2,166 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pyarrow import csv
 
 import shoal
 from shoal.evaluation.linkage import record_linkage
 from shoal.mechanisms.insensitive.published import noisy_rows
 from shoal.noise import Seeded
 from shoal.partition import Partition, insensitive, mdav
+from shoal.reproduce.desk import Desk, Task, read_table
+from shoal.reproduce.thesis.chapter6_effort import Effort
+from shoal.reproduce.thesis.chapter6_print import KS
+from shoal.reproduce.thesis.chapter6_runs import EPSILONS, Alone, Found, Noisy, Runs
 
-DATA = Path(os.environ.get("SHOAL_DATA", Path(__file__).parents[1] / ".." / "shared" / "data"))
 CENSUS_4 = ("FEDTAX", "POTHVAL", "INTVAL", "FICA")
-EPSILONS = ("0.01", "0.1", "1", "10")
+FILE = "census.csv"
+CLUSTERS = ("MDAV", "insensitive", "single", "hamming", "wide")
+STRICT_EPSILONS = ("1", "10", "100")
 Matrix = NDArray[np.float64]
 
 
 @cache
-def census() -> NDArray[np.int64]:
-    table = csv.read_csv(DATA / "census.csv")
+def census(folder: Path) -> NDArray[np.int64]:
+    table = read_table(folder / FILE)
     return np.stack([table[name].to_numpy() for name in CENSUS_4], axis=1)
 
 
-def widths() -> Matrix:
+def widths(folder: Path) -> Matrix:
     """The thesis' domain: 0 to 1.5 times the largest value of each attribute."""
-    return 1.5 * census().max(axis=0)
+    return 1.5 * census(folder).max(axis=0)
 
 
 @cache
-def insensitive_clusters(k: int) -> Partition:
-    """Clusters from the corners {0, largest value}, which the printed figures need."""
-    records = census()
-    return insensitive(records, k, bounds=[(0, top) for top in records.max(axis=0)])
+def clusters(folder: Path, name: str, k: int) -> Partition:
+    """MDAV, or insensitive clusters.
 
-
-@cache
-def mdav_clusters(k: int) -> Partition:
-    return mdav(census() / widths(), k)
-
-
-@dataclass(frozen=True)
-class Masked:
-    """What one masked table lost: SSE, record linkage, and the variation of each attribute's mean and variance.
-
-    Variations have a sign: the thesis' figures are those of means over its runs, so that noise of either sign cancels.
+    `insensitive` starts from the corners {0, largest value}, in the sequence that the printed figures need; `single`
+    has one order, `hamming` the sequence of section 6.3.3, `wide` corners at 1.5 times the largest value.
     """
-
-    sse: float
-    linkage: float
-    means: tuple[float, ...]
-    variances: tuple[float, ...]
-
-
-def measure(masked: Matrix) -> Masked:
-    records = census().astype(np.float64)
-    return Masked(
-        float(((masked - records) ** 2).sum()),
-        record_linkage(records, masked, widths()).percent,
-        tuple(masked.mean(axis=0) / records.mean(axis=0) - 1),
-        tuple(masked.var(axis=0) / records.var(axis=0) - 1),
+    records = census(folder)
+    if name == "MDAV":
+        return mdav(records / widths(folder), k)
+    tops = widths(folder) if name == "wide" else records.max(axis=0)
+    return insensitive(
+        records,
+        k,
+        bounds=[(0, top) for top in tops],
+        order="single" if name == "single" else "corners",
+        corners="hamming" if name == "hamming" else "alternate",
     )
 
 
-def microaggregated(made: Partition) -> Masked:
-    """Clusters alone, no noise."""
-    return measure(made.centroids(census())[made.labels])
+def measured(folder: Path, masked: Matrix) -> dict[str, Any]:
+    """SSE, record linkage in percent, and the variation of each attribute's mean and variance."""
+    records = census(folder).astype(np.float64)
+    means = masked.mean(axis=0) / records.mean(axis=0) - 1
+    variances = masked.var(axis=0) / records.var(axis=0) - 1
+    return {
+        "sse": float(((masked - records) ** 2).sum()),
+        "linkage": record_linkage(records, masked, widths(folder)).percent,
+        "variations": [*means.tolist(), *variances.tolist()],
+    }
 
 
-def published(k: int, epsilon: str, runs: int, seed: int) -> list[Masked]:
+def alone(folder: Path, name: str, k: int) -> dict[str, Any]:
+    """Clusters without noise."""
+    made = clusters(folder, name, k)
+    return measured(folder, made.centroids(census(folder))[made.labels])
+
+
+def published(folder: Path, k: int, epsilon: str, runs: int, seed: int) -> dict[str, Any]:
     """The method as published: noise of scale W/(k·ε) in every row, clipped to the domain; several runs at once.
 
     W is a multiple of 1/2, so the lattice has steps of 1/2.
     """
-    made, source = insensitive_clusters(k), Seeded(seed)
-    n, clusters = made.n, len(made)
+    made, source, tops = clusters(folder, "insensitive", k), Seeded(seed), widths(folder)
     # every run is a copy of the table with clusters of its own
-    labels = (made.labels + clusters * np.arange(runs)[:, np.newaxis]).ravel()
+    labels = (made.labels + len(made) * np.arange(runs)[:, np.newaxis]).ravel()
     copies = Partition(labels, np.tile(made.sizes, runs))
     columns = [
         noisy_rows(np.tile(2 * x, runs), 3 * int(x.max()), copies, k, Fraction(epsilon), source) / 2
-        for x in census().T
+        for x in census(folder).T
     ]
-    tables = np.clip(np.stack(columns, axis=1), 0, widths()).reshape(runs, n, len(columns))
-    return [measure(masked) for masked in tables]
+    tables = np.clip(np.stack(columns, axis=1), 0, tops).reshape(runs, made.n, len(columns))
+    found = [measured(folder, masked) for masked in tables]
+    return {
+        "sse": [one["sse"] for one in found],
+        "linkage": [one["linkage"] for one in found],
+        "variations": np.array([one["variations"] for one in found]).T.tolist(),
+    }
 
 
-@dataclass(frozen=True)
-class Runs:
-    """A number measured in several runs."""
-
-    values: NDArray[np.float64]
-
-    @property
-    def mean(self) -> float:
-        return float(self.values.mean())
-
-    def error(self, runs: int | None = None) -> float:
-        """Standard error of a mean over as many runs."""
-        return float(self.values.std(ddof=1)) / np.sqrt(runs or self.values.size)
-
-
-@dataclass(frozen=True)
-class Measured:
-    """The measures of `Masked`, each over all runs."""
-
-    sse: Runs
-    linkage: Runs
-    means: tuple[Runs, ...]
-    variances: tuple[Runs, ...]
-
-
-def repeated(k: int, epsilon: str, runs: int) -> Measured:
+def repeated(folder: Path, k: int, epsilon: str, runs: int) -> dict[str, Any]:
     """One seed per setting, settled by k and ε alone: nothing is picked."""
-    found = published(k, epsilon, runs, seed=10 * k + EPSILONS.index(epsilon))
-    return Measured(
-        Runs(np.array([one.sse for one in found])),
-        Runs(np.array([one.linkage for one in found])),
-        tuple(Runs(np.array(column)) for column in zip(*(one.means for one in found), strict=True)),
-        tuple(Runs(np.array(column)) for column in zip(*(one.variances for one in found), strict=True)),
+    return published(folder, k, epsilon, runs, seed=10 * k + EPSILONS.index(epsilon))
+
+
+def released(folder: Path, runs: int, epsilon: str, method: str, k: int | None) -> list[float]:
+    """SSE of releases by `shoal.protect`, with the thesis' domain; seeds 0, 1, 2, ..."""
+    table, records = read_table(folder / FILE), census(folder)
+    options: dict[str, Any] = {"split": "equal"} if k is None else {"k": k}
+    errors = []
+    for seed in range(runs):
+        made = shoal.protect(
+            table,
+            method=method,
+            columns=CENSUS_4,
+            epsilon=epsilon,
+            domain_from_data=1.5,
+            seed=seed,
+            **options,
+        )
+        assert made.aligned is not None
+        masked = np.stack([made.aligned[name].to_numpy() for name in CENSUS_4], axis=1)
+        errors.append(float(((masked - records) ** 2).sum()))
+    return errors
+
+
+def measure(desk: Desk, effort: Effort) -> Found:
+    """Everything of Tables 6.1, 6.2 and 6.5 and of Figure 6.4."""
+    folder = desk.file(FILE).parent
+    runs = {k: effort.table_runs if k in (1, *KS) else effort.figure_runs for k in effort.figure_ks}
+    noisy: dict[str, Task] = {
+        f"census {k} {epsilon} {count}": partial(repeated, folder, k, epsilon, count)
+        for k, count in runs.items()
+        for epsilon in EPSILONS
+    }
+    still: dict[str, Task] = {
+        f"census {name} {k}": partial(alone, folder, name, k)
+        for name in CLUSTERS
+        for k in effort.figure_ks
+        if k > 1
+    }
+    points = desk.measure("Census, published method", noisy)
+    without = desk.measure("Census, clusters alone", still)
+    return Found(
+        {(int(key.split()[1]), key.split()[2]): Noisy.of(point) for key, point in points.items()},
+        {
+            name: {k: Alone.of(without[f"census {name} {k}"]) for k in effort.figure_ks if k > 1}
+            for name in CLUSTERS
+        },
+        Alone.of(alone(folder, "MDAV", len(census(folder)))),
     )
 
 
-def released(runs: int, **options: object) -> Runs:
-    """SSE of releases by `shoal.protect`, with the thesis' domain; seeds 0, 1, 2, ..."""
-    table = csv.read_csv(DATA / "census.csv")
-    records = census()
-    errors = []
-    for seed in range(runs):
-        made = shoal.protect(table, columns=CENSUS_4, domain_from_data=1.5, seed=seed, **options)
-        masked = np.stack([made.aligned[name].to_numpy() for name in CENSUS_4], axis=1)
-        errors.append(float(((masked - records) ** 2).sum()))
-    return Runs(np.array(errors))
-
-
-def changed_clusters(k: int, records: Sequence[int]) -> tuple[int, int]:
-    """The most clusters that change when one of the records becomes a corner of the domain, and how many there are."""
-    table = census()
-    tops = table.max(axis=0)
-    bounds = [(0, top) for top in tops]
-    before = insensitive_clusters(k)
-    most = 0
-    for number in records:
-        for corner in (np.zeros(4, dtype=np.int64), tops):
-            other = table.copy()
-            other[number] = corner
-            after = insensitive(other, k, bounds=bounds)
-            moved = before.sums(table) != after.sums(other)
-            most = max(most, int(moved.any(axis=1).sum()))
-    return most, len(before)
+def measure_strict(desk: Desk, effort: Effort) -> dict[tuple[str, int | None, str], Runs]:
+    """SSE of plain Laplace noise and of the strict composition, by method, k and ε."""
+    folder = desk.file(FILE).parent
+    settings: list[tuple[str, int | None]] = [("laplace", None)]
+    settings += [("insensitive-dp", k) for k in effort.strict_ks]
+    places = [(method, k, epsilon) for method, k in settings for epsilon in STRICT_EPSILONS]
+    tasks: dict[str, Task] = {
+        f"census {method} {k} {epsilon} {effort.strict_runs}": partial(
+            released, folder, effort.strict_runs, epsilon, method, k
+        )
+        for method, k, epsilon in places
+    }
+    found = desk.measure("Census, corrected method", tasks)
+    return dict(zip(places, (Runs.of(values) for values in found.values()), strict=True))

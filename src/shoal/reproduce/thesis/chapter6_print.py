@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
-
 RUNS = 10
 KS = (2, 5, 15, 30)
 STATISTICS = tuple(
     f"{what} of {name}" for what in ("mean", "variance") for name in ("FEDTAX", "POTHVAL", "INTVAL", "FICA")
 )
-
-
-def half_unit(printed: str) -> float:
-    """Half of the last digit that was printed: how far the truth may be from it.
-
-    >>> half_unit("3.07E+09"), half_unit("45.3")
-    (5000000.0, 0.05)
-    """
-    exponent = Decimal(printed).as_tuple().exponent
-    return float(Decimal(5).scaleb(int(exponent) - 1))
 
 
 # k: SSE and RL of MDAV, then SSE_f, RL_f and Score for ε = 0.01, 0.1, 1, 10
