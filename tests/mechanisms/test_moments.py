@@ -20,6 +20,7 @@ from shoal.errors import OptionError
 from shoal.io import read
 from shoal.mechanisms.moments import masking
 from shoal.mechanisms.moments.budget import MomentPlan
+from shoal.mechanisms.moments.spectra import FINE, Spectra
 from shoal.noise import Seeded, round_up_scale
 from shoal.presets import PRESETS
 from shoal.release import Preparation, prepare
@@ -264,6 +265,25 @@ def test_noise_of_the_eigen_form_follows_the_gaps() -> None:
         )
         bounds.append(held.spectra.covariance.vectors.max())
     assert bounds[0] < bounds[1]
+
+
+@pytest.mark.parametrize("widths", [(2**30, 3 * 2**32), (1, 7, 2**40), (5,)])
+@pytest.mark.parametrize("epsilon", ["1", "0.37"])
+def test_scales_of_sums_masked_with_spectra_are_rounded_up_one_by_one(
+    widths: tuple[int, ...], epsilon: str
+) -> None:
+    """Against fractions; the same whole numbers however they were found."""
+    sizes = np.array([3, 20, 171])
+    total = np.array([0.7, 1e-3, 4.25])
+    spectra = Spectra(None, (), total, Fraction(epsilon))  # type: ignore[arg-type]
+    factor = Fraction(FINE + 1, FINE) / Fraction(epsilon)
+    expected = [
+        [round_up_scale(Fraction(one) * int(size) * width * factor) for width in widths]
+        for one, size in zip(total.tolist(), sizes, strict=True)
+    ]
+    found = spectra.sum_scales(widths, sizes)
+    assert found.tolist() == expected
+    assert (found.dtype == np.int64) is (widths[0] > 2**20)
 
 
 # ------------------------------------------------------------------ published statistics

@@ -94,6 +94,36 @@ def test_a_spectrum_gives_its_matrix_back_whatever_the_signs() -> None:
     assert np.allclose(signed.matrices(), matrices)
 
 
+@pytest.mark.parametrize("scale", [1.0, 1e-3, 1e3])
+def test_noisy_eigenvectors_become_the_nearest_orthogonal_ones(scale: float) -> None:
+    """Against singular values, with vectors that are 0 or nearly the same among them."""
+    rng = np.random.default_rng(5)
+    vectors = rng.normal(size=(2_000, 4, 4)) * scale
+    vectors[:20] = 0.0
+    vectors[20:40, :, 0] = vectors[20:40, :, 1] * (1 + 1e-9)
+    values = rng.random((2_000, 4))
+    left, _, right = np.linalg.svd(vectors)
+    orthogonal = left @ right
+    expected = np.einsum("nik,nk,njk->nij", orthogonal, values, orthogonal)
+    assert np.allclose(Spectrum(values, vectors).matrices(), expected, atol=1e-7)
+
+
+def test_matrices_from_eigenvalues_keep_their_correlations_when_variances_are_capped() -> None:
+    """Such a matrix is a covariance matrix already; as coefficients the same matrix is repaired."""
+    whole = np.array([[[0.9, 0.3, 0.3], [0.3, 0.2, 0.02], [0.3, 0.02, 0.2]]])
+    assert possible(whole).all()
+    sizes, noisy_ones = np.array([50]), Statistics(np.array([[0.5, 0.5, 0.5]]), whole)
+    found = make_possible(noisy_ones, sizes, Summary(3, 1, form="eigen"), clip=True)
+    assert found.shape is not None
+    assert found.shape.correlation is not None
+    assert np.allclose(found.shape.correlation[0, 0, 1], 0.3 / np.sqrt(0.9 * 0.2))
+    assert found.repairs["variances above the largest possible"] == 1
+    assert found.repairs["covariance matrices that are none"] == 0
+    assert np.allclose(found.statistics.covariances[0, 0, 0], variance_caps(sizes)[0])  # type: ignore[index]
+    coefficients = make_possible(noisy_ones, sizes, Summary(3, 1), clip=True)
+    assert coefficients.repairs["covariance matrices that are none"] == 1
+
+
 def test_slices_of_a_coskewness_and_back() -> None:
     summary = Summary(3, 2, coskewness="full")
     entries = np.random.default_rng(3).normal(size=(5, summary.coskewnesses))

@@ -14,6 +14,9 @@ from shoal.noise import Source
 
 Floats = NDArray[np.float64]
 
+# Below this ratio of eigenvalues the square of a matrix has lost half of the digits.
+_FLAT = 1e-8
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spectrum:
@@ -40,9 +43,9 @@ class Spectrum:
 
     def matrices(self) -> Floats:
         """The symmetric matrices with the nearest orthogonal eigenvectors to these, and these eigenvalues."""
-        left, _, right = np.linalg.svd(self.vectors)
-        orthogonal = left @ right
-        return np.asarray(np.einsum("nik,nk,njk->nij", orthogonal, self.values, orthogonal))
+        orthogonal = _nearest_orthogonal(self.vectors)
+        scaled = orthogonal * self.values[:, np.newaxis, :]
+        return np.asarray(scaled @ orthogonal.transpose(0, 2, 1))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,6 +76,19 @@ class SpectralBounds:
     def total(self) -> Floats:
         """Everything together, in L1 norm."""
         return np.asarray(self.values + self.vectors.sum(axis=1))
+
+
+def _nearest_orthogonal(vectors: Floats) -> Floats:
+    """The polar factor V·(VᵀV)^(-1/2); by singular values where VᵀV is too close to singular for that."""
+    found = np.linalg.eigh(vectors.transpose(0, 2, 1) @ vectors)
+    values, axes = found.eigenvalues, found.eigenvectors
+    flat = values[:, 0] <= _FLAT * values[:, -1]
+    roots = np.sqrt(np.where(flat[:, np.newaxis], 1.0, values))
+    nearest = vectors @ ((axes / roots[:, np.newaxis, :]) @ axes.transpose(0, 2, 1))
+    if flat.any():
+        left, _, right = np.linalg.svd(vectors[flat])
+        nearest[flat] = left @ right
+    return np.asarray(nearest)
 
 
 def symmetric(entries: Floats, indices: tuple[Index, ...], attributes: int) -> Floats:

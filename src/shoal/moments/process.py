@@ -47,8 +47,9 @@ class Possible:
 def make_possible(noisy: Statistics, sizes: Whole, summary: Summary, *, clip: bool) -> Possible:
     """Means into the domain, variances between 0 and the largest possible one, correlations to the nearest valid ones.
 
-    Variances are kept as they are when correlations are repaired. A skewness beyond what a skew-normal variable can
-    have is cut to 0.995.
+    Variances are kept as they are when correlations are repaired. Matrices put together from noisy eigenvalues are
+    covariance matrices: they keep their correlations when variances are capped. A skewness beyond what a skew-normal
+    variable can have is cut to 0.995.
 
     Reference:
         the cross-moment paper, sections 4.3 and 5.2.
@@ -72,9 +73,10 @@ def make_possible(noisy: Statistics, sizes: Whole, summary: Summary, *, clip: bo
         capped = noisy.covariances.copy()
         diagonal = np.arange(summary.attributes)
         capped[:, diagonal, diagonal] = variances
-        correlation, _ = nearest_correlations(correlations(capped))
+        valid = noisy.covariances if summary.form == "eigen" else capped
+        correlation, moved = nearest_correlations(correlations(valid))
         covariances = _covariances(deviations, correlation)
-        changed = np.abs(covariances - capped).max(axis=(1, 2)) > 1e-9
+        changed = moved if summary.form == "eigen" else np.abs(covariances - capped).max(axis=(1, 2)) > 1e-9
         repairs["covariance matrices that are none"] = int(changed.sum())
     else:
         covariances = _covariances(deviations, None)

@@ -65,19 +65,19 @@ def nearest_correlations(matrices: Floats) -> tuple[Floats, NDArray[np.bool_]]:
     >>> moved.tolist(), near[0].round(6).tolist()
     ([True], [[1.0, 0.5, -0.5], [0.5, 1.0, 0.5], [-0.5, 0.5, 1.0]])
     """
-    moved = ~possible(matrices)
+    found = np.linalg.eigh(matrices)
+    moved = found.eigenvalues[:, 0] < NEGATIVE
     repaired = matrices.copy()
     if moved.any():
-        repaired[moved] = _newton(matrices[moved])
+        repaired[moved] = _newton(matrices[moved], found.eigenvalues[moved], found.eigenvectors[moved])
     return repaired, moved
 
 
-def _newton(matrices: Floats) -> Floats:
-    count, size, _ = matrices.shape
-    shift = np.zeros((count, size))
-    values, vectors = _decomposed(matrices, shift)
+def _newton(matrices: Floats, values: Floats, vectors: Floats) -> Floats:
+    """The repaired matrices; `values` and `vectors` are eigenvalues and eigenvectors of the given ones."""
+    shift = np.zeros(values.shape)
     residual = _diagonal(values, vectors) - 1.0
-    active = np.arange(count)
+    active = np.arange(len(matrices))
     for _ in range(_MOST_ROUNDS):
         active = active[np.abs(residual[active]).max(axis=1) > _TOLERANCE]
         if not active.size:
@@ -127,13 +127,17 @@ def _diagonal(values: Floats, vectors: Floats) -> Floats:
 def _newton_step(values: Floats, vectors: Floats, residual: Floats) -> Floats:
     """Solve the generalised Jacobian of the diagonal of the positive part, which is formed: matrices are small."""
     positive = np.maximum(values, 0.0)
-    apart = values[:, :, np.newaxis] - values[:, np.newaxis, :]
+    size = values.shape[1]
+    # the sum over all pairs of eigenvectors is symmetric: every pair once, two different ones count twice
+    one, two = np.triu_indices(size)
+    apart = values[:, one] - values[:, two]
     same = np.abs(apart) < 1e-14
-    quotient = (positive[:, :, np.newaxis] - positive[:, np.newaxis, :]) / np.where(same, 1.0, apart)
-    weights = np.where(same, (values > 0)[:, :, np.newaxis] & (values > 0)[:, np.newaxis, :], quotient)
-    count, size, _ = vectors.shape
-    products = (vectors[:, :, :, np.newaxis] * vectors[:, :, np.newaxis, :]).reshape(count, size, size * size)
-    jacobian = (products * weights.reshape(count, 1, -1)) @ products.transpose(0, 2, 1)
+    quotient = (positive[:, one] - positive[:, two]) / np.where(same, 1.0, apart)
+    weights = np.where(same, (values[:, one] > 0) & (values[:, two] > 0), quotient) * np.where(
+        one == two, 1.0, 2.0
+    )
+    products = vectors[:, :, one] * vectors[:, :, two]
+    jacobian = (products * weights[:, np.newaxis, :]) @ products.transpose(0, 2, 1)
     diagonal = np.arange(size)
     # a singular Jacobian gets a push that vanishes with the residual
     jacobian[:, diagonal, diagonal] += (

@@ -131,8 +131,7 @@ def _sum_noise(group: Group, fixed: Fixed, budget: GroupBudget, source: Source, 
         return np.concatenate(draws, axis=1)
     if budget.parts is None:
         assert fixed.spectra is not None
-        found = [fixed.spectra.sum_scales(width, fixed.partition.sizes) for width in steps]
-        return discrete_laplace(np.stack(found, axis=1), source=source)
+        return discrete_laplace(fixed.spectra.sum_scales(steps, fixed.partition.sizes), source=source)
     scales = [cluster_sum_scale(width, share) for width, share in zip(steps, budget.means, strict=True)]
     return discrete_laplace(scales, (clusters, len(steps)), source)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +16,7 @@ from shoal.moments.process import Statistics
 from shoal.moments.sensitivity import coskewness_factors
 from shoal.moments.summary import Summary
 from shoal.noise import Source, discrete_laplace, round_up_scale
+from shoal.noise.scale import LARGEST_DENOMINATOR, LARGEST_NUMERATOR
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -60,17 +63,28 @@ class Spectra:
                 total = total + summary.coskewnesses * change
         return cls(covariance, sliced, total * _SLACK, budget.epsilon)
 
-    def sum_scales(self, steps: int, sizes: Whole) -> NDArray[np.object_]:
-        """Noise scales of the sums of an attribute of so many lattice steps, masked jointly with the spectra.
+    def sum_scales(self, widths: Sequence[int], sizes: Whole) -> NDArray[Any]:
+        """Noise scales of the sums of attributes of so many lattice steps, masked jointly with the spectra.
 
         A mean moves by 1/|C| and has noise of scale total/ε, enlarged by the part that rounding costs the spectra.
+
+        Returns:
+            `round_up_scale` of every exact scale, one row per cluster; whole numbers as int64 where all are whole.
         """
-        scales = np.empty(sizes.size, dtype=object)
-        factor = Fraction(FINE + 1, FINE) * steps / self.epsilon
-        scales[:] = [
-            round_up_scale(Fraction(total) * size * factor)
+        factor = Fraction(FINE + 1, FINE) / self.epsilon
+        exact = [
+            Fraction(total) * size * factor
             for total, size in zip(self.total.tolist(), sizes.tolist(), strict=True)
         ]
+        above, under = (
+            np.array([getattr(one, part) for one in exact], dtype=object)[:, np.newaxis]
+            for part in ("numerator", "denominator")
+        )
+        # fractions are slow, and beyond this size the next whole number is taken anyway
+        scales: NDArray[Any] = -(-above * np.array(widths, dtype=object) // under)
+        if scales.min() > LARGEST_DENOMINATOR and scales.max() <= LARGEST_NUMERATOR:
+            return scales.astype(np.int64)
+        scales[...] = [[round_up_scale(one * width) for width in widths] for one in exact]
         return scales
 
 
