@@ -16,6 +16,7 @@ from shoal.errors import InputError, OptionError
 from shoal.reproduce import Claim, Desk, Erratum, Figure, Number, Section, Series, Study, reproduce
 from shoal.reproduce.desk import source_hash
 from shoal.reproduce.page import files, page, write
+from shoal.reproduce.plots import COLOURS, Curve, Panel, panels
 
 
 @pytest.mark.parametrize(
@@ -104,6 +105,18 @@ def test_csv_files_hold_the_same_and_old_ones_go(tmp_path: Path) -> None:
         ("k | 3", "equal", ""),
         ("k = 5", "differs", "typo"),
     ]
+
+
+@pytest.mark.parametrize("logarithmic", [True, False])
+def test_axes_of_places_are_logarithmic_or_linear(logarithmic: bool) -> None:
+    curve = Curve("a", [0.1, 1, 10], [0.0, 0.5, 1.0], COLOURS[0])
+    level = Curve("b", [0], [0.5], COLOURS[1])
+    drawn = panels("t", [Panel("p", [curve, level])], logarithmic=logarithmic)
+    places = drawn.split('points="')[1].split('"')[0].split()
+    assert places[0].startswith("46.0,")
+    assert places[2].startswith("320.0,")
+    assert places[1].split(",")[0] == ("183.0" if logarithmic else "70.9")
+    assert ">5.05<" in drawn or logarithmic
 
 
 def test_points_are_kept_and_not_measured_again(tmp_path: Path) -> None:

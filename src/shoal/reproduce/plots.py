@@ -1,9 +1,9 @@
-"""Curves over k in panels: names, places and values come in, one SVG leaves."""
+"""Curves in panels: names, places and values come in, one SVG leaves."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -30,9 +30,16 @@ class Panel:
     axis: str = "k"
 
 
-def panels(title: str, shown: Sequence[Panel], columns: int = 2, *, common: bool = True) -> str:
-    """Panels with a logarithmic axis of places and, if `common`, one value axis; the legend is below."""
+def panels(
+    title: str, shown: Sequence[Panel], columns: int = 2, *, common: bool = True, logarithmic: bool = True
+) -> str:
+    """Panels with a common axis of places and, if `common`, one value axis; the legend is below."""
     places = sorted({place for panel in shown for curve in panel.curves for place in curve.places if place})
+    if not logarithmic:
+        drawn = [curve.places for panel in shown for curve in panel.curves if len(curve.places) > 1]
+        first, last = min(map(min, drawn)), max(map(max, drawn))
+        places = [first + share * (last - first) for share in (0.0, 0.25, 0.5, 0.75, 1.0)]
+    scale: Callable[[float], float] = math.log if logarithmic else float
     ranges = [_range([panel]) for panel in shown] if not common else [_range(shown)] * len(shown)
     legend = list({(c.name, c.colour, c.dashed): None for panel in shown for c in panel.curves})
     rows = math.ceil(len(shown) / columns)
@@ -48,14 +55,14 @@ def panels(title: str, shown: Sequence[Panel], columns: int = 2, *, common: bool
         x, y = number % columns * (_WIDTH + _GAP), 30 + number // columns * _HEIGHT
         parts += [
             f'<g transform="translate({x} {y})">',
-            *_panel(panel, places, *ranges[number]),
+            *_panel(panel, places, *ranges[number], scale),
             "</g>",
         ]
     for number, (name, colour, dashed) in enumerate(legend):
-        x, y = 20 + number % 4 * (width - 40) / 4, 30 + rows * _HEIGHT + 20 * (number // 4) + 12
+        left, below = 20 + number % 4 * (width - 40) / 4, 30 + rows * _HEIGHT + 20 * (number // 4) + 12
         parts += [
-            f'<path d="M{x:.0f} {y - 4:.0f}h22" stroke="{colour}" stroke-width="2"{_dashes(dashed)}/>',
-            f'<text x="{x + 28:.0f}" y="{y:.0f}">{escape(name)}</text>',
+            f'<path d="M{left:.0f} {below - 4}h22" stroke="{colour}" stroke-width="2"{_dashes(dashed)}/>',
+            f'<text x="{left + 28:.0f}" y="{below}">{escape(name)}</text>',
         ]
     return "\n".join([*parts, "</svg>", ""])
 
@@ -66,11 +73,13 @@ def _range(shown: Sequence[Panel]) -> tuple[float, float]:
     return min(values) - pad, max(values) + pad
 
 
-def _panel(panel: Panel, places: Sequence[float], low: float, high: float) -> list[str]:
-    first, last = math.log(places[0]), math.log(places[-1])
+def _panel(
+    panel: Panel, places: Sequence[float], low: float, high: float, scale: Callable[[float], float]
+) -> list[str]:
+    first, last = scale(places[0]), scale(places[-1])
 
     def across(place: float) -> float:
-        return _LEFT + (math.log(place) - first) / ((last - first) or 1.0) * (_RIGHT - _LEFT)
+        return _LEFT + (scale(place) - first) / ((last - first) or 1.0) * (_RIGHT - _LEFT)
 
     def up(value: float) -> float:
         return _BOTTOM - (value - low) / (high - low) * (_BOTTOM - _TOP)
@@ -82,7 +91,10 @@ def _panel(panel: Panel, places: Sequence[float], low: float, high: float) -> li
     ]
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):
         value = low + share * (high - low)
-        parts.append(f'<text x="{_LEFT - 5}" y="{up(value) + 4:.0f}" text-anchor="end">{value:.2f}</text>')
+        digits = 2 if high - low > 0.2 else 3
+        parts.append(
+            f'<text x="{_LEFT - 5}" y="{up(value) + 4:.0f}" text-anchor="end">{value:.{digits}f}</text>'
+        )
     parts += [
         f'<text x="{across(place):.0f}" y="{_BOTTOM + 14}" text-anchor="middle">{place:g}</text>'
         for place in places[:: max(1, len(places) // 8 + (len(places) % 8 > 0 and len(places) > 8))]
