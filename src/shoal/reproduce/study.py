@@ -164,3 +164,23 @@ def tally(verdicts: Iterable[str]) -> str:
     counts = Counter(verdicts)
     order = ("equal", "within Monte Carlo error", "differs", "holds", "holds partly", "fails", "not tested")
     return ", ".join(f"{counts[name]} {name}" for name in order if counts[name])
+
+
+def judged(hits: Iterable[bool]) -> ClaimVerdict:
+    """The verdict on a statement about several cases: true of all, some or none of them.
+
+    >>> judged([True, True]), judged([True, False]), judged([False])
+    ('holds', 'holds partly', 'fails')
+    """
+    known = list(hits)
+    return "holds" if all(known) else "holds partly" if any(known) else "fails"
+
+
+def counted(hits: Iterable[bool]) -> str:
+    """How many cases, in words.
+
+    >>> counted([True, False])
+    '1 of 2'
+    """
+    known = list(hits)
+    return f"{sum(known)} of {len(known)}"
