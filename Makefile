@@ -6,7 +6,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 # Fewer collected tests than this means that some were lost: raise it as the suite grows.
 TEST_FLOOR := 5000
 
-.PHONY: demo test test-all lint bench docs clean format
+.PHONY: demo test test-all lint bench utility docs clean format
 
 demo: $(VENV)/.core
 	$(BIN)/shoal demo
@@ -29,11 +29,15 @@ format: $(VENV)/.lint
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks
 
+# hours of one core: MST and AIM of another library beside Shoal; goes on where it was interrupted
+utility: $(VENV)/.test .venv-dpmm/.done
+	$(BIN)/python -m benchmarks.utility
+
 docs: $(VENV)/.docs
 	$(BIN)/mkdocs build --strict
 
 clean:
-	rm -rf $(VENV) .venv-anonymeter site dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .venv-anonymeter .venv-dpmm site dist .pytest_cache .mypy_cache .ruff_cache
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -54,6 +58,12 @@ $(VENV)/.system: $(BIN)/python tests/install_system_packages
 .venv-anonymeter/.done: constraints-anonymeter.txt
 	$(PYTHON) -m venv .venv-anonymeter
 	.venv-anonymeter/bin/python -m pip install --quiet --disable-pip-version-check -c $< anonymeter
+	touch $@
+
+# dpmm needs older versions of numpy and pandas, and Python 3.10 or 3.11
+.venv-dpmm/.done: constraints-dpmm.txt
+	$(PYTHON) -m venv .venv-dpmm
+	.venv-dpmm/bin/python -m pip install --quiet --disable-pip-version-check -c $< dpmm
 	touch $@
 
 $(VENV)/.lint: $(BIN)/python pyproject.toml constraints.txt
