@@ -47,7 +47,12 @@ def check_output(folder: Path, internal: Path | None = None) -> None:
 
 
 def save_bundle(
-    release: Release, folder: Path, internal: str | Path | None, format: Format, evaluation: Any = None
+    release: Release,
+    folder: Path,
+    internal: str | Path | None,
+    format: Format,
+    evaluation: Any = None,
+    original: Any = None,
 ) -> Path:
     """Write data, statement, recipe and public report to `folder`; the internal report to its own path."""
     check_writable(release.columns, known_format(format))
@@ -61,7 +66,7 @@ def save_bundle(
             # what counts is what others will read
             further = {name: read(aside / f"{name}{ENDINGS[format]}") for name in release.linked}
             release.verify(read(aside / f"data{ENDINGS[format]}"), further)
-        write_documents(release, aside, undo, internal_path, evaluation)
+        write_documents(release, aside, undo, internal_path, evaluation, original)
     return folder
 
 
@@ -79,6 +84,7 @@ def write_documents(
     undo: contextlib.ExitStack,
     internal: Path | None = None,
     evaluation: Any = None,
+    original: Any = None,
 ) -> None:
     """Statement, recipe and public report beside the data; the internal report last, at its own path.
 
@@ -92,7 +98,7 @@ def write_documents(
     (aside / "report.html").write_text(public_report(release), "utf-8")
     if internal is None:
         return
-    page = internal_report(release, evaluation)
+    page = internal_report(release, evaluation, original)
     undo.enter_context(_parents(internal))
     with open(internal, "x", encoding="utf-8") as file:
         undo.push(_unless_done(internal))

@@ -81,14 +81,14 @@ class Release:
         *,
         format: Format | None = None,
         evaluation: Any = None,
+        original: Any = None,
     ) -> Path:
-        """Write the publishable bundle to `folder`, and the internal report to a path outside of it.
+        """Write the publishable bundle to `folder`, and the internal report elsewhere; all of it or nothing.
 
-        All or nothing: the files appear together at the end or not at all.
-        """
+        That report compares with `original`, the table that was protected, if it is given."""
         from shoal.bundle import save_bundle
 
-        return save_bundle(self, Path(folder), internal, format or self.format, evaluation)
+        return save_bundle(self, Path(folder), internal, format or self.format, evaluation, original)
 
 
 def protect(

@@ -60,7 +60,9 @@ def demo(
     with staged(folder) as aside:
         write(table, aside / "survey.csv")
         schema.save(aside / "survey.toml")
-        chosen.save(aside / "release", aside / "internal.html", format="csv", evaluation=measured[2])
+        chosen.save(
+            aside / "release", aside / "internal.html", format="csv", evaluation=measured[2], original=table
+        )
     console.print()
     console.print(
         Markdown(chosen.statement.to_markdown()) if console.is_terminal else chosen.statement.to_markdown()

@@ -160,7 +160,10 @@ def protect(
                 prepared = prepare(read(data, texts), **arguments, seed=seed)
             release = carry_out(prepared, progress)
             measured = measure(prepared.described.table, release, target=target) if evaluate else None
-            release.save(out, internal, format=written, evaluation=measured)
+            if internal is not None:
+                progress("comparing with the original", 0, 1)
+            original = prepared.described.table
+            release.save(out, internal, format=written, evaluation=measured, original=original)
         return release, measured
 
     from shoal.engine import carry_out_columnwise

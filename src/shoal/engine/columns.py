@@ -79,7 +79,7 @@ def carry_out_columnwise(
         release = prepared.release(
             data=read_columnwise(aside / "data.parquet"), aligned=None, partitions=[], internal=internal_facts
         )
-        write_documents(release, aside, undo, internal)
+        write_documents(release, aside, undo, internal, None, prepared.described.table)
     return replace(release, data=folder / "data.parquet")
 
 

@@ -24,8 +24,9 @@ Floats = NDArray[np.float64]
 BINS = 48
 MOST_LABELS = 20
 OTHER = "(other values)"
-_QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 _POINTS = np.linspace(0.0, 1.0, 101)
+# places among the points of the quantiles that are put into words
+_NAMED = (5, 25, 50, 75, 95)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -180,7 +181,11 @@ def _ordered(subject: Subject, name: str, original: Table | None) -> Comparison:
     parts = [after] if before is None else [before, after]
     labels = attribute.ordered if attribute.kind == "ordinal" else ()
     edges = place_edges(len(labels)) if labels else bin_edges(parts)
-    both = before is not None and before.size > 0 and after.size > 0
+    quantiles = (
+        (np.quantile(before, _POINTS), np.quantile(after, _POINTS))
+        if before is not None and before.size and after.size
+        else None
+    )
     return Comparison(
         name,
         attribute.kind,
@@ -190,10 +195,8 @@ def _ordered(subject: Subject, name: str, original: Table | None) -> Comparison:
             None if labels else edges,
             labels,
         ),
-        (np.quantile(before, _POINTS), np.quantile(after, _POINTS))
-        if both and before is not None and attribute.kind != "ordinal"
-        else None,
-        _changes(attribute, before, after) if both and before is not None else (),
+        quantiles if attribute.kind != "ordinal" else None,
+        _changes(attribute, before, after, quantiles) if before is not None and quantiles is not None else (),
         (
             None if original is None or before is None else original.n - before.size,
             subject.table.n - after.size,
@@ -201,7 +204,9 @@ def _ordered(subject: Subject, name: str, original: Table | None) -> Comparison:
     )
 
 
-def _changes(attribute: Attribute, before: Floats, after: Floats) -> tuple[Change, ...]:
+def _changes(
+    attribute: Attribute, before: Floats, after: Floats, quantiles: tuple[Floats, Floats]
+) -> tuple[Change, ...]:
     def line(statistic: str, first: float, second: float, change: str) -> Change:
         return Change(statistic, value_words(attribute, first), value_words(attribute, second), change)
 
@@ -216,9 +221,9 @@ def _changes(attribute: Attribute, before: Floats, after: Floats) -> tuple[Chang
         )
         first, second = float(before.var()), float(after.var())
         found.append(Change("variance", number_words(first), number_words(second), _relative(first, second)))
-    pairs = zip(_QUANTILES, np.quantile(before, _QUANTILES), np.quantile(after, _QUANTILES), strict=True)
-    for point, low, high in pairs:
-        title = "median" if point == 0.5 else f"{100 * point:g}% quantile"
+    for place in _NAMED:
+        low, high = (every[place] for every in quantiles)
+        title = "median" if place == 50 else f"{place}% quantile"
         moved = f"{(high - low) / spread:+.2f} sd" if spread > 0 else ""
         if attribute.kind == "ordinal":
             moved = f"{round(float(high)) - round(float(low)):+d}"

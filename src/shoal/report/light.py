@@ -111,7 +111,8 @@ def _of_risks(risks: Sequence[RiskLine]) -> Iterable[Reason]:
             yield Reason("red", f"{_found(line)}: more than {100 * MOST_LINKED:g}% of the records.")
         elif line.above_chance:
             yield Reason("amber", f"{_found(line)}: above chance.")
-    harmless = [line for line in telling if not line.above_chance]
+    # an attacker who held a part of the table says nothing about one who holds it all
+    harmless = [line for line in telling if not line.above_chance and not line.parted]
     if harmless:
         words = "; ".join(
             f"{line.name} {100 * line.success:.2g}% (guessing {100 * line.chance:.2g}%)" for line in harmless

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from shoal.io import Table, read
 from shoal.report.album import Album, attribute_sections, relation_sections
+from shoal.report.findings import find
 from shoal.report.light import light
 from shoal.report.profile import equal_rows, profiles
-from shoal.report.risks import RiskLine, Risks, attacked, linkage_line
+from shoal.report.risks import RiskLine, Risks, attacked
 from shoal.report.subject import Subject, of_bundle, of_release, published
 from shoal.report.words import epsilon_words, explanation, k_words
 from shoal.statement import domain_words
@@ -44,29 +45,26 @@ def internal_report(release: Release, evaluation: Evaluation | None = None, orig
 
     Args:
         release: the release.
-        evaluation: what `shoal.evaluate` measured; without it the page has no figures of loss and risk.
-        original: the table that was protected, a path or a frame; with it columns are compared before and after, and
-            with an evaluation too, attacks on the release are run and compared with attacks on the original.
+        evaluation: what `shoal.evaluate` measured; without it the measures are taken here, of large tables on a sample.
+        original: the table that was protected, a path or a frame: columns are compared before and after, and both
+            tables are attacked. Without it the page has only what the release itself knows.
+
+    Raises:
+        InputError: the original cannot be read, or is not the table that was protected.
 
     Cost:
-        One sort per column; with both, twice that of `shoal.attack` with 300 attempts.
+        One sort per column; with an original, twice that of `shoal.attack` with 300 attempts on at most 50,000 rows,
+        and without an evaluation that of `shoal.evaluate` on as many.
     """
-    subject = of_release(release)
-    before = None if original is None else read(original, subject.na)
-    if before is not None and release.kept is not None:
-        before = before.rows(release.kept)
-    measured = None if evaluation is None else evaluation.to_dict()
-    risks = Risks()
-    if measured is not None:
-        linked = linkage_line(measured, before, subject.columns)
-        found = Risks() if before is None else attacked(before, subject.table, subject.columns)
-        risks = Risks((*linked, *found.lines), found.remarks)
+    whole = of_release(release)
+    found = find(whole, release, evaluation, original)
     album = Album()
     clusters = [(", ".join(made.columns) or "records", made.sizes) for made in release.partition]
     return _render(
         "full.html.j2",
-        **_first_screen(subject, private=True, measured=measured, risks=risks, before=before),
-        **_sections(album, subject, before, measured, risks),
+        **_first_screen(whole, private=True, measured=found.measured, risks=found.risks, before=found.before),
+        **_sections(album, found.subject, found.before, found.measured, found.risks),
+        remarks=found.remarks,
         clusters=album.clusters(clusters) if clusters else None,
         facts=_facts(release.internal),
         notes=release.notes,
@@ -96,7 +94,9 @@ def bundle_report(
     album = Album()
     if original is None:
         page = {**_first_screen(subject), **_sections(album, subject, None, None, Risks())}
-        return _render("full.html.j2", **page, clusters=None, facts=None, notes=(), script=_script(album))
+        return _render(
+            "full.html.j2", **page, remarks=(), clusters=None, facts=None, notes=(), script=_script(album)
+        )
     from shoal.evaluation import evaluate
     from shoal.evaluation.target import parse_target
 
@@ -112,6 +112,7 @@ def bundle_report(
         "full.html.j2",
         **_first_screen(subject, private=True, measured=measured, risks=risks, before=before),
         **_sections(album, subject, before, measured, risks),
+        remarks=(),
         clusters=None,
         facts=None,
         notes=(),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,10 +14,12 @@ from shoal.evaluation.anonymity import actual_k
 from shoal.evaluation.attacks import AttackReport
 from shoal.evaluation.interval import Interval
 from shoal.io import Table
+from shoal.report.excerpt import Rows, excerpt, some_rows
 
 ATTEMPTS = 300
-# attacks compare attempts with rows: larger tables are attacked on a sample of this many
+# attacks compare attempts with rows: of larger tables a sample is attacked
 MOST_ROWS = 50_000
+SAMPLE = 20_000
 # a few lucky attempts of a sampled attack are not worth a warning
 MATTERS = 0.01
 _FEWEST_ROWS = 10
@@ -36,6 +38,7 @@ class RiskLine:
         unprotected: on the original table itself, as if it had been published; None where that was not measured.
         identity: it tells who somebody is, and not only what somebody is like.
         links_records: it finds the record of a released row.
+        parted: the attacker held a sample of the released rows, drawn apart from the records: all rows can tell more.
     """
 
     name: str
@@ -48,6 +51,7 @@ class RiskLine:
     unprotected_interval: Interval | None = None
     identity: bool = False
     links_records: bool = False
+    parted: bool = False
 
     @property
     def above_chance(self) -> bool:
@@ -64,7 +68,7 @@ class Risks:
 
 
 def linkage_line(
-    evaluation: dict[str, Any], original: Table | None, columns: Sequence[str]
+    evaluation: Mapping[str, Any], original: Table | None, columns: Sequence[str]
 ) -> list[RiskLine]:
     """Record linkage of an evaluation whose rows are matched; empty where it was not measured."""
     risk = evaluation["risk"]
@@ -93,10 +97,22 @@ def linkage_line(
     ]
 
 
-def attacked(original: Table, released: Table, columns: Sequence[str]) -> Risks:
+def attacked(
+    original: Table,
+    released: Table,
+    columns: Sequence[str],
+    released_rows: Callable[[Rows], Table] | None = None,
+) -> Risks:
     """Linkability, singling out and inference on the released table and on the original itself.
 
     The targets are chosen by a fixed seed: the same tables give the same page.
+
+    Args:
+        original: the table that was protected.
+        released: the released table.
+        columns: the released columns.
+        released_rows: the released rows of given records, where that is known. A sample of a large table is then one of
+            records with their rows; otherwise rows of both tables are sampled apart, which the page says.
 
     Cost:
         Twice that of `shoal.attack` with 300 attempts, on at most 50,000 rows.
@@ -106,7 +122,14 @@ def attacked(original: Table, released: Table, columns: Sequence[str]) -> Risks:
     names = [name for name in columns if name in original.names and name in released.names]
     if not names:
         return Risks(remarks=("Attacks were not run: no released column is in the original table.",))
-    tables, remarks = [], []
+    large = max(original.n, released.n) > MOST_ROWS
+    remarks = []
+    if large and released_rows is not None:
+        records = some_rows(original.n, SAMPLE)
+        remarks.append(f"Attacks ran on {records.size:,} of {original.n:,} records and their released rows.")
+        original, released = excerpt(original, records, names), released_rows(records)
+    parted = large and released_rows is None
+    tables = []
     for table, which in ((original, "original"), (released, "released")):
         usable = _complete(table, names)
         if usable.size < _FEWEST_ROWS:
@@ -115,20 +138,24 @@ def attacked(original: Table, released: Table, columns: Sequence[str]) -> Risks:
             )
         if usable.size < table.n:
             remarks.append(f"Rows with a missing value took no part: {table.n - usable.size} {which} ones.")
-        if usable.size > MOST_ROWS:
-            remarks.append(f"Attacks ran on a sample of {MOST_ROWS} of {usable.size} {which} rows.")
-            usable = np.sort(np.random.default_rng(_SEED).choice(usable, MOST_ROWS, replace=False))
-        tables.append(table.rows(usable) if usable.size < table.n else table)
+        chosen = some_rows(usable, SAMPLE) if usable.size > MOST_ROWS else usable
+        tables.append(excerpt(table, chosen, names) if chosen.size < table.n else table)
+    if parted:
+        remarks.append(
+            f"Attacks ran on samples of {tables[0].n:,} of {original.n:,} original and {tables[1].n:,} of "
+            f"{released.n:,} released rows: whoever holds all released rows can do better. 'shoal attack' takes all."
+        )
     try:
         found = attack(*tables, columns=names, attempts=ATTEMPTS, seed=_SEED)
         bare = attack(tables[0], tables[0], columns=names, attempts=ATTEMPTS, seed=_SEED)
     except ShoalError as error:
         return Risks(remarks=(f"Attacks were not run: {error}",))
     remarks += [f"Not possible: {name}, {why}." for name, why in found.skipped.items()]
-    return Risks(tuple(_line(found, bare, place) for place in range(len(found.risks))), tuple(remarks))
+    lines = tuple(_line(found, bare, place, parted=parted) for place in range(len(found.risks)))
+    return Risks(lines, tuple(remarks))
 
 
-def _line(found: AttackReport, bare: AttackReport, place: int) -> RiskLine:
+def _line(found: AttackReport, bare: AttackReport, place: int, *, parted: bool) -> RiskLine:
     risk = found.risks[place]
     same = next((other for other in bare.risks if other.attack == risk.attack), None)
     return RiskLine(
@@ -141,6 +168,7 @@ def _line(found: AttackReport, bare: AttackReport, place: int) -> RiskLine:
         unprotected=None if same is None else same.success.value,
         unprotected_interval=None if same is None else same.success.interval,
         identity=not risk.attack.startswith("inference"),
+        parted=parted,
     )
 
 

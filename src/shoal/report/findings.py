@@ -1,0 +1,126 @@
+"""What an internal page knows: a release and its original come in, measures and risks leave.
+
+Tables of any size are measured in seconds: large ones on a sample, and the page says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from shoal.errors import InputError, ShoalError
+from shoal.io import Table, read
+from shoal.report.excerpt import excerpt, released_rows, some_rows
+from shoal.report.risks import MOST_ROWS, Risks, attacked, linkage_line
+from shoal.report.subject import Subject
+
+if TYPE_CHECKING:
+    from shoal.evaluation import Evaluation
+    from shoal.release import Release
+
+# rows of a table on disk that are compared
+FROM_DISK = 200_000
+# a sample has groups of its own
+_OF_ALL_ROWS = ("actual_k", "groups", "unique_share", "actual_k_per_attribute")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Findings:
+    """Facts about the original data.
+
+    Attributes:
+        subject: what is compared: the released table, or a sample of one on disk.
+        before: the original rows that it is compared with; None where no original was given.
+        measured: measures as `Evaluation.to_dict` has them.
+        risks: measured ones.
+        remarks: in words, what was compared on a sample or not at all.
+    """
+
+    subject: Subject
+    before: Table | None = None
+    measured: Mapping[str, Any] | None = None
+    risks: Risks = field(default_factory=Risks)
+    remarks: tuple[str, ...] = ()
+
+
+def find(subject: Subject, release: Release, evaluation: Evaluation | None, original: Any) -> Findings:
+    """Everything that release and original show together, and what was measured before.
+
+    Raises:
+        InputError: the original cannot be read, or it is not the table that was protected.
+    """
+    measured = None if evaluation is None else evaluation.to_dict()
+    if original is None:
+        return Findings(subject, None, measured, Risks(_linkage(measured, None, subject)))
+    before, subject, remarks = _rows(subject, release, read(original, subject.na))
+    compared = before
+    if measured is None:
+        measured, compared, more = _measure(release, before, subject.table)
+        remarks += more
+    known = release.aligned is not None
+    found = attacked(
+        before,
+        subject.table,
+        subject.columns,
+        (lambda records: released_rows(release, records)) if known else None,
+    )
+    lines = (*_linkage(measured, compared, subject), *found.lines)
+    return Findings(subject, before, measured, Risks(lines, found.remarks), remarks)
+
+
+def _rows(subject: Subject, release: Release, original: Table) -> tuple[Table, Subject, tuple[str, ...]]:
+    """The original rows that took part; of tables on disk a sample."""
+    read_then = release.internal.get("rows_read", original.n)
+    if original.n != read_then:
+        raise InputError(
+            f"the table that was protected has {read_then} rows, this original {original.n}: pass the same table."
+        )
+    kept = release.kept
+    if original.path is None and subject.table.path is None:
+        return original if kept is None else original.rows(kept), subject, ()
+    names = [name for name in subject.columns if name in original.names]
+    rows = some_rows(original.n if kept is None else kept, FROM_DISK)
+    after = subject.table
+    sample = excerpt(after, some_rows(after.n, FROM_DISK), subject.columns)
+    remark = f"Columns were compared on a random sample: {rows.size:,} of {original.n:,} rows of each table."
+    return (
+        excerpt(original, rows, names),
+        replace(subject, table=sample),
+        (remark,) if rows.size < original.n else (),
+    )
+
+
+def _measure(
+    release: Release, before: Table, published: Table
+) -> tuple[dict[str, Any] | None, Table, tuple[str, ...]]:
+    """Measures of loss and record linkage, and the records they were taken on."""
+    from shoal.evaluation import evaluate
+
+    sampled = max(before.n, published.n) > MOST_ROWS
+    remarks: tuple[str, ...] = ()
+    if sampled:
+        rows = some_rows(before.n, MOST_ROWS)
+        total = before.n
+        before = before.rows(rows)
+        aligned = None if release.aligned is None else read(release.aligned).rows(rows)
+        published = published.rows(some_rows(published.n, MOST_ROWS))
+        release = replace(release, data=published, aligned=aligned, kept=None)
+        remarks = (
+            f"Measures were taken on {rows.size:,} of {total:,} records; among all of them fewer are linked. "
+            "'shoal protect --evaluate' takes all.",
+        )
+    else:
+        release = replace(release, data=published, kept=None)
+    try:
+        found = evaluate(before, release).to_dict()
+    except ShoalError as error:
+        # the budget is spent: a page without measures is better than none
+        return None, before, (f"Nothing was measured: {error}",)
+    if sampled:
+        found["risk"] = {name: value for name, value in found["risk"].items() if name not in _OF_ALL_ROWS}
+    return found, before, remarks
+
+
+def _linkage(measured: Mapping[str, Any] | None, original: Table | None, subject: Subject) -> tuple[Any, ...]:
+    return () if measured is None else tuple(linkage_line(measured, original, subject.columns))
