@@ -1,0 +1,256 @@
+"""The page of the utility benchmark: measured cells come in, markdown leaves, with a conclusion computed from them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import mean, median, stdev
+
+from benchmarks.utility_cells import ALWAYS_YES, BOUNDS, Cell
+
+# score, its heading, how it is printed, and whether more is better
+SCORES = {
+    "row": ("row error", ".3g", False),
+    "marginal": ("marginal error", ".4f", False),
+    "correlation": ("correlation error", ".3f", False),
+    "f": ("F", ".3f", True),
+}
+# scores that every method has
+COMMON = ("marginal", "correlation", "f")
+_CLAIM_WORDS = {
+    "replace-one": "replace-one",
+    "one record added or removed": "add/remove",
+}
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A mean over seeds with half its 95% interval, None for a single seed."""
+
+    mean: float
+    half: float | None
+
+    def text(self, form: str) -> str:
+        return f"{self.mean:{form}}" + ("" if self.half is None else f" ± {self.half:.2g}")
+
+
+@dataclass(frozen=True)
+class Line:
+    """A method on one table at one ε.
+
+    Attributes:
+        figures: by score, those that exist.
+        ours: a method of Shoal.
+    """
+
+    method: str
+    claim: str
+    neighbours: str
+    figures: Mapping[str, Figure]
+    seconds: float | None
+    failed: str
+    ours: bool
+
+    @property
+    def of_the_records(self) -> bool:
+        """Whether differential privacy of the original records is claimed, with or without a δ."""
+        return self.claim == "dp" or self.claim.startswith("dp,")
+
+    @property
+    def claim_words(self) -> str:
+        if not self.of_the_records:
+            return self.claim
+        relation = next(
+            (word for text, word in _CLAIM_WORDS.items() if self.neighbours.startswith(text)), "?"
+        )
+        return f"**{self.claim}**, {relation}"
+
+
+def figure(values: Sequence[float]) -> Figure:
+    if len(values) < 2:
+        return Figure(values[0], None)
+    from scipy.special import stdtrit
+
+    half = float(stdtrit(len(values) - 1, 0.975)) * stdev(values) / math.sqrt(len(values))
+    return Figure(mean(values), half)
+
+
+def lines_of(cells: Iterable[Cell], table: str, epsilon: str) -> list[Line]:
+    """One line per method, in the order in which they were measured, over all its seeds."""
+    by_method: dict[str, list[Cell]] = {}
+    for cell in cells:
+        if cell.table == table and cell.epsilon == epsilon:
+            by_method.setdefault(cell.method, []).append(cell)
+    return [_line(method, found) for method, found in by_method.items()]
+
+
+def _line(method: str, cells: Sequence[Cell]) -> Line:
+    good = [cell for cell in cells if not cell.failed]
+    names = [name for name in SCORES if good and all(name in cell.scores for cell in good)]
+    times = [cell.seconds for cell in good if cell.seconds is not None]
+    return Line(
+        method,
+        good[0].claim if good else "",
+        good[0].neighbours if good else "",
+        {name: figure([cell.scores[name] for cell in good]) for name in names},
+        mean(times) if times else None,
+        "; ".join(sorted({cell.failed for cell in cells if cell.failed})),
+        method not in BOUNDS and not method.endswith("(dpmm)"),
+    )
+
+
+def best(lines: Iterable[Line], score: str) -> Line | None:
+    """The line that is best by a score; None if nobody has it."""
+    known = [line for line in lines if score in line.figures]
+    if not known:
+        return None
+    sign = -1 if SCORES[score][2] else 1
+    return min(known, key=lambda line: sign * line.figures[score].mean)
+
+
+def result_table(lines: Sequence[Line], bounds: Sequence[Line]) -> list[str]:
+    """Markdown rows; the best of those that claim differential privacy of the records are bold."""
+    found = [
+        "| method | claim | " + " | ".join(words for words, _, _ in SCORES.values()) + " | seconds |",
+        "| --- | --- |" + " ---: |" * (len(SCORES) + 1),
+    ]
+    strict = [line for line in lines if line.of_the_records]
+    winners = {score: best(strict, score) for score in SCORES}
+    for line in (*bounds, *lines):
+        row = [line.method if line.method in BOUNDS else f"`{line.method}`", line.claim_words]
+        for score, (_, form, _) in SCORES.items():
+            text = line.figures[score].text(form) if score in line.figures else "-"
+            row.append(f"**{text}**" if winners[score] is line else text)
+        found.append(f"| {' | '.join([*row, line.failed or _seconds(line.seconds)])} |")
+    return found
+
+
+def _seconds(seconds: float | None) -> str:
+    if seconds is None:
+        return "-"
+    return f"{seconds:.2g}" if seconds < 10 else f"{seconds:.0f}"
+
+
+@dataclass(frozen=True)
+class Duel:
+    """One score on one table at one ε: the best synthesiser, and the best of Shoal with and without the same claim."""
+
+    table: str
+    epsilon: str
+    score: str
+    synthesiser: Line
+    strict: Line
+    any: Line
+
+    def beats(self, line: Line) -> bool:
+        """Whether a method of Shoal is better than the synthesiser."""
+        mine, theirs = line.figures[self.score].mean, self.synthesiser.figures[self.score].mean
+        return mine > theirs if SCORES[self.score][2] else mine < theirs
+
+    def words(self, line: Line) -> str:
+        form = SCORES[self.score][1]
+        return f"{line.method} {line.figures[self.score].mean:{form}}"
+
+
+def duels(cells: Sequence[Cell], tables: Sequence[str], epsilons: Sequence[str]) -> list[Duel]:
+    """Every comparison for which both sides were measured."""
+    found = []
+    for table in tables:
+        for epsilon in epsilons:
+            lines = lines_of(cells, table, epsilon)
+            for score in COMMON:
+                theirs = best([line for line in lines if not line.ours], score)
+                strict = best([line for line in lines if line.ours and line.of_the_records], score)
+                mine = best([line for line in lines if line.ours], score)
+                if theirs and strict and mine:
+                    found.append(Duel(table, epsilon, score, theirs, strict, mine))
+    return found
+
+
+def duel_table(found: Sequence[Duel]) -> list[str]:
+    lines = [
+        "| table, ε | score | best synthesiser | best of Shoal, `dp` | best of Shoal, any claim |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for duel in found:
+        entries = [duel.words(duel.synthesiser), duel.words(duel.strict), duel.words(duel.any)]
+        # the winner of the comparison of equal claims is bold
+        winner = 1 if duel.beats(duel.strict) else 0
+        entries[winner] = f"**{entries[winner]}**"
+        lines.append(f"| {duel.table}, {duel.epsilon} | {SCORES[duel.score][0]} | {' | '.join(entries)} |")
+    return lines
+
+
+def conclusion(found: Sequence[Duel], cells: Sequence[Cell]) -> list[str]:
+    """Sentences that follow from the numbers, whoever they favour."""
+    if not found:
+        return ["No comparison is complete yet."]
+    lines = [
+        f"Among methods that claim differential privacy of the records, over {len(found)} comparisons of the best "
+        f"synthesiser with the best of Shoal:",
+        "",
+    ]
+    for score in COMMON:
+        these = [duel for duel in found if duel.score == score]
+        lost = [duel for duel in these if not duel.beats(duel.strict)]
+        won = [duel for duel in these if duel.beats(duel.strict)]
+        lines.append(
+            f"- {SCORES[score][0]}: the synthesisers win {len(lost)} of {len(these)}"
+            + (f" ({_where(lost)})" if lost and won else "")
+            + f", Shoal {len(won)}"
+            + (f" ({_where(won)})" if lost and won else "")
+            + "."
+        )
+    weaker = [duel for duel in found if duel.any is not duel.strict and duel.beats(duel.any)]
+    only_so = [duel for duel in weaker if not duel.beats(duel.strict)]
+    lines += [
+        "",
+        f"Methods of Shoal that claim less (given the partition) beat the best synthesiser in {len(weaker)} of "
+        f"{len(found)} comparisons, in {len(only_so)} of which no method of Shoal with the same claim does. That is no "
+        "win at equal promises: it is what the weaker promise buys, together with rows that correspond to records.",
+        "",
+        *_taught(found, cells),
+    ]
+    return [*lines, "", *_times(cells)]
+
+
+def _where(found: Sequence[Duel]) -> str:
+    by_table: dict[str, list[str]] = {}
+    for duel in found:
+        by_table.setdefault(duel.table, []).append(duel.epsilon)
+    return "; ".join(f"{table} at ε = {', '.join(each)}" for table, each in by_table.items())
+
+
+def _taught(found: Sequence[Duel], cells: Sequence[Cell]) -> list[str]:
+    """In which comparisons a forest learned more than to say yes."""
+    floor = {cell.table: cell.scores["f"] for cell in cells if cell.method == ALWAYS_YES}
+    these = [duel for duel in found if duel.score == "f" and duel.table in floor]
+    if not these:
+        return []
+    theirs, strict, mine = (
+        sum(getattr(duel, who).figures["f"].mean > floor[duel.table] for duel in these)
+        for who in ("synthesiser", "strict", "any")
+    )
+    return [
+        f"A forest does better than always saying yes in {theirs} of {len(these)} cases after the best synthesiser, "
+        f"in {strict} after the best method of Shoal with the claim `dp`, in {mine} after the best with any claim."
+    ]
+
+
+def _times(cells: Sequence[Cell]) -> list[str]:
+    ours, theirs = [], []
+    for cell in cells:
+        if cell.seconds is not None:
+            (theirs if cell.method.endswith("(dpmm)") else ours).append(cell.seconds)
+    if not ours or not theirs:
+        return []
+    return [
+        f"A release of Shoal took {median(ours):.2g} seconds of processor time in the median and {max(ours):.2g} at "
+        f"most, a synthesiser {median(theirs):.0f} in the median and {max(theirs):.0f} at most."
+    ]
+
+
+def bound_lines(cells: Iterable[Cell], table: str) -> list[Line]:
+    """Bounds on F, which have no ε."""
+    return [line for line in lines_of(cells, table, "") if line.method in BOUNDS]
