@@ -54,24 +54,19 @@ def excerpt(table: Table, rows: Rows, columns: Sequence[str]) -> Table:
 
 
 def released_rows(release: Release, rows: Rows) -> Table:
-    """The released rows of these records, which a published table does not tell, as it stores them.
-
-    Of a release whose columns are not linked, every column is shuffled by itself.
-    """
+    """The released rows of these records, which a published table does not tell, as it stores them."""
     published = read(release.data)
     aligned = read(release.aligned).rows(rows)
-    mixed = np.random.default_rng(_SEED)
     found: dict[str, NDArray[Any]] = {}
     for name in release.columns:
         if name not in published.names:
             continue
         attribute = release.schema[name]
-        values = (
+        found[name] = (
             np.array(aligned.series(name).to_list(), dtype=object)
             if attribute.kind == "nominal"
             else _stored(release, published, attribute, aligned.numeric(name))
         )
-        found[name] = values if release.method.link else mixed.permutation(values)
     return read(published.like(found, keep_dtypes=True))
 
 
