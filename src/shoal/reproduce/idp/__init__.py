@@ -12,7 +12,7 @@ from shoal.reproduce.idp import (
     tables,
 )
 from shoal.reproduce.idp.results import Measured, gather
-from shoal.reproduce.idp.settings import FULL, QUICK, Effort
+from shoal.reproduce.idp.settings import FULL, QUICK
 from shoal.reproduce.study import Claim, Erratum, Section, Study
 
 _ABOUT = (
@@ -36,11 +36,14 @@ _ABOUT = (
 
 def study(desk: Desk) -> Study:
     """Recompute the paper with the desk's effort."""
-    return study_with(desk, QUICK if desk.quick else FULL)
+    effort = QUICK if desk.quick else FULL
+    census, wine = (gather(desk, data, effort) for data in effort.sets)
+    return study_of(census, wine)
 
 
-def study_with(desk: Desk, effort: Effort) -> Study:
-    census, wine = sets = tuple(gather(desk, data, effort) for data in effort.sets)
+def study_of(census: Measured, wine: Measured) -> Study:
+    """The study that follows from what was measured."""
+    sets = (census, wine)
     return Study(
         "The iDP paper, recomputed",
         _ABOUT,

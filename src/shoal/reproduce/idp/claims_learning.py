@@ -213,4 +213,6 @@ def _stable(row: list[Loss]) -> Answer:
 def _rank_correlation(a: list[float], b: list[float]) -> float:
     from scipy.stats import rankdata
 
+    if len(set(a)) == 1 or len(set(b)) == 1:
+        return 0.0
     return float(np.corrcoef(rankdata(a), rankdata(b))[0, 1])
