@@ -17,6 +17,7 @@ from shoal.auditing import instrument
 from shoal.auditing.plot import plot_svg
 from shoal.auditing.result import CAVEAT, Attack, Audit
 from shoal.auditing.table import EXAMPLES, ROWS, Row, run_row
+from shoal.auditing.world import Released
 from shoal.errors import OptionError
 from shoal.presets import preset
 from shoal.workers import pool
@@ -73,7 +74,7 @@ def test_a_scale_that_is_too_small_needs_a_sharp_instrument() -> None:
 def test_row_of_the_table(row: Row) -> None:
     """Every row at a confidence at which all of them together raise a false alarm with probability 1e-6."""
     found = run_row(row)
-    assert found.runs >= 10_000
+    assert found.runs >= 0.95 * row.runs
     assert found.refuted == row.refuted
     assert found.bound >= row.at_least
     assert found.claimed or row.refuted
@@ -165,8 +166,8 @@ def test_a_mechanism_that_ignores_the_records_is_never_refuted() -> None:
     assert max(bounds) == 0.0
 
 
-def _coins(world: object, source: shoal.noise.Source) -> dict[str, np.ndarray]:
-    return {"x": source.below(101, 3)}
+def _coins(world: object, source: shoal.noise.Source) -> Released:
+    return Released({"x": source.below(101, 3)})
 
 
 def test_seeded_audits_repeat_whatever_the_number_of_workers() -> None:

@@ -12,7 +12,7 @@ from shoal.auditing.events import LEARNT, Event, best_events, learn
 from shoal.auditing.likelihood import likelihood_ratio
 from shoal.auditing.neighbours import Domain, find_pairs
 from shoal.auditing.statistics import Statistics
-from shoal.auditing.world import Stage, make_stage
+from shoal.auditing.world import Outputs, Stage, make_stage
 from shoal.io import read
 from shoal.noise.entropy import Seeded
 from shoal.partition import Partition
@@ -77,7 +77,7 @@ def test_a_run_of_a_world_is_a_run_of_protect() -> None:
     for method in ("laplace", "ranking-dp", "mdav-dp"):
         k = None if method == "laplace" else 2
         made = stage(columns, method=method, k=k)
-        ours = made.world(made.records).outputs(1, Seeded(5))[0]
+        ours = made.world(made.records).outputs(1, Seeded(5)).tables[0]
         released = protect(
             pa.table(columns),
             method=method,
@@ -136,10 +136,14 @@ def test_the_likelihood_of_shuffled_rows_sums_over_all_assignments() -> None:
 
 def test_statistics_of_a_release_by_hand() -> None:
     statistics = Statistics(("x", "y"), (0.0, 0.0), (100.0, 100.0), 4, 1, ((0.0, 0.0), (100.0, 50.0)), None)
-    outputs = np.array([[[0.0, 7.0], [100.0, 50.0], [0.0, 7.0], [0.0, 50.0]]])
+    tables = np.array([[[0.0, 7.0], [100.0, 50.0], [0.0, 7.0], [0.0, 50.0]]])
+    outputs = Outputs(tables, {"mean of x": np.array([[3.0, 5.0]])})
     found = {name: numbers[0] for name, numbers in statistics.compute(outputs).items()}
     assert found["number of rows"] == 4
     assert found["number of distinct rows"] == 3
+    assert found["number of published clusters"] == 2
+    assert found["mean of x in published cluster 2"] == 5
+    assert found["sum of mean of x over published clusters"] == 8
     assert found["value of rank 4 in x"] == 100
     assert found["rows exactly at the low end of x"] == 3
     assert found["rows exactly at the high end of y"] == 0
@@ -190,3 +194,25 @@ def test_a_missing_row_is_below_every_value() -> None:
     numbers = {"v": np.array([np.nan, 1.0, 2.0])}
     assert Event("v", "<=", 1.0, "left").count(numbers) == 2
     assert Event("v", ">=", 1.0, "left").count(numbers) == 2
+
+
+def test_a_release_with_statistics_is_seen_with_them() -> None:
+    """Rows are drawn from the noisy statistics: whoever publishes those tells more than the rows do."""
+    columns = {"x": [0, 10, 90, 100, 55, 20], "y": [0, 100, 10, 90, 40, 30]}
+    made = stage(columns, method="xm-3", k=3)
+    seen = made.world(made.records).outputs(2, Seeded(5))
+    released = protect(
+        pa.table(columns), method="xm-3", epsilon="1", k=3, seed=5, domains=dict.fromkeys(columns, (0, 100))
+    )
+    assert set(seen.statistics) == {"mean of x", "mean of y", "variance of x", "variance of y"}
+    for name, values in seen.statistics.items():
+        assert values.shape == (2, 2)
+        assert values[0].tolist() == released.statistics[name].to_pylist()
+
+
+def test_sides_with_different_numbers_of_clusters_are_compared_by_what_both_have() -> None:
+    left, right = {"a": np.arange(100.0), "b": np.zeros(100)}, {"a": np.arange(100.0) + 50}
+    assert {event.statistic for _, event in best_events(left, right, 5)} == {"a"}
+    learnt = learn(left, right)
+    assert learnt is not None
+    assert learnt.names == ("a",)

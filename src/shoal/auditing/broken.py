@@ -9,17 +9,16 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.auditing.world import Columns, World, release
+from shoal.auditing.world import Released, World, published, release
 from shoal.budget import Plan
 from shoal.mechanisms import MECHANISMS, Rebuilt
 from shoal.noise import Source, discrete_laplace
 from shoal.noise.entropy import Seeded
 from shoal.rebuild import centroids
-from shoal.release import published_columns
 from shoal.sensitivity import cluster_sum_scale
 
 
-def redrawn_noise(world: World, source: Source) -> Columns:
+def redrawn_noise(world: World, source: Source) -> Released:
     """Every record of a cluster gets the cluster mean with noise of its own: averaging removes the noise."""
     values = {}
     for held in world.frozen:
@@ -34,32 +33,32 @@ def redrawn_noise(world: World, source: Source) -> Columns:
                 sums, partition.sizes[partition.labels], lattice, clip=world.method.clip
             )
     rebuilt = Rebuilt(values, list(world.frozen), aligned=True)
-    return published_columns(world.method, world.described, rebuilt, source)
+    return published(world, rebuilt, source)
 
 
-def small_scale(world: World, source: Source) -> Columns:
+def small_scale(world: World, source: Source) -> Released:
     """The scale of the noise is 20% too small."""
     return release(replace(world, plan=_richer(world.plan, Fraction(5, 4))), source)
 
 
-def without_noise(world: World, source: Source) -> Columns:
+def without_noise(world: World, source: Source) -> Released:
     """The scale is so small that no noise is ever drawn."""
     return release(replace(world, plan=_richer(world.plan, Fraction(10) ** 15)), source)
 
 
-def overspent(world: World, source: Source) -> Columns:
+def overspent(world: World, source: Source) -> Released:
     """Eight times the budget is spent."""
     method = replace(world.method, epsilon=8 * world.method.budget)
     plan = MECHANISMS[method.mechanism].plan(method, world.described)
     return release(replace(world, method=method, plan=plan), source)
 
 
-def reused_seed(world: World, source: Source) -> Columns:
+def reused_seed(world: World, source: Source) -> Released:
     """Every release draws the same numbers."""
     return release(world, Seeded(1))
 
 
-def unshuffled(world: World, source: Source) -> Columns:
+def unshuffled(world: World, source: Source) -> Released:
     """Rows are released in the order of the input."""
     return release(world, _InOrder(source))
 
@@ -82,7 +81,7 @@ def _richer(plan: Plan, factor: Fraction) -> Plan:
     return replace(plan, shares={column: share * factor for column, share in plan.shares.items()})
 
 
-FLAWS: Mapping[str, Callable[[World, Source], Columns]] = {
+FLAWS: Mapping[str, Callable[[World, Source], Released]] = {
     "noise redrawn per record": redrawn_noise,
     "scale 20% too small": small_scale,
     "reused seed": reused_seed,

@@ -60,7 +60,11 @@ class Learnt:
 
 def learn(left: Computed, right: Computed) -> Learnt | None:
     """Fit the combination; None when no statistic varies."""
-    names = tuple(name for name in left if np.ptp(_finite(np.concatenate([left[name], right[name]]))) > 0)
+    names = tuple(
+        name
+        for name in _of_both(left, right)
+        if np.ptp(_finite(np.concatenate([left[name], right[name]]))) > 0
+    )
     if not names:
         return None
     sides = [np.column_stack([_finite(side[name]) for name in names]) for side in (left, right)]
@@ -76,7 +80,7 @@ def learn(left: Computed, right: Computed) -> Learnt | None:
 def best_events(left: Computed, right: Computed, limit: int) -> list[tuple[float, Event]]:
     """The most telling event of each statistic, best first, with a cautious estimate of its log ratio."""
     best: list[tuple[float, Event]] = []
-    for name in left:
+    for name in _of_both(left, right):
         found = _best_event(name, np.sort(_defined(left[name])), np.sort(_defined(right[name])))
         if found is not None:
             best.append(found)
@@ -119,6 +123,11 @@ def _cautious_log_ratio(here: NDArray[np.intp], there: NDArray[np.intp]) -> Numb
     high = np.sqrt(there + 1) + _CAUTION / 2
     ratio: Numbers = 2 * np.log(low / high)
     return ratio
+
+
+def _of_both(left: Computed, right: Computed) -> list[str]:
+    """Names that both sides have: one may have published more clusters than the other."""
+    return [name for name in left if name in right]
 
 
 def _defined(numbers: Numbers) -> Numbers:

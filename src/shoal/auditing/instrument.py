@@ -18,7 +18,7 @@ from shoal.auditing.likelihood import likelihood_ratio
 from shoal.auditing.neighbours import Domain, Pair, find_pairs
 from shoal.auditing.result import Attack, Audit
 from shoal.auditing.statistics import Statistics
-from shoal.auditing.world import Columns, Stage, World, make_stage, release
+from shoal.auditing.world import Released, Stage, World, make_stage, release
 from shoal.describe import Described
 from shoal.errors import OptionError, did_you_mean
 from shoal.io import read
@@ -139,7 +139,7 @@ def audit_prepared(
     seed: int | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
-    run: Callable[[World, Source], Columns] = release,
+    run: Callable[[World, Source], Released] = release,
     yardstick: Any = None,
 ) -> Audit:
     """`audit` for what `shoal.release.prepare` returns; `run` replaces the mechanism by a broken one.

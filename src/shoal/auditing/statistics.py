@@ -1,7 +1,8 @@
 """Attack statistics: released tables come in, one row of numbers for each of them leaves.
 
 Every statistic is something an attacker can compute from a release: order statistics, counts of rows in a region,
-numbers of distinct rows, who shares a value with whom, exact hits of a value, the order of rows, likelihood ratios.
+numbers of distinct rows, who shares a value with whom, exact hits of a value, the order of rows, likelihood ratios,
+and the statistics of clusters where they are published.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from shoal.auditing.likelihood import LikelihoodRatio
 from shoal.auditing.neighbours import Point
+from shoal.auditing.world import Outputs
 
 Matrix = NDArray[np.float64]
 Numbers = NDArray[np.float64]
@@ -45,16 +47,16 @@ class Statistics:
     targets: tuple[Point, ...]
     likelihood: LikelihoodRatio | None
 
-    def compute(self, outputs: Matrix) -> dict[str, Numbers]:
-        """Every statistic of every released table; outputs have the shape (runs, rows, columns)."""
+    def compute(self, outputs: Outputs) -> dict[str, Numbers]:
+        """Every statistic of every release."""
         found: dict[str, Numbers] = {
-            "number of rows": (~np.isnan(outputs[:, :, 0])).sum(axis=1).astype(np.float64)
+            "number of rows": (~np.isnan(outputs.tables[:, :, 0])).sum(axis=1).astype(np.float64)
         }
-        outputs = _with_rows(outputs, self.rows)
+        tables = _with_rows(outputs.tables, self.rows)
         for part in (self._values, self._regions, self._sharing, self._order, self._likelihood):
-            for name, numbers in part(outputs):
+            for name, numbers in part(tables):
                 found[name] = np.asarray(numbers, dtype=np.float64)
-        return found
+        return found | _published(outputs)
 
     def _values(self, outputs: Matrix) -> Iterator[tuple[str, Numbers]]:
         rows = outputs.shape[1]
@@ -139,6 +141,17 @@ class Statistics:
     def _likelihood(self, outputs: Matrix) -> Iterator[tuple[str, Numbers]]:
         if self.likelihood is not None:
             yield "likelihood ratio", self.likelihood(outputs)
+
+
+def _published(outputs: Outputs) -> dict[str, Numbers]:
+    """The statistics of clusters themselves, where they are published, and their sums."""
+    found = {}
+    for name, values in outputs.statistics.items():
+        found["number of published clusters"] = np.full(values.shape[0], float(values.shape[1]))
+        for cluster in _some(values.shape[1]):
+            found[f"{name} in published cluster {cluster + 1}"] = values[:, cluster]
+        found[f"sum of {name} over published clusters"] = np.nansum(values, axis=1)
+    return found
 
 
 def _with_rows(outputs: Matrix, rows: int) -> Matrix:

@@ -16,13 +16,34 @@ from shoal.budget import Plan
 from shoal.describe import Described
 from shoal.errors import OptionError
 from shoal.io import read
-from shoal.mechanisms import MECHANISMS
+from shoal.mechanisms import MECHANISMS, Rebuilt
 from shoal.method import Method
 from shoal.noise import Source
 from shoal.release import published_columns
 
 Columns = Mapping[str, NDArray[Any]]
 Matrix = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Released:
+    """All that one run publishes: the table and, where a method keeps them, the statistics of its clusters."""
+
+    columns: Columns
+    statistics: Columns = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outputs:
+    """What many runs published.
+
+    Attributes:
+        tables: shape (runs, rows, columns); rows that a run does not have are NaN.
+        statistics: name -> values of shape (runs, clusters), in the published order of clusters.
+    """
+
+    tables: Matrix
+    statistics: Mapping[str, Matrix]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,19 +69,21 @@ class World:
     described: Described
     plan: Plan
     frozen: Any
-    run: Callable[[World, Source], Columns]
+    run: Callable[[World, Source], Released]
 
-    def outputs(self, runs: int, source: Source) -> Matrix:
-        """Released tables, shape (runs, rows, columns); rows that a run does not have are NaN."""
-        tables = [np.column_stack(list(self.run(self, source).values())) for _ in range(runs)]
+    def outputs(self, runs: int, source: Source) -> Outputs:
+        """So many releases."""
+        made = [self.run(self, source) for _ in range(runs)]
+        tables = [np.column_stack(list(one.columns.values())) for one in made]
         rows = max(table.shape[0] for table in tables)
         stacked = np.full((runs, rows, len(self.described.columns)), np.nan)
         for table, place in zip(tables, stacked, strict=True):
             place[: table.shape[0]] = table
-        return stacked
+        names = [name for name, values in made[0].statistics.items() if values.dtype.kind == "f"]
+        return Outputs(stacked, {name: np.stack([one.statistics[name] for one in made]) for name in names})
 
 
-def release(world: World, source: Source) -> Columns:
+def release(world: World, source: Source) -> Released:
     """One release, as `shoal.protect` makes it."""
     mechanism = MECHANISMS[world.method.mechanism]
     if world.frozen is None:
@@ -70,7 +93,13 @@ def release(world: World, source: Source) -> Columns:
         rebuilt = mechanism.run_frozen(
             world.method, world.described, world.plan, source, _silent, world.frozen
         )
-    return published_columns(world.method, world.described, rebuilt, source)
+    return published(world, rebuilt, source)
+
+
+def published(world: World, rebuilt: Rebuilt, source: Source) -> Released:
+    """What leaves of a protected table."""
+    columns = published_columns(world.method, world.described, rebuilt, source)
+    return Released(columns, rebuilt.statistics or {})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,7 +115,7 @@ class Stage:
     described: Described
     records: Matrix
     frozen: Any
-    run: Callable[[World, Source], Columns]
+    run: Callable[[World, Source], Released]
 
     def world(self, records: Matrix) -> World:
         """The world in which these are the records."""
@@ -96,7 +125,7 @@ class Stage:
 
 
 def make_stage(
-    method: Method, described: Described, view: str, run: Callable[[World, Source], Columns] = release
+    method: Method, described: Described, view: str, run: Callable[[World, Source], Released] = release
 ) -> Stage:
     """Freeze at the actual data set what the view holds fixed.
 
