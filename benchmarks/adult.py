@@ -107,16 +107,25 @@ def report(runs: int) -> str:
         "`fnlwgt` is a weight and is not released. The taxonomy published for `workclass` lacks the value "
         '"Never-worked"; the example writes that tree out, with "Never-worked" beside "Without-pay".',
         "",
-        "```text",
-        "SHOAL_DATA=... shoal protect adult.csv --schema examples/adult.toml \\",
-        "    --method tree-dp --epsilon 1 --out release",
+        "With `SHOAL_DATA` naming the folder that holds the table and the taxonomies:",
+        "",
+        "```console",
+        "$ shoal protect $SHOAL_DATA/adult.csv --schema examples/adult.toml --missing category --method tree-dp "
+        "--epsilon 1 --out release",
+        "Differential privacy of the original records, with ε = 1 per row (replace-one, the number of records is "
+        "public).",
+        "Written to release: data.csv, method.toml, report.html, statement.json.",
         "```",
         "",
         "The file as UCI offers it has no header, a blank after each comma and `?` for a gap. One line makes a table "
-        "of it, and `--na '?'` says what a gap looks like:",
+        "of it, and `--na '?'` says what a gap looks like (two lines stand for `adult.data` here):",
         "",
-        "```text",
-        "(echo age,workclass,fnlwgt,education,education_num,marital_status,occupation,relationship,race,sex,"
+        "```console",
+        "$ cat > adult.data <<'END'",
+        "41, Private, 100000, Bachelors, 13, Divorced, Sales, Unmarried, White, Female, 0, 0, 40, United-States, <=50K",
+        "29, ?, 200000, HS-grad, 9, Never-married, ?, Own-child, Black, Male, 0, 0, 20, ?, <=50K",
+        "END",
+        "$ (echo age,workclass,fnlwgt,education,education_num,marital_status,occupation,relationship,race,sex,"
         "capital_gain,capital_loss,hours_per_week,native_country,income; sed 's/, /,/g' adult.data) > adult.csv",
         "```",
         "",

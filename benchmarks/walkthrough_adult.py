@@ -214,14 +214,21 @@ def report(runs: int) -> str:
         f"Figures by `python -m benchmarks.walkthrough_adult --runs {runs}` on {datetime.date.today()}, "
         f"{os.cpu_count()} cores, {memory:.0f} GiB of memory. Methods that draw noise are the mean of {runs} releases.",
         "",
-        f"Adult has {table.num_rows:,} people. We want to publish five columns that a neighbour could know (age, sex, "
+        f"Adult has {table.num_rows:,} people; `SHOAL_DATA` names the folder that holds `adult.csv` and "
+        "the taxonomies. We want to publish five columns that a neighbour could know (age, sex, "
         "race, marital status, native country) together with a confidential one: whether the income is above 50K.",
         "",
         "## 1. Look at what is there",
         "",
-        "<!-- not run -->",
         "```console",
-        "$ shoal check adult.csv --quasi age,sex,race,marital_status,native_country --confidential income --k 5",
+        "$ shoal check $SHOAL_DATA/adult.csv --quasi age,sex,race,marital_status,native_country "
+        "--confidential income --k 5",
+        "32561 rows, grouped by age, sex, race, marital_status, native_country",
+        "...",
+        "k 5: not met, found 1",
+        "...",
+        "$ echo $?",
+        "1",
         "```",
         "",
         f"Removing names is not enough: {original.unique:.1%} of the people are alone with their combination of the "
@@ -236,11 +243,18 @@ def report(runs: int) -> str:
         "",
         "## 3. Try k = 5, 10, 25",
         "",
-        "<!-- not run -->",
         "```console",
-        "$ shoal protect adult.csv --schema examples/adult.toml --missing category \\",
+        "$ shoal protect $SHOAL_DATA/adult.csv --schema examples/adult.toml --missing category \\",
         "    --columns age,sex,race,marital_status,native_country,income --method k-anonymity --k 5 --out adult-5",
+        "Every combination of quasi-identifiers is shared by at least 5 rows (k-anonymity).",
+        "Written to adult-5: data.csv, method.toml, report.html, statement.json.",
         "$ shoal check adult-5/data.csv --schema examples/adult.toml --k 5 --l 2",
+        "...",
+        "k 5: met, found 5",
+        "l 2: not met, found 1",
+        "...",
+        "$ echo $?",
+        "1",
         "```",
         "",
         "`protect` reads the written table back and measures it before it says that it is done. The second command "

@@ -54,7 +54,9 @@ class PageRun:
                 f"known: {', '.join(LANGUAGES)}"
             )
         if block.title is not None:
-            (self.folder / block.title).write_text(block.text, "utf-8")
+            path = self.folder / block.title
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(block.text, "utf-8")
         LANGUAGES[block.language](self, block, where)
 
 
