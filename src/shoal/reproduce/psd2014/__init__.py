@@ -27,8 +27,8 @@ _ABOUT = (
     "Sánchez, Domingo-Ferrer and Martínez, *Improving the utility of differential privacy via univariate "
     "microaggregation*, PSD 2014: noise on the means of k consecutive values, attribute by attribute, here "
     "`ranking-dp` with `split=equal` and `remainder=last`. Its data are AGE and HOURS-PER-WEEK of Adult (training "
-    "part, complete records), domain 0 to 1.5 times the maximum. Its figure is not in the text at hand; a throw-away prototype "
-    "written without this library gives numbers to compare with, and the series are drawn anew."
+    "part, complete records), domain 0 to 1.5 times the maximum. Its figure is not in the text at hand; a throw-away "
+    "prototype written without this library gives numbers to compare with, and the series are drawn anew."
 )
 
 
@@ -97,9 +97,8 @@ def _figure(desk: Desk, over_k: Curves) -> Section:
 
 
 def _drawing(over_k: Curves) -> Figure:
-    teal, red, violet, green, grey = COLOURS
     ours, plain = [], []
-    for epsilon, colour in zip(EPSILONS, (teal, red, violet), strict=True):
+    for epsilon, colour in zip(EPSILONS, COLOURS, strict=False):
         values = [logarithm(sse) for sse in over_k.over_k(epsilon)]
         ours.append(Curve(f"ε = {epsilon}", over_k.ks, values, colour))
         level = logarithm(over_k.plain[epsilon])
@@ -107,12 +106,12 @@ def _drawing(over_k: Curves) -> Figure:
     alone = [logarithm(sse) for sse in over_k.over_k("1", "sse_alone")]
     prior = [
         Curve(
-            f"insensitive, ε = {epsilon}",
+            f"ε = {epsilon}",
             over_k.prior_ks,
             [logarithm(over_k.prior[epsilon, k]) for k in over_k.prior_ks],
             colour,
         )
-        for epsilon, colour in zip(EPSILONS, (green, grey, "#b8860b"), strict=True)
+        for epsilon, colour in zip(EPSILONS, COLOURS, strict=False)
     ]
     return Figure(
         "figure1",
@@ -122,7 +121,7 @@ def _drawing(over_k: Curves) -> Figure:
             [
                 Panel(
                     "individual ranking with noise",
-                    [*ours, Curve("ranking alone", over_k.ks, alone, grey), *plain],
+                    [*ours, Curve("ranking alone", over_k.ks, alone, COLOURS[-1]), *plain],
                 ),
                 Panel("insensitive microaggregation with noise, strict", [*prior, *plain]),
             ],

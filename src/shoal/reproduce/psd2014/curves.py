@@ -92,7 +92,7 @@ def curves(desk: Desk) -> Curves:
     sized = {
         (size, method, k): setting(file, method, size, epsilon="1", **({"k": k} if k > 1 else {}))
         for size in SIZES
-        for method, of_k in (("laplace", (1,)), ("ranking-dp", (10,)), ("insensitive-dp", _PRIOR_K))
+        for method, of_k in (("laplace", (1,)), ("ranking-dp", (10,)), ("insensitive-dp", prior_ks))
         for k in of_k
         if not size or k <= size // 2
     }
