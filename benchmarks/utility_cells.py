@@ -14,7 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.utility_methods import Contestant, Made, Synthesiser
-from benchmarks.utility_scores import correlation_error, f_measure, marginal_error, row_error, trivial_f
+from benchmarks.utility_scores import (
+    correlation_error,
+    f_measure,
+    labels_kept,
+    marginal_error,
+    row_error,
+    trivial_f,
+)
 from benchmarks.utility_tables import Task
 
 ORIGINAL, LARGER_CLASS, ALWAYS_YES = "the records themselves", "always the larger class", "always yes"
@@ -73,7 +80,10 @@ def add_cell(path: Path, cell: Cell) -> None:
 
 def scores_of(task: Task, made: Made, seed: int) -> dict[str, float]:
     """Every score that a release has."""
-    found = {} if made.aligned is None else {"row": row_error(task.records, made.aligned, task.domains)}
+    found = {}
+    if made.aligned is not None:
+        found["row"] = row_error(task.records, made.aligned, task.domains)
+        found["labels"] = labels_kept(task.records, made.aligned)
     return found | {
         "marginal": marginal_error(task.records, made.data, task.domains),
         "correlation": correlation_error(task.records, made.data, task.domains),

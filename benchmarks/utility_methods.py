@@ -83,8 +83,12 @@ class Preset:
         used = time.process_time()
         release = shoal.protect(records, schema, self.method, epsilon=epsilon, seed=seed, **settings)
         seconds = time.process_time() - used
-        data = release.data if self.takes_names else with_name_as_label(release.data)
-        return Made(data, release.aligned, release.statement.model, release.statement.neighbours, seconds)
+        data, aligned = release.data, release.aligned
+        if not self.takes_names:
+            data = with_name_as_label(data)
+            aligned = None if aligned is None else with_name_as_label(aligned)
+        stated = release.statement
+        return Made(data, aligned, stated.model, stated.neighbours, seconds)
 
 
 @dataclass(frozen=True)

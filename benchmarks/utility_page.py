@@ -9,9 +9,10 @@ from statistics import mean, median, stdev
 
 from benchmarks.utility_cells import ALWAYS_YES, BOUNDS, Cell
 
-# score, its heading, how it is printed, and whether more is better
+# score, its heading, how it is printed, and whether more is better; labels kept are neither good nor bad
 SCORES = {
     "row": ("row error", ".3g", False),
+    "labels": ("labels kept", ".0%", None),
     "marginal": ("marginal error", ".4f", False),
     "correlation": ("correlation error", ".3f", False),
     "f": ("F", ".3f", True),
@@ -32,6 +33,8 @@ class Figure:
     half: float | None
 
     def text(self, form: str) -> str:
+        if form.endswith("%"):
+            return f"{self.mean:{form}}"
         return f"{self.mean:{form}}" + ("" if self.half is None else f" ± {self.half:.2g}")
 
 
@@ -116,12 +119,12 @@ def result_table(lines: Sequence[Line], bounds: Sequence[Line]) -> list[str]:
         "| --- | --- |" + " ---: |" * (len(SCORES) + 1),
     ]
     strict = [line for line in lines if line.of_the_records]
-    winners = {score: best(strict, score) for score in SCORES}
+    winners = {score: best(strict, score) for score, (_, _, more) in SCORES.items() if more is not None}
     for line in (*bounds, *lines):
         row = [line.method if line.method in BOUNDS else f"`{line.method}`", line.claim_words]
         for score, (_, form, _) in SCORES.items():
             text = line.figures[score].text(form) if score in line.figures else "-"
-            row.append(f"**{text}**" if winners[score] is line else text)
+            row.append(f"**{text}**" if winners.get(score) is line else text)
         found.append(f"| {' | '.join([*row, line.failed or _seconds(line.seconds)])} |")
     return found
 
@@ -143,10 +146,17 @@ class Duel:
     strict: Line
     any: Line
 
+    def gain(self, line: Line) -> float:
+        """How much better a method of Shoal is than the synthesiser; 0 if the intervals of the means do not tell."""
+        mine, theirs = line.figures[self.score], self.synthesiser.figures[self.score]
+        gain = mine.mean - theirs.mean if SCORES[self.score][2] else theirs.mean - mine.mean
+        return gain if abs(gain) > math.hypot(mine.half or 0, theirs.half or 0) else 0.0
+
     def beats(self, line: Line) -> bool:
-        """Whether a method of Shoal is better than the synthesiser."""
-        mine, theirs = line.figures[self.score].mean, self.synthesiser.figures[self.score].mean
-        return mine > theirs if SCORES[self.score][2] else mine < theirs
+        return self.gain(line) > 0
+
+    def loses(self, line: Line) -> bool:
+        return self.gain(line) < 0
 
     def words(self, line: Line) -> str:
         form = SCORES[self.score][1]
@@ -176,8 +186,9 @@ def duel_table(found: Sequence[Duel]) -> list[str]:
     for duel in found:
         entries = [duel.words(duel.synthesiser), duel.words(duel.strict), duel.words(duel.any)]
         # the winner of the comparison of equal claims is bold
-        winner = 1 if duel.beats(duel.strict) else 0
-        entries[winner] = f"**{entries[winner]}**"
+        if duel.gain(duel.strict):
+            winner = 1 if duel.beats(duel.strict) else 0
+            entries[winner] = f"**{entries[winner]}**"
         lines.append(f"| {duel.table}, {duel.epsilon} | {SCORES[duel.score][0]} | {' | '.join(entries)} |")
     return lines
 
@@ -193,14 +204,11 @@ def conclusion(found: Sequence[Duel], cells: Sequence[Cell]) -> list[str]:
     ]
     for score in COMMON:
         these = [duel for duel in found if duel.score == score]
-        lost = [duel for duel in these if not duel.beats(duel.strict)]
+        lost = [duel for duel in these if duel.loses(duel.strict)]
         won = [duel for duel in these if duel.beats(duel.strict)]
         lines.append(
-            f"- {SCORES[score][0]}: the synthesisers win {len(lost)} of {len(these)}"
-            + (f" ({_where(lost)})" if lost and won else "")
-            + f", Shoal {len(won)}"
-            + (f" ({_where(won)})" if lost and won else "")
-            + "."
+            f"- {SCORES[score][0]}: the synthesisers win {_count(lost)}, Shoal {_count(won)}, of {len(these)}; "
+            f"{len(these) - len(lost) - len(won)} too close to call."
         )
     weaker = [duel for duel in found if duel.any is not duel.strict and duel.beats(duel.any)]
     only_so = [duel for duel in weaker if not duel.beats(duel.strict)]
@@ -215,11 +223,13 @@ def conclusion(found: Sequence[Duel], cells: Sequence[Cell]) -> list[str]:
     return [*lines, "", *_times(cells)]
 
 
-def _where(found: Sequence[Duel]) -> str:
+def _count(found: Sequence[Duel]) -> str:
+    """How many, and where."""
     by_table: dict[str, list[str]] = {}
     for duel in found:
         by_table.setdefault(duel.table, []).append(duel.epsilon)
-    return "; ".join(f"{table} at ε = {', '.join(each)}" for table, each in by_table.items())
+    where = "; ".join(f"{table} at ε = {', '.join(each)}" for table, each in by_table.items())
+    return f"{len(found)} ({where})" if found else "none"
 
 
 def _taught(found: Sequence[Duel], cells: Sequence[Cell]) -> list[str]:

@@ -25,6 +25,11 @@ def row_error(original: pa.Table, aligned: pa.Table, domains: Mapping[str, Domai
     return float(np.mean(found))
 
 
+def labels_kept(original: pa.Table, aligned: pa.Table) -> float:
+    """Share of the rows whose released label is that of their record: how far labels were protected at all."""
+    return float((_yes(original) == _yes(aligned)).mean())
+
+
 def marginal_error(original: pa.Table, released: pa.Table, domains: Mapping[str, Domain]) -> float:
     """Mean over the columns: Wasserstein distance over the width of the domain, total variation for names."""
     return float(np.mean([column_error(original, released, name, domains[name]) for name in domains]))

@@ -95,6 +95,10 @@ class TestScores:
             means = column(means, name, np.full(200, table[name].to_numpy().mean()))
         assert utility_scores.row_error(table, means, DOMAINS) == pytest.approx(1)
 
+    def test_labels_kept_is_the_share_of_equal_labels(self) -> None:
+        before, after = (pa.table({LABEL: labels}) for labels in ([YES, YES, NO, NO], [YES, NO, NO, NO]))
+        assert utility_scores.labels_kept(before, after) == 0.75
+
     def test_row_error_averages_over_numeric_columns(self) -> None:
         table = made_up(200)
         x = table["x"].to_numpy()
@@ -174,7 +178,7 @@ class TestContestants:
         made = contestant.make(task, "1", 0)
         scores = utility_cells.scores_of(task, made, 0)
         assert {"marginal", "correlation", "f"} <= set(scores)
-        assert ("row" in scores) == (made.aligned is not None)
+        assert ("row" in scores) == ("labels" in scores) == (made.aligned is not None)
         assert set(made.data[LABEL].to_pylist()) <= {NO, YES}
         assert made.data.num_rows == task.records.num_rows or contestant.options.get("neighbours")
 
@@ -288,13 +292,30 @@ class TestPage:
         assert (
             "| T, 1 | marginal error | AIM (dpmm) 0.3000 | **tree-dp 0.2000** | ranking-dp 0.1000 |" in text
         )
-        assert "- F: the synthesisers win 1 of 1, Shoal 0." in text
-        assert "- marginal error: the synthesisers win 0 of 1, Shoal 1." in text
+        assert "- F: the synthesisers win 1 (T at ε = 1), Shoal none, of 1; 0 too close to call." in text
+        assert (
+            "- marginal error: the synthesisers win none, Shoal 1 (T at ε = 1), of 1; 0 too close to call."
+            in text
+        )
+        assert (
+            "- correlation error: the synthesisers win none, Shoal none, of 1; 1 too close to call." in text
+        )
+
+    def test_a_difference_inside_the_interval_is_no_win(self) -> None:
+        theirs = cell("AIM (dpmm)", 0.6, claim="dp, δ = 1e-06")
+        wide, narrow = (
+            [cell("tree-dp", 0.7 + step * spread, seed=step) for step in (-1, 0, 1)] for spread in (0.2, 0.01)
+        )
+        for cells, won in ((wide, False), (narrow, True)):
+            duel = next(d for d in utility_page.duels([theirs, *cells], ["T"], ["1"]) if d.score == "f")
+            assert duel.beats(duel.strict) == won
+            assert not duel.loses(duel.strict)
+            assert ("**tree-dp" in utility_page.duel_table([duel])[2]) == won
 
     def test_only_claims_about_the_records_are_printed_bold(self) -> None:
         cells = [cell("tree-dp", 0.5), cell("ranking-dp", 0.7, claim="dp-given-partition")]
         rows = utility_page.result_table(utility_page.lines_of(cells, "T", "1"), [])[2:]
-        assert rows[0].startswith("| `tree-dp` | **dp**, replace-one | - |")
+        assert rows[0].startswith("| `tree-dp` | **dp**, replace-one | - | - |")
         assert "**0.500**" in rows[0]
         assert "**" not in rows[1]
 
@@ -316,4 +337,4 @@ class TestPage:
         assert "Without `ranking-dp, unlinked`, `optimal-dp`, `xm-6`, `idp-cbls`: they take no names." in text
         assert "Not measured yet: AIM (dpmm), MST (dpmm), insensitive-dp" in text
         assert f"| {ORIGINAL} |" in text
-        assert f"| `tree-dp` | **dp**, replace-one | - | **{scores['marginal']:.4f}**" in text
+        assert f"| `tree-dp` | **dp**, replace-one | - | - | **{scores['marginal']:.4f}**" in text
