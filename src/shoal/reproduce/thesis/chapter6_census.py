@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import cache, partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from shoal.evaluation.linkage import record_linkage
 from shoal.mechanisms.insensitive.published import noisy_rows
 from shoal.noise import Seeded
 from shoal.partition import Partition, insensitive, mdav
+from shoal.partition.corners import corner_sequence
 from shoal.reproduce.desk import Desk, Task, read_table
 from shoal.reproduce.thesis.chapter6_effort import Effort
 from shoal.reproduce.thesis.chapter6_print import KS
@@ -22,7 +24,7 @@ from shoal.reproduce.thesis.chapter6_runs import EPSILONS, Alone, Found, Noisy, 
 
 CENSUS_4 = ("FEDTAX", "POTHVAL", "INTVAL", "FICA")
 FILE = "census.csv"
-CLUSTERS = ("MDAV", "insensitive", "single", "hamming", "wide")
+CLUSTERS = ("MDAV", "insensitive", "single", "hamming", "wide", "text")
 STRICT_EPSILONS = ("1", "10", "100")
 Matrix = NDArray[np.float64]
 
@@ -40,22 +42,43 @@ def widths(folder: Path) -> Matrix:
 
 @cache
 def clusters(folder: Path, name: str, k: int) -> Partition:
-    """MDAV, or insensitive clusters.
-
-    `insensitive` starts from the corners {0, largest value}, in the sequence that the printed figures need; `single`
-    has one order, `hamming` the sequence of section 6.3.3, `wide` corners at 1.5 times the largest value.
-    """
+    """MDAV, or insensitive clusters by `insensitive_from`."""
     records = census(folder)
     if name == "MDAV":
         return mdav(records / widths(folder), k)
-    tops = widths(folder) if name == "wide" else records.max(axis=0)
+    return insensitive_from(records, name, k, records.max(axis=0))
+
+
+def insensitive_from(records: NDArray[np.int64], name: str, k: int, largest: NDArray[np.int64]) -> Partition:
+    """Insensitive clusters.
+
+    `insensitive` starts from the corners {0, largest value}, in the sequence that the printed figures need; `single`
+    has one order, `hamming` the sequence of section 6.3.3, `wide` corners at 1.5 times the largest value, and `text`
+    both.
+    """
+    tops = 1.5 * largest if name in ("wide", "text") else largest
     return insensitive(
         records,
         k,
         bounds=[(0, top) for top in tops],
         order="single" if name == "single" else "corners",
-        corners="hamming" if name == "hamming" else "alternate",
+        corners="hamming" if name in ("hamming", "text") else "alternate",
     )
+
+
+def from_corners(folder: Path, k: int, count: int) -> float:
+    """SSE of insensitive clusters that use only the first corners of the sequence, in turn."""
+    records = census(folder)
+    tops = records.max(axis=0)
+    left, error, number = records / tops, 0.0, 0
+    corners = list(islice(corner_sequence(records.shape[1]), count))
+    while len(left):
+        corner = [corners[number % count] >> (3 - j) & 1 for j in range(records.shape[1])]
+        order = np.argsort(((left - corner) ** 2).sum(axis=1), kind="stable")
+        taken = order[:k] if len(left) >= 2 * k else order
+        error += float((((left[taken] - left[taken].mean(axis=0)) * tops) ** 2).sum())
+        left, number = np.delete(left, taken, axis=0), number + 1
+    return error
 
 
 def measured(folder: Path, masked: Matrix) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
 from itertools import combinations_with_replacement, permutations
 from typing import Any
 
@@ -89,6 +90,23 @@ def by_a_data_dependent_order(records: Records) -> Partition:
     return Partition(labels, np.bincount(labels))
 
 
+@cache
+def insensitive_worst() -> int:
+    """Definition 12 for insensitive clusters over all neighbours of a small world, both orders."""
+    bounds = [(0, 3)]
+    return max(
+        worst_neighbour(line_worlds(7, 3), partial(insensitive, k=3, bounds=bounds, order=order))
+        for order in ("single", "corners")
+    )
+
+
+def pairs_always_match() -> bool:
+    """Whether any two partitions of six records into pairs satisfy Definition 12, whatever the algorithm."""
+    every = {frozenset(frozenset(order[at : at + 2]) for at in (0, 2, 4)) for order in permutations(range(6))}
+    as_clusters = [[Counter(pair) for pair in one] for one in every]
+    return all(definition_12(one, two) <= 1 for one in as_clusters for two in as_clusters)
+
+
 def toy(changed: bool) -> Records:
     """The records of Figures 6.1 and 6.2, left and right."""
     records = TOY.copy()
@@ -102,6 +120,11 @@ def toy_clusters(records: Records, name: str, k: int = 5) -> Partition:
     if name == "MDAV":
         return mdav(records, k)
     return insensitive(records, k, bounds=[(0, TOY_TOP)] * 2, order="single")
+
+
+def spread_within(records: Records, made: Partition) -> float:
+    """SSE of clusters."""
+    return float(((records - made.centroids(records)[made.labels]) ** 2).sum())
 
 
 def rows_moved(
@@ -131,6 +154,17 @@ def rows_loss(before: Records, after: Records, bounds: Sequence[tuple[float, flo
     widths = np.array([high - low for low, high in bounds])
     one, two = (insensitive(table, k, bounds=bounds) for table in (before, after))
     return float((np.abs(one.sums(before) - two.sums(after)) / widths).sum() * k)
+
+
+def plain_loss(attributes: int) -> float:
+    """The loss of noise for all of ε in every attribute of every record, no clusters, in units of ε.
+
+    Only the replaced record's row changes, by the whole width of each attribute at most.
+    """
+    before = np.zeros((3, attributes))
+    after = before.copy()
+    after[1] = 1
+    return float(np.abs(before - after).sum())
 
 
 def concept_loss(tree: Taxonomy, sensitivity: float, before: Sequence[str], after: Sequence[str]) -> float:
