@@ -1,45 +1,102 @@
-"""Chapter 5 of the thesis beside its print: nothing comes in, docs/thesis-chapter-5.md leaves.
-
-python -m benchmarks.thesis5 [--draws 100000] [--out docs/thesis-chapter-5.md]
-"""
+"""Chapter 5 of the thesis, answers by knowledge refinement: nothing but formulas comes in, a study leaves."""
 
 from __future__ import annotations
 
-import argparse
-import datetime
 import math
-import os
 from fractions import Fraction
-from pathlib import Path
+from functools import partial
 
 import numpy as np
-from scipy.stats import chi2
 
-from shoal.lattice import Lattice
 from shoal.noise import Seeded
-from shoal.query.composition import Charge, total
-from shoal.query.refinement import (
-    Factors,
-    Labels,
-    Points,
-    Refined,
-    absolute,
-    categorical,
-    nominal,
-    refine,
-    sample,
-    uniform,
-)
+from shoal.query.refinement import Factors, Refined, absolute, categorical, nominal, refine, sample, uniform
+from shoal.reproduce.desk import Desk
+from shoal.reproduce.plots import COLOURS, Curve, Panel, panels
+from shoal.reproduce.study import Erratum, Figure, Number, Section, Series, Study
+from shoal.reproduce.thesis.chapter5_claims import claims
+from shoal.reproduce.thesis.chapter5_worlds import boolean, printed_deltas, two_persons, unit_interval
 
+_PROTOTYPE = "a throw-away prototype"
 # the lattice that stands for the interval [0, 1]
-STEPS = 1 << 14
-# ε, its factors, and what is printed: Laplace variance and probability, variance, size and probability of U_u
-TABLE_5_5 = [
-    ("0.1", 0.1, Factors.individual(Fraction(1, 10)), ("200", "0.476", "0.077", "0.475", "0.525")),
-    ("ln 2", math.log(2), Factors(Fraction(2), Fraction(1, 2)), ("4.16", "0.549", "0.046", "0.333", "0.667")),
-    ("1", 1.0, Factors.individual(Fraction(1)), ("2", "0.607", "0.034", "0.269", "0.731")),
-    ("2", 2.0, Factors.individual(Fraction(2)), ("0.5", "0.684", "0.012", "0.119", "0.881")),
-]
+_STEPS = 1 << 14
+_ONE = Fraction(1)
+_LAPLACE = "not a probability of this noise: it stays within ±1/2 with 1 - exp(-ε/2)"
+_CUT = "print cuts off"
+# ε, its factors; printed: Laplace variance and probability, variance, size and probability of U_u; the last three again
+# with the digits of the prototype
+TABLE_5_5 = (
+    (
+        "0.1",
+        0.1,
+        Factors.individual(Fraction(1, 10)),
+        ("200", "0.476", "0.077", "0.475", "0.525"),
+        (".0772", ".475", ".525"),
+    ),
+    (
+        "ln 2",
+        math.log(2),
+        Factors(Fraction(2), Fraction(1, 2)),
+        ("4.16", "0.549", "0.046", "0.333", "0.667"),
+        (".0463", ".333", ".667"),
+    ),
+    (
+        "1",
+        1.0,
+        Factors.individual(_ONE),
+        ("2", "0.607", "0.034", "0.269", "0.731"),
+        (".0345", ".269", ".731"),
+    ),
+    (
+        "2",
+        2.0,
+        Factors.individual(Fraction(2)),
+        ("0.5", "0.684", "0.012", "0.119", "0.881"),
+        (".0123", ".119", ".881"),
+    ),
+)
+_COLUMNS = ("Laplace, variance", "Laplace, P(within [0, 1])", "variance", "size of U_u", "P(U_u)")
+
+
+def study(desk: Desk) -> Study:
+    draws = 10_000 if desk.quick else 100_000
+    frequencies = desk.measure(
+        "chapter 5",
+        {f"thesis 5, Boolean {truth} {draws}": partial(answered_one, truth, draws) for truth in (0, 1)},
+    )
+    return Study(
+        "Chapter 5",
+        "",
+        [
+            Section(
+                "Chapter 5: a continuous attribute (Table 5.5)",
+                "A query about one person with the true answer 0.5, uniform prior on [0, 1]: the refined prior in "
+                f"closed form. On a lattice of {_STEPS:,} steps, from the law that is drawn from, the variances are "
+                + ", ".join(f"{lattice_variance(line[2]):.4f}" for line in TABLE_5_5)
+                + ". How the law is made: [proofs](../proofs/refinement.md).",
+                [*_table_5_5(), *_table_5_5_prototype()],
+                figures=[_densities()],
+            ),
+            Section(
+                "Chapter 5: Boolean attributes (5.5.1, Example 8, Tables 5.3 and 5.4)",
+                "Probabilities are exact fractions, rounded here. Cells of Tables 5.3 and 5.4 are formulas; *printed* "
+                f"is their value at α_d = 1/e. Frequencies are those of {draws:,} exact samples.",
+                [*_boolean(list(frequencies.values()), draws), *_pairs()],
+            ),
+            Section(
+                "Chapter 5: statements",
+                "Enumerated in small worlds, with exact fractions.",
+                claims=list(claims(quick=desk.quick)),
+            ),
+        ],
+        _errata(),
+        [
+            Series(
+                "thesis-5-densities",
+                ("epsilon", "x", "refined", "laplace"),
+                [(name, *row) for name, epsilon, _, _, _ in TABLE_5_5 for row in _curve(epsilon)],
+            )
+        ],
+    )
 
 
 def variance(factors: Factors) -> Fraction:
@@ -50,141 +107,216 @@ def variance(factors: Factors) -> Fraction:
 
 def lattice_variance(factors: Factors) -> float:
     """The same on the lattice, from the law that is drawn from."""
-    prior = uniform(Points(Lattice(Fraction(0), Fraction(1), Fraction(1, STEPS))))
-    law = refine(prior, absolute(prior.support, STEPS // 2), factors)
-    chances = np.zeros(STEPS + 1)
+    prior = uniform(unit_interval(_STEPS))
+    law: Refined = refine(prior, absolute(prior.support, _STEPS // 2), factors)
+    chances = np.zeros(_STEPS + 1)
     start = 0
     for end, chance in zip(law.ends, law.chances, strict=True):
         chances[law.order[start:end]] = float(chance) / (end - start)
         start = end
-    return float((chances * (np.arange(STEPS + 1) / STEPS - 0.5) ** 2).sum())
+    return float((chances * (np.arange(_STEPS + 1) / _STEPS - 0.5) ** 2).sum())
 
 
-def sampled(law: Refined, draws: int) -> tuple[list[float], float]:
-    """Frequencies of the answers among samples of the law, and the p-value of a chi-square test against it."""
-    source = Seeded(5)
-    counts = np.bincount([sample(law, source) for _ in range(draws)], minlength=law.prior.support.size)
-    expected = np.array([float(p) for p in law.probabilities()]) * draws
-    p_value = chi2.sf(((counts - expected) ** 2 / expected).sum(), expected.size - 1)
-    return (counts / draws).tolist(), float(p_value)
-
-
-def table_5_5() -> list[str]:
-    lines = [
-        "## Table 5.5",
-        "",
-        "A query about one person with the true answer 0.5, uniform prior on [0, 1]. Each cell: printed, then "
-        "computed. Variance of the refined prior in closed form and, in brackets, on a lattice of "
-        f"{STEPS:,} steps. The printed probabilities of the Laplace column are wrong: noise of scale 1/ε stays within "
-        "±1/2 with probability 1 - exp(-ε/2). The other columns agree with the print; 0.034 there is 0.0345 cut off.",
-        "",
-        "| ε | Laplace variance | Laplace within [0, 1] | variance | size of U_u | probability of U_u |",
-        "| --- | --- | --- | --- | --- | --- |",
-    ]
-    for name, epsilon, factors, printed in TABLE_5_5:
-        computed = (
-            f"{2 / epsilon**2:.4g}",
-            f"**{-math.expm1(-epsilon / 2):.3f}**",
-            f"{float(variance(factors)):.4f} ({lattice_variance(factors):.4f})",
-            f"{float(factors.mass_up):.3f}",
-            f"{float(factors.chance_up):.3f}",
-        )
-        cells = " | ".join(f"{one}, {other}" for one, other in zip(printed, computed, strict=True))
-        lines.append(f"| {name} | {cells} |")
-    return [*lines, ""]
-
-
-def boolean(draws: int) -> list[str]:
+def answered_one(truth: int, draws: int) -> float:
+    """How often the Boolean example answers 1, by exact samples."""
     prior = categorical({"0": "0.99", "1": "0.01"})
-    printed = {0: ("0.996322", "0.003678"), 1: ("0.972817", "0.027182")}
-    lines = [
-        "## The Boolean example",
-        "",
-        "Prior 0.99 / 0.01, ε = 1, one person. The thesis cuts off after six digits, one number apart. "
-        f"Frequencies of {draws:,} exact samples, with the p-value of a chi-square test against the exact law.",
-        "",
-        "| truth | P(0) printed | computed | P(1) printed | computed | sampled P(1) | p |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
-    ]
-    answered = Fraction(0)
-    for truth, share in ((0, Fraction(99, 100)), (1, Fraction(1, 100))):
-        law = refine(prior, nominal(prior.support, truth), Factors.individual(Fraction(1)))
-        zero, one = law.probabilities()
-        answered += one * share
-        frequencies, p_value = sampled(law, draws)
-        lines.append(
-            f"| {truth} | {printed[truth][0]} | {float(zero):.6f} | {printed[truth][1]} | {float(one):.6f} | "
-            f"{frequencies[1]:.5f} | {p_value:.2f} |"
+    law = refine(prior, nominal(prior.support, truth), Factors.individual(_ONE))
+    source = Seeded(truth)
+    return sum(sample(law, source) for _ in range(draws)) / draws
+
+
+def _table_5_5() -> list[Number]:
+    numbers = []
+    for name, epsilon, factors, printed, _ in TABLE_5_5:
+        found = (
+            2 / epsilon**2,
+            -math.expm1(-epsilon / 2),
+            float(variance(factors)),
+            float(factors.mass_up),
+            float(factors.chance_up),
         )
+        for column, text, value in zip(_COLUMNS, printed, found, strict=True):
+            why = _LAPLACE if column == _COLUMNS[1] else _CUT
+            numbers.append(Number("Table 5.5", f"ε = {name}, {column}", text, value, why=why))
+    return numbers
+
+
+def _table_5_5_prototype() -> list[Number]:
+    numbers = []
+    for name, _, factors, _, digits in TABLE_5_5:
+        found = (float(variance(factors)), float(factors.mass_up), float(factors.chance_up))
+        for column, text, value in zip(_COLUMNS[2:], digits, found, strict=True):
+            numbers.append(Number(_PROTOTYPE, f"ε = {name}, {column}", text, value))
+    return numbers
+
+
+def _boolean(frequencies: list[float], draws: int) -> list[Number]:
+    absent, present = boolean(Fraction(1, 100), _ONE)
     laplace = math.exp(-1) / 2
     crude = laplace * 0.99 + (1 - laplace) * 0.01
-    return [
-        *lines,
-        "",
-        f"The answer is 1 with probability {float(answered):.6f} (printed 0.003912), against {crude:.3f} (printed "
-        "0.19) for rounded Laplace noise of scale 1/2.",
-        "",
+    answered = float(absent[1] * Fraction(99, 100) + present[1] * Fraction(1, 100))
+    half = boolean(Fraction(1, 2), _ONE)
+    numbers = [
+        Number("5.5.1", "Laplace, P(1 | 0)", "0.184", laplace),
+        Number("5.5.1", "Laplace, P(1 | 1)", "0.816", 1 - laplace),
+        Number("5.5.1", "Laplace, P(1)", "0.19", crude),
     ]
+    for what, text, digits, value in (
+        ("P(1 | 0)", "0.003678", ".003679", absent[1]),
+        ("P(0 | 0)", "0.996322", ".996321", absent[0]),
+        ("P(1 | 1)", "0.027182", ".027183", present[1]),
+        ("P(0 | 1)", "0.972817", ".972817", present[0]),
+    ):
+        why = _CUT if what.startswith("P(1") else "print subtracts from 1 what it cut off"
+        numbers += [
+            Number("5.5.1", f"refined, {what}", text, float(value), why=why),
+            Number(_PROTOTYPE, f"refined, {what}", digits, float(value)),
+        ]
+    numbers += [
+        Number(
+            "5.5.1",
+            "refined, P(1)",
+            "0.003912",
+            answered,
+            why="print adds up cut digits, with a slip (0.02182)",
+        ),
+        Number("Example 8", "P(1 | 0)", "0.1839", float(half[0][1])),
+        Number("Example 8", "P(1 | 1)", "0.8161", float(half[1][1])),
+    ]
+    for truth, text, frequency in zip((0, 1), ("0.003678", "0.027182"), frequencies, strict=True):
+        chance = float((absent, present)[truth][1])
+        error = math.sqrt(chance * (1 - chance) / draws)
+        numbers.append(Number("5.5.1", f"refined, P(1 | {truth}), sampled", text, frequency, error))
+    return numbers
 
 
-def pairs() -> list[str]:
-    """Tables 5.3 and 5.4: two persons, one of them missing, and what the pair costs."""
-    prior = uniform(Labels(("0", "1")))
-    factors = Factors.individual(Fraction(1))
-    here = refine(prior, nominal(prior.support, 0), factors).probabilities()
-    missing = refine(prior, None, factors).probabilities()
-    tables = {
-        "5.3, both there": (here, here),
-        "5.4, first missing": (missing, here),
-        "5.4, second missing": (here, missing),
+def _pairs() -> list[Number]:
+    """Cells of tables 5.3 and 5.4: the printed formula at α_d = 1/e beside the product of exact laws."""
+    a = math.exp(-1)
+    inner, outer = 1 - a / 2, a / 2
+    formulas = {
+        "both there": (
+            "Table 5.3",
+            ("(1 - α_d/2)²", inner**2),
+            ("(1 - α_d/2)·α_d/2", inner * outer),
+            ("(1 - α_d/2)·α_d/2", inner * outer),
+            ("α_d²/4", outer**2),
+        ),
+        "first missing": (
+            "Table 5.4",
+            ("(1 - α_d/2)/2", inner / 2),
+            ("α_d/4", outer / 2),
+            ("(1 - α_d/2)/2", inner / 2),
+            ("α_d/4", outer / 2),
+        ),
+        "second missing": (
+            "Table 5.4",
+            ("(1 - α_d/2)/2", inner / 2),
+            ("(1 - α_d/2)/2", inner / 2),
+            ("α_d/4", outer / 2),
+            ("α_d/4", outer / 2),
+        ),
     }
-    lines = [
-        "## Tables 5.3 and 5.4",
-        "",
-        "Two persons with the true answers 0 and 0, uniform priors, ε = 1 each. With a = exp(-1) the entries of "
-        "Table 5.3 are (1 - a/2)², (1 - a/2)·a/2 and a²/4; those of Table 5.4 have 1/2 in the place of one factor.",
-        "",
-        "| table | P(0,0) | P(0,1) | P(1,0) | P(1,1) | ratios to Table 5.3 |",
-        "| --- | --- | --- | --- | --- | --- |",
-    ]
-    both = [a * b for a in here for b in here]
-    for name, (first, second) in tables.items():
-        law = [a * b for a in first for b in second]
-        ratios = sorted({f"{float(a / b):.4f}" for a, b in zip(both, law, strict=True)})
-        cells = " | ".join(f"{float(p):.4f}" for p in law)
-        lines.append(f"| {name} | {cells} | {', '.join(ratios)} |")
-    cost = total([Charge(Fraction(1), person=("id", "1")), Charge(Fraction(1), person=("id", "2"))])
+    laws = two_persons(_ONE)
+    numbers = []
+    for who, (table, *cells) in formulas.items():
+        for place, (formula, value) in enumerate(cells):
+            what = f"{who}, P({place // 2}, {place % 2}) = {formula}"
+            numbers.append(Number(table, what, f"{value:.6f}", float(laws[who][place])))
+    return numbers
+
+
+def _curve(epsilon: float) -> list[tuple[float, float, float]]:
+    """Figure 5.7: places, refined density, density of Laplace noise around 1/2."""
+    up, down = math.exp(epsilon), math.exp(-epsilon)
+    half = (1 - down) / (up - down) / 2
+    rows = []
+    for x in np.linspace(-1, 2, 601).tolist():
+        refined = 0.0 if not 0 <= x <= 1 else up if abs(x - 0.5) <= half else down
+        rows.append((x, refined, epsilon / 2 * math.exp(-epsilon * abs(x - 0.5))))
+    return rows
+
+
+def _densities() -> Figure:
+    shown = []
+    for name, epsilon, _, _, _ in TABLE_5_5:
+        places, refined, laplace = zip(*_curve(epsilon), strict=True)
+        shown.append(
+            Panel(
+                f"ε = {name}",
+                [
+                    Curve("refined uniform prior", places, refined, COLOURS[0]),
+                    Curve("Laplace noise", places, laplace, COLOURS[1]),
+                ],
+                "answer",
+            )
+        )
+    title = "Distribution of the answer about one person, truth 0.5"
+    return Figure(
+        "thesis-5-densities",
+        f"{title} (Figure 5.7).",
+        panels(title, shown, common=False, logarithmic=False),
+    )
+
+
+def printed_total(factors: Factors) -> Fraction:
+    """Total mass of the law of Algorithm 5.1 if p_u is as printed, (α_u - 1)/(α_u - α_d)."""
+    printed = (factors.up - 1) / (factors.up - factors.down)
+    return factors.up * printed + factors.down * (1 - printed)
+
+
+def _errata() -> list[Erratum]:
+    total = float(printed_total(Factors.individual(_ONE)))
+    person, statistic = printed_deltas(Fraction(1, 5))
+    test = "`tests/query/refinement/test_refine.py`"
     return [
-        *lines,
-        "",
-        f"All ratios are a = {float(2 * here[1]):.4f} or 2 - a = {float(2 * here[0]):.4f}, within exp(±1): both "
-        f"answers together cost ε = {cost} for one record added or removed (Proposition 4), and 2 for one replaced.",
-        "",
+        Erratum(
+            "5.2, Algorithm 5.1, 5.5.2",
+            f"p_u = (α_u - 1)/(α_u - α_d), p_d = (1 - α_d)/(α_u - α_d): total mass {total:.2f} at ε = 1",
+            "the two are swapped; Table 5.5 has them right",
+            test,
+        ),
+        Erratum(
+            "Algorithm 5.1, step iv",
+            "α_ud = (1 - α_u p_u - α_d p_d)/(1 - p_u - p_d): always divided by zero, since p_u + p_d = 1",
+            "with the masses of the sets U_u' and U_d' in the places of p_u and p_d",
+            test,
+        ),
+        Erratum(
+            "5.2",
+            f"for (ε, δ), δ may be moved in a query about one person: at (ln 2, 0.2) that costs δ = {person:.2f}",
+            "δ·exp(-ε)",
+            test,
+        ),
+        Erratum(
+            "5.2",
+            f"for (ε, δ), δ/2 may be moved in a statistical query: at (ln 2, 0.2) that costs δ = {statistic:.2f}",
+            "δ/(1 + exp(ε))",
+            test,
+        ),
+        Erratum(
+            "Table 5.5",
+            "Laplace probabilities 0.476, 0.549, 0.607, 0.684",
+            ", ".join(f"{-math.expm1(-line[1] / 2):.3f}" for line in TABLE_5_5) + ": 1 - exp(-ε/2)",
+            "the table of this page",
+        ),
+        Erratum("5.5.1", "0.02182 in the last sum, and its result 0.003912", "0.027183 and 0.003914", test),
+        Erratum(
+            "Example 8",
+            "P(K_f1(D) = 1 | f_2(D) = 0)",
+            "K_f2 with f_2: the answer about one person says nothing about the other",
+            "the text",
+        ),
+        Erratum(
+            "5.5.2, Table 5.5",
+            "Laplace noise of scale 1/ε for a record that may be missing",
+            "with 1/2 for a missing person, as in 5.5.1, the sensitivity is 1/2 and the scale 1/(2ε)",
+            "the statements above",
+        ),
+        Erratum(
+            "Proposition 5, Corollary 2",
+            "proved: any function of private answers is private",
+            "needed: answers to questions chosen by earlier answers are private together, the composition theorem",
+            "[proofs](../proofs/refinement.md#5-totals)",
+        ),
     ]
-
-
-def report(draws: int) -> str:
-    lines = [
-        "# Chapter 5 of the thesis",
-        "",
-        f"Written by `python -m benchmarks.thesis5 --draws {draws}` on {datetime.date.today()}, {os.cpu_count()} "
-        f"cores, {os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB of memory. "
-        "Probabilities are exact fractions, rounded here; how they are made: [proofs](proofs/refinement.md).",
-        "",
-        "Corrected: the masses p_u and p_d of Algorithm 5.1 are swapped in print (Table 5.5 has them right); its "
-        "factor α_ud needs the masses of the sets, not p_u and p_d; the (ε, δ) variants may move δ·exp(-ε) and "
-        "δ/(1 + exp(ε)), not δ and δ/2.",
-        "",
-        *table_5_5(),
-        *boolean(draws),
-        *pairs(),
-    ]
-    return "\n".join(lines)
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--draws", type=int, default=100_000)
-    parser.add_argument("--out", type=Path, default=Path("docs/thesis-chapter-5.md"))
-    arguments = parser.parse_args()
-    arguments.out.write_text(report(arguments.draws), "utf-8")
