@@ -48,13 +48,27 @@ def test_only_claim_one_is_explained_as_differential_privacy_of_the_records(mode
         assert "differential privacy" not in words.plain.replace("not differential privacy", "")
 
 
+@pytest.mark.parametrize("model", MODELS)
+def test_the_promise_is_one_sentence_with_its_number(model: str) -> None:
+    facts = MODELS[model]  # type: ignore[index]
+    sentence = explanation(statement(model)).sentence
+    assert sentence.endswith(".")
+    assert sentence.count(". ") == 0
+    for word in ("ε", "epsilon", "neighbour", "replace-one"):
+        assert word not in sentence
+    number = "2.72" if facts.budgeted else {"t-closeness": "2", "none": "Nothing"}.get(model, "5")
+    assert number in sentence
+    # what limits the promise is part of it
+    assert ("groups of records" in sentence) is facts.given_partition
+
+
 def test_the_two_relations_answer_two_questions() -> None:
     swapped = explanation(statement("dp"))
     added = explanation(
         statement("dp", neighbours="one record added or removed, the number of records is private")
     )
-    assert "been another" in swapped.plain
-    assert "added or left out" in added.plain
+    assert "been another" in swapped.sentence
+    assert "added or left out" in added.sentence
     assert "whether one more took part" in added.plain
 
 
@@ -64,7 +78,7 @@ def test_a_choice_that_looked_at_the_records_leaves_no_promise(model: str) -> No
     if MODELS[model].of_the_table:
         assert words == explanation(statement(model))
     else:
-        assert words.plain.startswith("As it stands nothing is promised")
+        assert words.sentence == "As it stands nothing is promised."
         assert words.bound == "no bound"
 
 

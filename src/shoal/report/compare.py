@@ -24,6 +24,7 @@ Floats = NDArray[np.float64]
 BINS = 48
 MOST_LABELS = 20
 OTHER = "(other values)"
+_RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _POINTS = np.linspace(0.0, 1.0, 101)
 # places among the points of the quantiles that are put into words
 _NAMED = (5, 25, 50, 75, 95)
@@ -232,7 +233,19 @@ def _changes(
 
 
 def _relative(before: float, after: float) -> str:
-    return f"{100 * (after - before) / abs(before):+.2f}%" if before else ""
+    return f"{percent_words((after - before) / abs(before), '+')}" if before else ""
+
+
+def percent_words(share: float, sign: str = "") -> str:
+    """A share in percent with three digits, and never a power of ten.
+
+    >>> percent_words(0.01234), percent_words(-0.5, "+"), percent_words(12.3456, "+"), percent_words(0.0000012)
+    ('1.23%', '-50%', '+1,235%', '0%')
+    """
+    percent = 100 * share
+    if abs(percent) >= 100:
+        return f"{percent:{sign},.0f}%"
+    return f"{0 if abs(percent) < 0.0005 else percent:{sign}.3g}%"
 
 
 def _percent(share: float) -> str:
@@ -247,4 +260,14 @@ def value_words(attribute: Attribute, value: float) -> str:
 
 
 def number_words(value: float) -> str:
-    return f"{value:,.6g}" if abs(value) < 1e6 else f"{value:,.0f}"
+    """A number as a table shows it.
+
+    >>> number_words(1234.5), number_words(-2.5e7), number_words(1.2345e12)
+    ('1,234.5', '-25,000,000', '1.234×10¹²')
+    """
+    if abs(value) < 1e6:
+        return f"{value:,.6g}"
+    if abs(value) < 1e8:
+        return f"{value:,.0f}"
+    mantissa, exponent = f"{value:.3e}".split("e")
+    return f"{mantissa}×10{str(int(exponent)).translate(_RAISED)}"

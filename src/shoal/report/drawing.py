@@ -5,6 +5,7 @@ A drawing is plain JSON for plotly: nothing in it is random, so the same release
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -37,6 +38,17 @@ def short(text: str, longest: int = _LONGEST) -> str:
     """Text that plotly shows as it is: its own markup is spelled out."""
     cut = text if len(text) <= longest else f"{text[: longest - 1]}…"
     return escape(cut, quote=False)
+
+
+def wrapped(text: str, longest: int = _LONGEST) -> str:
+    """Text over at most two lines, each as `short` makes it.
+
+    >>> wrapped("singling out, several columns")
+    'singling out,<br>several columns'
+    """
+    lines = textwrap.wrap(text, longest, break_long_words=False)
+    rest = " ".join(lines[1:])
+    return "<br>".join(short(line, longest) for line in (lines[0] if lines else "", rest) if line)
 
 
 def rounded_number(value: float) -> float:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from shoal.io import Table, read
 from shoal.report.album import Album, attribute_sections, relation_sections
+from shoal.report.compare import percent_words
 from shoal.report.findings import find
 from shoal.report.light import light
 from shoal.report.profile import equal_rows, profiles
@@ -163,7 +164,7 @@ def _lost(measured: Mapping[str, Any]) -> tuple[str, str]:
     utility = measured["utility"]
     words = []
     if utility["mean_variation"] is not None:
-        words.append(f"means moved by {100 * utility['mean_variation']:.2g}% on average")
+        words.append(f"means moved by {percent_words(utility['mean_variation'])} on average")
     if utility["correlation_difference"] is not None:
         words.append(f"correlations moved by {utility['correlation_difference']:.2g}")
     moved = utility["total_variation"]

@@ -12,7 +12,8 @@ from shoal.dates import day_text
 from shoal.report.drawing import Figure, places_of, rounded, rounded_number, short
 from shoal.report.relations import Axis, Correlations, Pairs, PairTable
 
-_SEA = [[0.0, "#ffffff"], [0.25, "#b9dbe2"], [0.6, "#4d9fb0"], [1.0, "#0d3f4a"]]
+# empty cells are white, so the palest colour has to be seen beside it
+_SEA = [[0.0, "#d3e9ee"], [0.25, "#a9d2db"], [0.6, "#4d9fb0"], [1.0, "#0d3f4a"]]
 _DIVERGING = [[0.0, "#8c4a12"], [0.25, "#dda878"], [0.5, "#ffffff"], [0.75, "#7fbcc9"], [1.0, "#0f5261"]]
 _WARM = [[0.0, "#ffffff"], [0.5, "#dda878"], [1.0, "#8c4a12"]]
 # numbers are written into the cells of a matrix up to this many columns

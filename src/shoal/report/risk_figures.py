@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from shoal.evaluation.interval import Interval
 from shoal.report.compare import bin_edges
-from shoal.report.drawing import NEUTRAL, ORIGINAL, RELEASED, Figure, rounded_number, short
+from shoal.report.drawing import NEUTRAL, ORIGINAL, RELEASED, Figure, rounded_number, short, wrapped
 from shoal.report.risks import RiskLine
 
 _MOST_BARS = 60
@@ -137,7 +137,7 @@ def _dot_plot(
         "xaxis": {"tickformat": ".0%", "range": [-0.02, 1.02], "title": {"text": axis}},
         "yaxis": {
             "tickvals": places,
-            "ticktext": [short(name, 26) for name in names],
+            "ticktext": [wrapped(name) for name in names],
             "range": [-0.6, len(names) - 0.4],
             "zeroline": False,
         },

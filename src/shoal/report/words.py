@@ -22,11 +22,13 @@ class Explanation:
     """A promise as the first screen says it.
 
     Attributes:
-        plain: what the promise means.
+        sentence: the promise in one plain sentence.
+        plain: what it means.
         bound: the most that can be learned about one person, in a few words.
         bound_note: under which assumption, or why there is none.
     """
 
+    sentence: str
     plain: str
     bound: str
     bound_note: str
@@ -41,8 +43,9 @@ def explanation(statement: Mapping[str, Any]) -> Explanation:
     """
     if tainted(statement):
         return Explanation(
-            "As it stands nothing is promised: a choice listed below looked at the records. With that choice fixed "
-            "beforehand the same method would carry the promise named above.",
+            "As it stands nothing is promised.",
+            "A choice listed below looked at the records. With that choice fixed beforehand the same method would "
+            "carry the promise named above.",
             "no bound",
             "a choice looked at the records",
         )
@@ -110,9 +113,9 @@ def _differential_privacy(statement: Mapping[str, Any]) -> Explanation:
         else (f"one {unit} been added or left out", "whether one more took part")
     )
     return Explanation(
-        f"Had {change}, no possible outcome would be more than {factor} times as likely, or as unlikely. Somebody who "
-        f"knows all other records and is unsure, 50 to 50, {question}, can be {belief} sure at most after reading this "
-        "table.",
+        f"Had {change}, no possible outcome would be more than {factor} times as likely, or as unlikely.",
+        f"Somebody who knows all other records and is unsure, 50 to 50, {question}, can be {belief} sure at most after "
+        "reading this table.",
         f"{belief} sure at most",
         f"about one {unit}, starting from 50% and knowing all other records",
     )
@@ -120,11 +123,11 @@ def _differential_privacy(statement: Mapping[str, Any]) -> Explanation:
 
 def _given_partition(statement: Mapping[str, Any]) -> Explanation:
     return Explanation(
-        "Records were put into groups, and noise was added to the statistics of each group. Had one record been "
-        "another and all groups stayed as they are, no possible outcome would be more than "
-        f"{factor_words(statement['epsilon'])} times as likely, or as unlikely. Which records form a group is taken as "
-        "known to everybody, and what that reveals is not covered: this is not differential privacy of the original "
-        "records.",
+        "Had one record been another and all groups of records stayed as they are, no possible outcome would be more "
+        f"than {factor_words(statement['epsilon'])} times as likely, or as unlikely.",
+        "Records were put into groups, and noise was added to the statistics of each group. Which records form a group "
+        "is taken as known to everybody, and what that reveals is not covered: this is not differential privacy of the "
+        "original records.",
         "no bound for a person",
         "what the groups themselves reveal is not covered",
     )
@@ -132,11 +135,12 @@ def _given_partition(statement: Mapping[str, Any]) -> Explanation:
 
 def _individual(statement: Mapping[str, Any]) -> Explanation:
     return Explanation(
+        "Had one record of this very table been another, and groups of records and size of the noise stayed as they "
+        f"are, no possible outcome would be more than {factor_words(statement['epsilon'])} times as likely, or as "
+        "unlikely.",
         "Records were put into groups, and noise fitted to these very records was added to the statistics of each "
-        "group. Had one record of this very table been another, and groups and size of the noise stayed as they are, "
-        f"no possible outcome would be more than {factor_words(statement['epsilon'])} times as likely, or as unlikely. "
-        "Other tables are not compared, and what groups and size of the noise reveal is not covered: this is weaker "
-        "than differential privacy.",
+        "group. Other tables are not compared, and what groups and size of the noise reveal is not covered: this is "
+        "weaker than differential privacy.",
         "no bound for a person",
         "groups and size of the noise follow the records and are not covered",
     )
@@ -145,8 +149,9 @@ def _individual(statement: Mapping[str, Any]) -> Explanation:
 def _k_anonymity(statement: Mapping[str, Any]) -> Explanation:
     k = statement["settings"]["k"]
     return Explanation(
-        f"Somebody who knows a person's quasi-identifiers finds at least {k} rows that fit equally well. What those "
-        "rows have in common is not hidden: if all of them share a confidential value, it is told about each.",
+        f"Somebody who knows a person's quasi-identifiers finds at least {k} rows that fit equally well.",
+        "What those rows have in common is not hidden: if all of them share a confidential value, it is told about "
+        "each.",
         f"1 in {k} at most",
         "to tell a person's row by the quasi-identifiers alone",
     )
@@ -155,9 +160,10 @@ def _k_anonymity(statement: Mapping[str, Any]) -> Explanation:
 def _probabilistic(statement: Mapping[str, Any]) -> Explanation:
     k = statement["settings"]["k"]
     return Explanation(
-        f"The link between a person and a confidential value was cut inside groups of at least {k}. Somebody who takes "
-        f"every assignment inside a group for equally likely is right about one with probability 1/{k} at most. What "
-        "the values of a group have in common is not hidden.",
+        "Somebody who takes every assignment inside a group for equally likely is right about whose a confidential "
+        f"value is with probability 1/{k} at most.",
+        f"The link between a person and a confidential value was cut inside groups of at least {k}. What the values of "
+        "a group have in common is not hidden.",
         f"1 in {k} at most",
         "to tell whose a confidential value is, all members of a group taken for equally likely",
     )
@@ -167,8 +173,8 @@ def _closeness(statement: Mapping[str, Any]) -> Explanation:
     t = f"{float(statement['settings']['t']):.6g}"
     return Explanation(
         "Somebody who knows how confidential values are spread over the whole table, and learns the group of a person, "
-        f"changes the odds of a bucket of values for that person by a factor of {t} at most. This is a bound for one "
-        "person under that prior knowledge, not differential privacy.",
+        f"changes the odds of a bucket of values for that person by a factor of {t} at most.",
+        "This is a bound for one person under that prior knowledge, not differential privacy.",
         f"odds times {t} at most",
         "for a bucket of values of one person, from the shares of the whole table",
     )
@@ -176,7 +182,8 @@ def _closeness(statement: Mapping[str, Any]) -> Explanation:
 
 def _nothing(statement: Mapping[str, Any]) -> Explanation:
     return Explanation(
-        "Nothing is promised. The table is here to reproduce or to compare a method, not to protect anybody.",
+        "Nothing is promised.",
+        "The table is here to reproduce or to compare a method, not to protect anybody.",
         "no bound",
         "the method gives no guarantee",
     )
