@@ -229,7 +229,7 @@ def _one_record(found: Measured) -> Section:
         f"The most over {next(iter(found.replaced.values())).tables:,} tables: records of Census, each "
         f"replaced by corners of "
         "the domain. Parallel composition needs one changed cluster, Proposition 8 rows that move by at most 1, and "
-        "ε-differential privacy a loss of at most 1."
+        "ε-differential privacy a loss of at most 1 (here with the rows listed cluster by cluster)."
     )
     return Section("Chapter 6: one replaced record", text, more="\n".join(lines))
 

@@ -81,11 +81,14 @@ def errors(census: Found, adult: Found, corners: Mapping[tuple[int, int], float]
 def _large_epsilon(census: Found, adult: Found) -> Iterator[Claim]:
     parts, hits = [], []
     for name, f in (("Census", census), ("Adult", adult)):
-        first, last = f.sse(1, "10") / f.sse(5, "10"), f.sse(f.ks[-1], "10") / f.sse(nearest(f, 10), "10")
+        first, last = (
+            f.sse(1, "10") / f.sse(nearest(f, 5), "10"),
+            f.sse(f.ks[-1], "10") / f.sse(nearest(f, 10), "10"),
+        )
         lowest = min(f.ks, key=lambda k: f.sse(k, "10"))
         hits += [first > 5, 2 <= lowest <= 15, last > 1]
         parts.append(
-            f"{name}: down by a factor of {first:.0f} to k = 5, least at k = {lowest}, "
+            f"{name}: down by a factor of {first:.0f} to k = {nearest(f, 5)}, least at k = {lowest}, "
             f"up by {last:.1f} to k = {f.ks[-1]}"
         )
     yield Claim(

@@ -78,7 +78,7 @@ def errata(census: Found, replaced: Mapping[str, Replaced]) -> list[Erratum]:
         Erratum(
             "Proposition 6",
             "MDAV with a distance that is consistent with a total order is insensitive.",
-            f"Not if n is no multiple of k: {values} with k = {k} gives {before}; {values[place]} becomes "
+            f"Not always if n is no multiple of k: {values} with k = {k} gives {before}; {values[place]} becomes "
             f"{becomes}: {after}. "
             "Right if it is fixed which end is taken first.",
             f'{TESTS}; `order="single"` fixes the end',

@@ -149,7 +149,8 @@ def rows_loss(before: Records, after: Records, bounds: Sequence[tuple[float, flo
     """The loss of the published noise between two neighbours in units of its ε: every row and attribute adds up.
 
     A row has noise of scale W/(k·ε) on its cluster's mean; the log-likelihood ratio of all rows is largest where
-    every one of them lies on the side from which its mean moved away.
+    every one of them lies on the side from which its mean moved away. Rows are listed cluster by cluster, so that the
+    order of the records gives nothing away.
     """
     widths = np.array([high - low for low, high in bounds])
     one, two = (insensitive(table, k, bounds=bounds) for table in (before, after))

@@ -51,9 +51,18 @@ def nearest(found: Found, k: int) -> int:
 
 
 def extent(values: Iterable[float]) -> str:
-    """The least and the largest, in words."""
-    known = sorted(values)
-    return f"{known[0]:.2g} to {known[-1]:.2g}"
+    """The least and the largest, in words.
+
+    >>> extent([0.5, 1234.5, 2])
+    '0.5 to 1,234'
+    """
+    low, high = (f"{value:,.0f}" if abs(value) >= 100 else f"{value:.2g}" for value in _ends(values))
+    return f"{low} to {high}"
+
+
+def _ends(values: Iterable[float]) -> tuple[float, float]:
+    known = list(values)
+    return min(known), max(known)
 
 
 def rank_correlation(one: Sequence[float], two: Sequence[float]) -> float:
