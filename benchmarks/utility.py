@@ -143,11 +143,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=5, help="of the methods of Shoal")
     parser.add_argument("--tables", nargs="*", default=list(TASKS), choices=list(TASKS))
-    parser.add_argument(
-        "--methods", nargs="*", default=[c.name for c in CONTESTANTS], help="measure only these"
-    )
+    names = [contestant.name for contestant in CONTESTANTS]
+    parser.add_argument("--methods", nargs="*", default=names, choices=names, help="measure only these")
     parser.add_argument(
         "--limit", type=float, default=LIMIT, help="seconds after which a synthesiser is stopped"
+    )
+    parser.add_argument(
+        "--epsilons", nargs="*", default=EPSILONS, choices=EPSILONS, help="measure only these"
     )
     parser.add_argument("--page-only", action="store_true", help="measure nothing, write the page")
     parser.add_argument(
@@ -162,7 +164,15 @@ def main() -> None:
                 "MST and AIM need an environment of their own: make .venv-dpmm/.done, or leave them out by --methods."
             )
         for name in arguments.tables:
-            fill(arguments.keep, TASKS[name](), chosen, EPSILONS, arguments.seeds, arguments.limit, _say)
+            fill(
+                arguments.keep,
+                TASKS[name](),
+                chosen,
+                arguments.epsilons,
+                arguments.seeds,
+                arguments.limit,
+                _say,
+            )
     cells = list(read_cells(arguments.keep).values())
     arguments.out.write_text(page(cells, [make() for make in TASKS.values()], arguments.seeds), "utf-8")
     print(f"Written to {arguments.out}.")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -112,22 +112,16 @@ def bounds_of(task: Task, seeds: int) -> list[Cell]:
 def measure(task: Task, contestant: Contestant, epsilon: str, seed: int, limit: float) -> Cell:
     """Release once and score it; a synthesiser is stopped after `limit` seconds, and the cell says so."""
     settings = json.dumps(contestant.settings(task, epsilon), sort_keys=True)
-    named = {
-        "table": task.name,
-        "method": contestant.name,
-        "epsilon": epsilon,
-        "seed": seed,
-        "settings": settings,
-    }
+    cell = Cell(task.name, contestant.name, epsilon, seed, settings)
     try:
         if isinstance(contestant, Synthesiser):
             made = contestant.make(task, epsilon, seed, limit=limit)
         else:
             made = contestant.make(task, epsilon, seed)
     except subprocess.TimeoutExpired:
-        return Cell(**named, failed=f"stopped after {limit:.0f} s")
-    return Cell(
-        **named,
+        return replace(cell, failed=f"stopped after {limit:.0f} s")
+    return replace(
+        cell,
         claim=made.claim,
         neighbours=made.neighbours,
         scores=scores_of(task, made, seed),

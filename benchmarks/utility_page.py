@@ -249,7 +249,8 @@ def _taught(found: Sequence[Duel], cells: Sequence[Cell]) -> list[str]:
 
 
 def _times(cells: Sequence[Cell]) -> list[str]:
-    ours, theirs = [], []
+    ours: list[float] = []
+    theirs: list[float] = []
     for cell in cells:
         if cell.seconds is not None:
             (theirs if cell.method.endswith("(dpmm)") else ours).append(cell.seconds)

@@ -152,9 +152,9 @@ class TestScores:
 
     def test_trivial_answers(self) -> None:
         table = pa.table({LABEL: [YES] + [NO] * 3})
-        assert utility_scores.trivial_f(table) == (0, pytest.approx(2 * 0.25 / 1.25))
+        assert utility_scores.trivial_f(table) == pytest.approx((0, 2 * 0.25 / 1.25))
         table = pa.table({LABEL: [YES] * 3 + [NO]})
-        assert utility_scores.trivial_f(table) == (pytest.approx(1.5 / 1.75), pytest.approx(1.5 / 1.75))
+        assert utility_scores.trivial_f(table) == pytest.approx((1.5 / 1.75, 1.5 / 1.75))
 
     def test_a_forest_learns_from_true_labels_and_not_from_shuffled_ones(self) -> None:
         task = made_up_task(600)
@@ -258,7 +258,7 @@ class TestCells:
         def late(*arguments: Any, **options: Any) -> None:
             raise subprocess.TimeoutExpired("dpmm", options["timeout"])
 
-        monkeypatch.setattr(utility_methods.subprocess, "run", late)
+        monkeypatch.setattr(subprocess, "run", late)
         cell = utility_cells.measure(made_up_task(30), Synthesiser("AIM (dpmm)", "AIM"), "1", 0, 7)
         assert cell.failed == "stopped after 7 s"
         assert cell.scores == {}
@@ -326,7 +326,7 @@ class TestPage:
     def test_the_page_names_what_is_missing(self) -> None:
         task = made_up_task(60)
         cells = [*utility_cells.bounds_of(task, 2)]
-        made = CONTESTANTS[2].make(task, "1", 0)  # type: ignore[call-arg]
+        made = CONTESTANTS[2].make(task, "1", 0)
         scores = utility_cells.scores_of(task, made, 0)
         cells.append(Cell(task.name, "tree-dp", "1", claim="dp", neighbours=made.neighbours, scores=scores))
         text = utility.page(cells, [task], 2)
