@@ -6,9 +6,10 @@ from importlib import import_module
 
 from shoal.reproduce.desk import Desk
 from shoal.reproduce.study import Study
+from shoal.reproduce.thesis import contributions
 
 # in the order of the page; each has `study(desk) -> Study`
-PARTS = ("chapter3", "chapter4", "chapter5", "chapter6", "chapter7", "contributions")
+CHAPTERS = ("chapter3", "chapter4", "chapter5", "chapter6", "chapter7")
 
 _ABOUT = (
     "The doctoral thesis behind much of Shoal: probabilistic k-anonymity (chapter 3), optimal noise (4), answers by "
@@ -20,11 +21,11 @@ _ABOUT = (
 def study(desk: Desk) -> Study:
     """All chapters with tables, figures or checkable statements, in order."""
     # a chapter is loaded when it is computed: each brings its own heavy libraries
-    parts: list[Study] = [import_module(f"{__name__}.{part}").study(desk) for part in PARTS]
+    parts: dict[str, Study] = {name: import_module(f"{__name__}.{name}").study(desk) for name in CHAPTERS}
     return Study(
         "The thesis, recomputed",
         _ABOUT,
-        [section for part in parts for section in part.sections],
-        [erratum for part in parts for erratum in part.errata],
-        [series for part in parts for series in part.series],
+        [*(section for part in parts.values() for section in part.sections), contributions.section(parts)],
+        [erratum for part in parts.values() for erratum in part.errata],
+        [series for part in parts.values() for series in part.series],
     )
