@@ -69,7 +69,7 @@ def study(desk: Desk) -> Study:
         _replaced_series(found.replaced),
     ]
     sections = [
-        Section("Chapter 6: data and clusters", _METHOD, list(_facts(found))),
+        Section("Chapter 6: data and clusters", _METHOD, [*sizes(found.folder), *_beyond_print(found)]),
         _theory(found, drawings),
         *_tables(found, effort),
         _discussion(found, effort),
@@ -96,9 +96,9 @@ def measure(desk: Desk, effort: Effort) -> Measured:
     )
 
 
-def _facts(found: Measured) -> Iterator[Number]:
-    """Sizes of data and trees, and what a prototype found beyond print."""
-    records, data = census.census(found.folder), adult.adult(found.folder)
+def sizes(folder: Path) -> Iterator[Number]:
+    """Data and trees."""
+    records, data = census.census(folder), adult.adult(folder)
     where = "section 6.4.1"
     yield Number(where, "Census, different records", "1080", len(np.unique(records, axis=0)))
     yield Number(where, "Adult, records without missing values", "30162", data.n)
@@ -124,6 +124,10 @@ def _facts(found: Measured) -> Iterator[Number]:
         )
         yield Number("prototype, Adult", f"{name}, concepts", ours, tree.size)
         yield Number("prototype, Adult", f"{name}, diameter", diameter, tree.diameter)
+
+
+def _beyond_print(found: Measured) -> Iterator[Number]:
+    """What a throw-away prototype found on Census."""
     for k, printed in _PROTOTYPE_SSE.items():
         yield Number(
             "prototype, Census",
