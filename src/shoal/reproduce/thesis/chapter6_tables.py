@@ -17,6 +17,7 @@ from shoal.reproduce.thesis.chapter6_print import (
     TABLE_6_5,
 )
 from shoal.reproduce.thesis.chapter6_runs import EPSILONS, Alone, Found, Noisy, Runs, factors
+from shoal.reproduce.thesis.chapter6_verdicts import LOW
 
 TREES = (
     "the thesis' trees (WordNet 2.1, 122 and 127 concepts) are not at hand; distances, boundaries, centroids and the "
@@ -43,7 +44,9 @@ def against_mdav(table: Mapping[int, str], where: str, found: Found, why: str = 
         yield Number(where, f"MDAV, k = {k}, RL₀", printed[1], base.linkage, why=why)
         for number, epsilon in enumerate(EPSILONS):
             own = printed[2 + 3 * number : 5 + 3 * number]
-            yield from _factors(where, f"k = {k}, ε = {epsilon}", own, base, found.noisy[k, epsilon], why)
+            yield from _factors(
+                where, f"k = {k}, ε = {epsilon}", epsilon, own, base, found.noisy[k, epsilon], why
+            )
 
 
 def against_plain(table: Mapping[str, str], where: str, found: Found, why: str = "") -> Iterator[Number]:
@@ -51,19 +54,25 @@ def against_plain(table: Mapping[str, str], where: str, found: Found, why: str =
     for epsilon, line in table.items():
         base, printed = found.noisy[1, epsilon], line.split()
         for name, digits, runs in (("SSE₀", printed[0], base.sse), ("RL₀", printed[1], base.linkage)):
-            reason = why or (CHANCE if name == "RL₀" else RARE)
+            reason = why or _reason(name, epsilon)
             yield Number(where, f"k = 1, ε = {epsilon}, {name}", digits, runs.mean, runs.spread, reason)
         for number, k in enumerate(KS[1:]):
             if (k, epsilon) in found.noisy:
                 own = printed[2 + 3 * number : 5 + 3 * number]
-                yield from _factors(where, f"ε = {epsilon}, k = {k}", own, base, found.noisy[k, epsilon], why)
+                yield from _factors(
+                    where, f"ε = {epsilon}, k = {k}", epsilon, own, base, found.noisy[k, epsilon], why
+                )
+
+
+def _reason(name: str, epsilon: str) -> str:
+    return CHANCE if epsilon in LOW and not name.startswith("SSE") else RARE
 
 
 def _factors(
-    where: str, what: str, printed: Sequence[str], base: Noisy | Alone, found: Noisy, why: str
+    where: str, what: str, epsilon: str, printed: Sequence[str], base: Noisy | Alone, found: Noisy, why: str
 ) -> Iterator[Number]:
     for name, digits, factor in zip(FACTORS, printed, factors(base, found), strict=True):
-        reason = why or (RARE if name == "SSE_f" else CHANCE)
+        reason = why or _reason(name, epsilon)
         yield Number(where, f"{what}, {name}", digits, factor.value, factor.error, reason)
 
 
