@@ -124,7 +124,7 @@ def curves(desk: Desk) -> Curves:
 
 
 def figure_runs(quick: bool) -> int:
-    return 5 if quick else 100
+    return 5 if quick else 60
 
 
 def figure_releases(desk: Desk) -> dict[tuple[str, int], Point]:
