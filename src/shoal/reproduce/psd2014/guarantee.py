@@ -30,7 +30,7 @@ def section(curves: Curves, linked: Linked) -> Section:
                 "groups cut at the farther end first: largest move over W/k",
                 FARTHEST_FIRST,
                 max(move.of_width for move in farthest.values()),
-                why="both are the worst found, the prototype among random tables, Shoal among all of small worlds",
+                why="both are the worst found in a search; Shoal's covers all tables of small worlds",
             )
         ],
         _table(ranked, farthest),
