@@ -1,125 +1,125 @@
-"""The figures of the cross-moment paper: measured cells come in, medians, crossings and SVG leave."""
+"""The drawings of Figures 7 to 14: curves come in, SVG leaves."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 
-from shoal.reproduce.cross_moment.measure import SETS, Cell, Measured, measure, overtakes
+from shoal.reproduce.cross_moment.curves import EIGEN, RANKED, Curves
+from shoal.reproduce.cross_moment.measure import CENSUS, EIA, SETS
 from shoal.reproduce.plots import Curve, Panel, panels
+from shoal.reproduce.study import Figure
 
-EPSILONS = (1.0, 1.2, 1.4, 1.6, 1.8, 2.0)
-CENSUS, EIA = ("Census 2", "Census 3", "Census 4"), ("EIA 2", "EIA 3", "EIA 4")
-FIRST = tuple(f"xm-{number}" for number in range(1, 8))
-SECOND = tuple(f"xm-{number}" for number in (1, 3, *range(8, 14)))
-_COLOURS = ("#1f7a8c", "#c0392b", "#8e6bbf", "#5f7f2e", "#d98c1f", "#444444", "#2e5fa3", "#b03a7d", "#7a5c3e")
-_QUICK_SIZES = {"Census": (100, 200, 350, 500), "EIA": (200, 500, 800, 1200)}
+# one colour for one method in all figures; a baseline has that of the method it is the noiseless form of
+_COLOURS: Mapping[str, str] = {
+    "1": "#222222",
+    "2": "#c0392b",
+    "3": "#1f7a8c",
+    "4": "#d98c1f",
+    "5": "#b7a12a",
+    "7": "#8e6bbf",
+    "8": "#b03a7d",
+    "9": "#2e5fa3",
+    "10": "#7a5c3e",
+    "11": "#e57fa4",
+    "12": "#5f7f2e",
+    "13": "#6fb3c9",
+    "14": "#c0392b",
+    "15": "#1f7a8c",
+    "16": "#d98c1f",
+    "17": "#8e6bbf",
+    "18": "#5f7f2e",
+    "19": "#2e5fa3",
+    "20": "#222222",
+    "21": "#1f7a8c",
+    "23": "#d98c1f",
+    "24": "#b03a7d",
+    "25": "#5f7f2e",
+    "26": "#2e5fa3",
+    "b1": "#222222",
+    "b2": "#c0392b",
+    "b3": "#1f7a8c",
+    "b4": "#b03a7d",
+    "b5": "#2e5fa3",
+    "b6": "#222222",
+    "b7": "#1f7a8c",
+    "b8": "#b03a7d",
+}
+_LABELS: Mapping[str, str] = {"3": "3 (= 6)", "21": "21 (= 22)"}
 
 
-class Figures:
-    """All measured cells and what is drawn from them."""
+def coefficient_figures(curves: Curves) -> list[Figure]:
+    """Figures 7 to 10."""
+    return [
+        _coefficients(curves, figure, sets, epsilon)
+        for figure, sets, epsilon in ((7, CENSUS, 1.0), (8, CENSUS, 2.0), (9, EIA, 1.0), (10, EIA, 2.0))
+    ]
 
-    def __init__(self, quick: bool, runs: int, workers: int, keep: Path | None) -> None:
-        self.quick, self.runs = quick, runs
-        cells = [cell for group in self.groups().values() for cell in group]
-        self.found: dict[Cell, Measured] = measure(cells, runs, workers, keep)
 
-    @property
-    def minutes(self) -> float:
-        """Processor time of all cells."""
-        return sum(measured.seconds for measured in self.found.values()) / 60
+def _coefficients(curves: Curves, figure: int, sets: Sequence[str], epsilon: float) -> Figure:
+    upper = ("1", "2", "3", "4", "5", "7", "b1", "b2", "b3")
+    lower = ("1", "3", "8", "9", "10", "11", "12", "13", "b4", "b5")
+    shown = [
+        _panel(curves, f"{data}, {order}", data, methods, epsilon)
+        for order, methods in (("orders 0 and 1", upper), ("order 2, with 1 and 3", lower))
+        for data in sets
+    ]
+    title = f"Figure {figure}: log2 SSE over k, coefficients, MDAV, ε = {epsilon:g}"
+    return Figure(
+        f"figure-{figure}", f"{title}. Dashed: without noise.", panels(title, shown, 3, common=False)
+    )
 
-    def sizes(self, data: str) -> tuple[int, ...]:
-        return _QUICK_SIZES[data.split()[0]] if self.quick else SETS[data].sizes
 
-    def cells(self, data: str, methods: Sequence[str], epsilon: float) -> list[Cell]:
-        return [Cell(data, method, k, epsilon) for method in methods for k in self.sizes(data)]
-
-    def groups(self) -> dict[str, list[Cell]]:
-        """The cells of every figure."""
-        wanted: dict[str, list[Cell]] = {}
-        for figure, sets, epsilon in ((7, CENSUS, 1.0), (8, CENSUS, 2.0), (9, EIA, 1.0), (10, EIA, 2.0)):
-            wanted[str(figure)] = [
-                cell
-                for data in sets
-                for cell in self.cells(data, (*FIRST, *SECOND, *_names("xm-b", range(1, 6))), epsilon)
-            ]
-        wanted["11"] = [
-            cell for data in SETS for epsilon in EPSILONS for cell in self.cells(data, FIRST[:3], epsilon)
+def ranking_figures(curves: Curves) -> list[Figure]:
+    """Figures 12 and 13."""
+    figures = []
+    for figure, epsilon in ((12, 1.0), (13, 2.0)):
+        shown = [
+            _panel(curves, f"{data}, {order}", data, methods, epsilon)
+            for order, methods in (
+                ("orders 0 and 1", ("20", "21", "23", "b6", "b7")),
+                ("order 2, with 20 and 21", ("20", "21", *_plain(RANKED[-3:]), "b8")),
+            )
+            for data in ("Census 4", "EIA 4")
         ]
-        ranked = (*_names("xm-", range(20, 27)), *_names("xm-b", range(6, 9)))
-        for figure, epsilon in ((12, 1.0), (13, 2.0)):
-            wanted[str(figure)] = [c for d in ("Census 4", "EIA 4") for c in self.cells(d, ranked, epsilon)]
-        eigen = ("xm-1", *_names("xm-", range(14, 20)))
-        wanted["14"] = [cell for data in SETS for cell in self.cells(data, eigen, 2.0)]
-        return wanted
+        title = f"Figure {figure}: log2 SSE over k, individual ranking, ε = {epsilon:g}"
+        drawing = panels(title, shown, 2, common=False)
+        figures.append(Figure(f"figure-{figure}", f"{title}. Dashed: without noise.", drawing))
+    return figures
 
-    def medians(self, data: str, method: str, epsilon: float) -> list[float]:
-        return [self.found[Cell(data, method, k, epsilon)].median for k in self.sizes(data)]
 
-    def k_min(self, data: str, method: str, epsilon: float, base: str = "xm-1") -> float | None:
-        return overtakes(
-            self.sizes(data), self.medians(data, base, epsilon), self.medians(data, method, epsilon)
+def eigen_figure(curves: Curves) -> Figure:
+    """Figure 14."""
+    shown = [_panel(curves, data, data, ("1", *_plain(EIGEN)), 2.0) for data in SETS]
+    title = "Figure 14: log2 SSE over k, eigen form (individual DP), ε = 2"
+    return Figure("figure-14", title, panels(title, shown, 3, common=False))
+
+
+def k_min_figure(curves: Curves) -> Figure:
+    """Figure 11."""
+    colours = ("#222222", "#c0392b", "#1f7a8c", "#d98c1f", "#8e6bbf", "#5f7f2e")
+    drawn = []
+    for data, colour in zip(SETS, colours, strict=True):
+        largest = float(curves.ks(data)[-1])
+        sizes = [min(curves.k_min(data, "xm-3", epsilon), largest) for epsilon in curves.epsilons]
+        drawn.append(Curve(data, curves.epsilons, sizes, colour))
+    title = "Figure 11: the k from which method 3 beats method 1, over ε"
+    caption = f"{title}; a curve that is never overtaken is drawn at the largest size measured."
+    return Figure("figure-11", caption, panels(title, [Panel("k", drawn, "ε")], 1, logarithmic=False))
+
+
+def _plain(methods: Sequence[str]) -> tuple[str, ...]:
+    return tuple(method.removeprefix("xm-") for method in methods)
+
+
+def _panel(curves: Curves, title: str, data: str, methods: Sequence[str], epsilon: float) -> Panel:
+    drawn = [
+        Curve(
+            _LABELS.get(method, method.upper()),
+            curves.ks(data),
+            curves.medians(data, f"xm-{method}", epsilon).tolist(),
+            _COLOURS[method],
+            method.startswith("b"),
         )
-
-    def panel(self, title: str, data: str, methods: Sequence[str], epsilon: float) -> Panel:
-        curves = []
-        for place, method in enumerate(methods):
-            name = method.removeprefix("xm-").upper()
-            colour = _COLOURS[place % len(_COLOURS)]
-            curves.append(
-                Curve(name, self.sizes(data), self.medians(data, method, epsilon), colour, name[0] == "B")
-            )
-        return Panel(title, curves)
-
-    def drawn(self) -> dict[str, str]:
-        """File name -> SVG of every figure."""
-        files = {}
-        for figure, sets, epsilon in ((7, CENSUS, 1.0), (8, CENSUS, 2.0), (9, EIA, 1.0), (10, EIA, 2.0)):
-            # a colour means one method in the whole figure
-            order = [*FIRST, *_names("xm-b", range(1, 4))]
-            top = [self.panel(f"{data}, m = 0, 1", data, order, epsilon) for data in sets]
-            lower = [*SECOND, "xm-b4", "xm-b5"]
-            bottom = [self.panel(f"{data}, m = 2", data, lower, epsilon) for data in sets]
-            title = f"Figure {figure}: log2 SSE over k, coefficients, MDAV, ε = {epsilon:g}"
-            files[f"cross-moment-{figure}a.svg"] = panels(title + ", orders 0 and 1", top, 3, common=False)
-            files[f"cross-moment-{figure}b.svg"] = panels(title + ", order 2", bottom, 3, common=False)
-        files["cross-moment-11.svg"] = self._figure_11()
-        for figure, epsilon in ((12, 1.0), (13, 2.0)):
-            shown = [
-                self.panel(f"{data}, {part}", data, methods, epsilon)
-                for part, methods in (
-                    ("m = 0, 1", [*_names("xm-", range(20, 24)), "xm-b6", "xm-b7"]),
-                    ("m = 2", ["xm-20", "xm-21", "xm-24", "xm-25", "xm-26", "xm-b8"]),
-                )
-                for data in ("Census 4", "EIA 4")
-            ]
-            files[f"cross-moment-{figure}.svg"] = panels(
-                f"Figure {figure}: log2 SSE over k, individual ranking, ε = {epsilon:g}",
-                shown,
-                2,
-                common=False,
-            )
-        eigen = [self.panel(data, data, ["xm-1", *_names("xm-", range(14, 20))], 2.0) for data in SETS]
-        files["cross-moment-14.svg"] = panels(
-            "Figure 14: log2 SSE over k, eigen form (individual DP), ε = 2", eigen, 3, common=False
-        )
-        return files
-
-    def _figure_11(self) -> str:
-        curves = []
-        for place, data in enumerate(SETS):
-            points = [(epsilon, self.k_min(data, "xm-3", epsilon)) for epsilon in EPSILONS]
-            some = [(epsilon, k) for epsilon, k in points if k is not None]
-            if some:
-                curves.append(Curve(data, [e for e, _ in some], [k for _, k in some], _COLOURS[place]))
-        return panels(
-            "Figure 11: k from which method 3 beats method 1, over ε",
-            [Panel("k", curves, "ε")],
-            1,
-            common=True,
-        )
-
-
-def _names(prefix: str, numbers: range) -> list[str]:
-    return [f"{prefix}{number}" for number in numbers]
+        for method in methods
+    ]
+    return Panel(title, drawn)
