@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import shoal
 from shoal.io import Table, read
 from shoal.report.album import Album, attribute_sections, relation_sections
-from shoal.report.compare import BINS, MOST_LABELS, OTHER, bin_edges, compare
+from shoal.report.compare import BINS, MOST_LABELS, OTHER, bin_edges, compare, percent_words
 from shoal.report.relations import MOST_PAIRS, correlate, pair_tables
 from shoal.report.subject import Subject, of_release
 
@@ -131,8 +131,8 @@ def test_changes_are_those_of_the_tables(both: tuple[Subject, Table]) -> None:
         "75% quantile",
         "95% quantile",
     ]
-    assert lines["mean"].change == f"{100 * (after.mean() / before.mean() - 1):+.3g}%"
-    assert lines["variance"].change == f"{100 * (after.var() / before.var() - 1):+.3g}%"
+    assert lines["mean"].change == percent_words(after.mean() / before.mean() - 1, "+")
+    assert lines["variance"].change == percent_words(after.var() / before.var() - 1, "+")
     assert lines["median"].change == f"{(np.median(after) - np.median(before)) / before.std():+.2f} sd"
 
 

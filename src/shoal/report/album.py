@@ -32,7 +32,7 @@ class Album:
     def add(self, figure: Figure) -> Placed:
         """What a template needs of a figure; the drawing itself is kept."""
         name = f"figure-{len(self.specs) + 1}"
-        self.specs[name] = figure.spec
+        self.specs[name] = figure.spec | ({"flat": True} if figure.flat else {})
         return {
             "id": name,
             "caption": figure.caption,

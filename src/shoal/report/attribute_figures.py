@@ -28,7 +28,7 @@ def distribution(found: Comparison) -> Figure:
         "showlegend": parts.before is not None,
         "hovermode": "x",
     }
-    return Figure({"data": data, "layout": layout}, "Distribution", _distribution_alt(found))
+    return Figure({"data": data, "layout": layout}, "Distribution", _distribution_alt(found), flat=True)
 
 
 def _steps(
@@ -116,8 +116,9 @@ def quantiles(found: Comparison) -> Figure | None:
     moved = "" if largest is None else f" The {largest.statistic} moves by {largest.change}."
     return Figure(
         {"data": data, "layout": layout},
-        "Quantiles, released against original: dots on the line have not moved",
+        "Quantiles, released against original",
         f"Quantile-quantile plot of {found.name}.{moved}",
+        flat=True,
     )
 
 

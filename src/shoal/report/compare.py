@@ -225,7 +225,7 @@ def _changes(
     for place in _NAMED:
         low, high = (every[place] for every in quantiles)
         title = "median" if place == 50 else f"{place}% quantile"
-        moved = f"{(high - low) / spread:+.2f} sd" if spread > 0 else ""
+        moved = f"{round((high - low) / spread, 2) + 0.0:+.2f} sd" if spread > 0 else ""
         if attribute.kind == "ordinal":
             moved = f"{round(float(high)) - round(float(low)):+d}"
         found.append(line(title, float(low), float(high), moved))
@@ -233,19 +233,18 @@ def _changes(
 
 
 def _relative(before: float, after: float) -> str:
-    return f"{percent_words((after - before) / abs(before), '+')}" if before else ""
+    return percent_words((after - before) / abs(before), "+") if before else ""
 
 
 def percent_words(share: float, sign: str = "") -> str:
-    """A share in percent with three digits, and never a power of ten.
+    """A share in percent, never with a power of ten or a negative zero.
 
-    >>> percent_words(0.01234), percent_words(-0.5, "+"), percent_words(12.3456, "+"), percent_words(0.0000012)
-    ('1.23%', '-50%', '+1,235%', '0%')
+    >>> percent_words(0.01234), percent_words(-0.5, "+"), percent_words(12.3456, "+"), percent_words(-0.0000012)
+    ('1.23%', '-50.0%', '+1,235%', '0.00%')
     """
     percent = 100 * share
-    if abs(percent) >= 100:
-        return f"{percent:{sign},.0f}%"
-    return f"{0 if abs(percent) < 0.0005 else percent:{sign}.3g}%"
+    digits = 0 if abs(percent) >= 100 else 1 if abs(percent) >= 10 else 2
+    return f"{round(percent, digits) + 0.0:{sign},.{digits}f}%"
 
 
 def _percent(share: float) -> str:

@@ -22,12 +22,18 @@ _LONGEST = 18
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Figure:
-    """A drawing with its caption, and what it shows in words for those who cannot see it."""
+    """A drawing with its caption, and what it shows in words for those who cannot see it.
+
+    Attributes:
+        wide: it takes the whole width of the page.
+        flat: paper may show it flatter, because no list of labels sets its height.
+    """
 
     spec: dict[str, Any]
     caption: str
     alt: str
     wide: bool = False
+    flat: bool = False
 
     @property
     def height(self) -> int:

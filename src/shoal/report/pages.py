@@ -17,6 +17,7 @@ from shoal.report.album import Album, attribute_sections, relation_sections
 from shoal.report.compare import percent_words
 from shoal.report.findings import find
 from shoal.report.light import light
+from shoal.report.measures import measure_lines
 from shoal.report.profile import equal_rows, profiles
 from shoal.report.risks import RiskLine, Risks, attacked
 from shoal.report.subject import Subject, of_bundle, of_release, published
@@ -193,6 +194,7 @@ def _sections(
         "attributes": attribute_sections(album, subject, before),
         "relations": relation_sections(album, subject, before),
         "measured": measured,
+        "measures": {part: measure_lines((measured or {}).get(part, {})) for part in ("utility", "risk")},
         "learning": learning,
         "learning_figure": None if learning is None else album.learning(learning),
         "risks": risks,

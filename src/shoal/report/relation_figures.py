@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,9 @@ _SEA = [[0.0, "#d3e9ee"], [0.25, "#a9d2db"], [0.6, "#4d9fb0"], [1.0, "#0d3f4a"]]
 _DIVERGING = [[0.0, "#8c4a12"], [0.25, "#dda878"], [0.5, "#ffffff"], [0.75, "#7fbcc9"], [1.0, "#0f5261"]]
 _WARM = [[0.0, "#ffffff"], [0.5, "#dda878"], [1.0, "#8c4a12"]]
 # numbers are written into the cells of a matrix up to this many columns
-_READABLE = 7
+_READABLE = 6
+# up to so many labels below a figure there is room for slanted ones
+_SLOPING = 8
 
 
 def correlation_figures(found: Correlations) -> list[Figure]:
@@ -42,9 +45,10 @@ def moved_figure(found: Pairs) -> Figure | None:
     matrix = found.moved.copy()
     np.fill_diagonal(matrix, np.nan)
     top = max(float(np.nanmax(matrix, initial=0.0)), 0.05)
-    return _matrix(
+    drawn = _matrix(
         found.names, matrix, "Two-way tables: share of rows that would have to move", _WARM, (0.0, top)
     )
+    return replace(drawn, wide=True)
 
 
 def pair_figures(found: PairTable) -> list[Figure]:
@@ -74,8 +78,19 @@ def _grid(found: PairTable, grid: NDArray[np.float64], which: str, top: float) -
         }
     ]
     height = 300 if found.second.edges is not None else max(300, 110 + 16 * found.second.size)
-    layout = {"height": height, "xaxis": _scale(found.first), "yaxis": _scale(found.second)}
-    return Figure({"data": data, "layout": layout}, title, f"Two-way table of {title}: {_peak(found, grid)}.")
+    layout = {
+        "height": height,
+        "xaxis": {"tickangle": 0 if found.first.edges is not None else _slope(found.first.size)}
+        | _scale(found.first),
+        "yaxis": _scale(found.second),
+    }
+    words = f"Two-way table of {title}: {_peak(found, grid)}."
+    numbers = found.first.edges is not None and found.second.edges is not None
+    return Figure({"data": data, "layout": layout}, title, words, flat=numbers)
+
+
+def _slope(labels: int) -> int:
+    return -60 if labels <= _SLOPING else -90
 
 
 def _middles(axis: Axis) -> list[Any]:
@@ -85,11 +100,13 @@ def _middles(axis: Axis) -> list[Any]:
 
 
 def _scale(axis: Axis) -> dict[str, Any]:
-    found: dict[str, Any] = {"title": {"text": short(axis.name)}, "showgrid": False, "zeroline": False}
+    found: dict[str, Any] = {"showgrid": False, "zeroline": False}
     if axis.edges is None:
-        labels = [short(label, 12) for label in axis.labels]
+        # labels speak for themselves, and a title would lie across long ones
+        labels = [short(label, 14) for label in axis.labels]
         return found | {"tickvals": list(range(axis.size)), "ticktext": labels, "tickfont": {"size": 10}}
-    return found | {"type": "date" if axis.attribute.kind == "date" else "linear"}
+    kind = "date" if axis.attribute.kind == "date" else "linear"
+    return found | {"type": kind, "title": {"text": short(axis.name)}}
 
 
 def _peak(found: PairTable, grid: NDArray[np.float64]) -> str:
@@ -126,6 +143,7 @@ def _matrix(
             "zmin": rounded_number(ends[0]),
             "zmax": rounded_number(ends[1]),
             "texttemplate": "%{z:.2f}" if len(names) <= _READABLE else "",
+            "textfont": {"size": 10},
             "hovertemplate": "%{z:.3f}",
             "showscale": len(names) > _READABLE,
             "colorbar": {"thickness": 10, "len": 0.9},
@@ -133,10 +151,12 @@ def _matrix(
             "ygap": 1,
         }
     ]
-    ticks = {"tickvals": places, "ticktext": labels, "showgrid": False, "zeroline": False}
+    ticks: dict[str, Any] = {"tickvals": places, "ticktext": labels, "showgrid": False, "zeroline": False}
+    if len(names) > _SLOPING:
+        ticks["tickfont"] = {"size": 10}
     layout = {
         "height": max(320, 90 + 20 * len(names)),
-        "xaxis": {"tickangle": -60, **ticks},
+        "xaxis": {"tickangle": _slope(len(names)), **ticks},
         "yaxis": {"autorange": "reversed", **ticks},
     }
     off = [

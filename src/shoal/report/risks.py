@@ -157,17 +157,19 @@ def attacked(
 
 def _line(found: AttackReport, bare: AttackReport, place: int, *, parted: bool) -> RiskLine:
     risk = found.risks[place]
+    inferred = risk.attack.startswith("inference")
     same = next((other for other in bare.risks if other.attack == risk.attack), None)
     return RiskLine(
         name=risk.attack,
-        known=risk.known,
+        # the list of all other columns would fill the page
+        known="all columns but this one" if inferred else risk.known,
         success=risk.success.value,
         interval=risk.success.interval,
         chance=risk.baseline.value,
         chance_high=risk.baseline.interval[1],
         unprotected=None if same is None else same.success.value,
         unprotected_interval=None if same is None else same.success.interval,
-        identity=not risk.attack.startswith("inference"),
+        identity=not inferred,
         parted=parted,
     )
 

@@ -150,8 +150,8 @@ def _k_anonymity(statement: Mapping[str, Any]) -> Explanation:
     k = statement["settings"]["k"]
     return Explanation(
         f"Somebody who knows a person's quasi-identifiers finds at least {k} rows that fit equally well.",
-        "What those rows have in common is not hidden: if all of them share a confidential value, it is told about "
-        "each.",
+        "Which of these rows is that person's cannot be told. What the rows have in common is not hidden: if all of "
+        "them share a confidential value, it is told about each.",
         f"1 in {k} at most",
         "to tell a person's row by the quasi-identifiers alone",
     )
