@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shoal.errors import OutputError, ShoalError
+from shoal.errors import OptionError, OutputError, ShoalError
 from shoal.io import ENDINGS, Codebook, Format, check_writable, known_format, read, write
 from shoal.recipe import recipe_text
 
@@ -53,15 +53,28 @@ def save_bundle(
     format: Format,
     evaluation: Any = None,
     original: Any = None,
+    *,
+    statistics: bool = False,
 ) -> Path:
-    """Write data, statement, recipe and public report to `folder`; the internal report to its own path."""
+    """Write data, statement, recipe and public report to `folder`; the internal report to its own path.
+
+    With `statistics` the masked statistics of the clusters go beside the data.
+    """
     check_writable(release.columns, known_format(format))
+    if statistics and release.statistics is None:
+        raise OptionError(
+            f"method '{release.method.name}' keeps no statistics of its clusters: use a method of the kind xm-*."
+        )
     internal_path = None if internal is None else Path(internal)
     check_output(folder, internal_path)
     with contextlib.ExitStack() as undo, staged(folder) as aside:
         write(release.data, aside / f"data{ENDINGS[format]}", public_codebook(release, release.data))
         for name, frame in release.linked.items():
             write(frame, aside / f"{name}{ENDINGS[format]}", public_codebook(release, frame))
+        if statistics:
+            # Stata and SPSS have no room for names such as "covariance of income and tax"
+            ending = ENDINGS["parquet" if format == "parquet" else "csv"]
+            write(release.statistics, aside / f"statistics{ending}")
         if release.verify is not None:
             # what counts is what others will read
             further = {name: read(aside / f"{name}{ENDINGS[format]}") for name in release.linked}

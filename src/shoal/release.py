@@ -82,13 +82,14 @@ class Release:
         format: Format | None = None,
         evaluation: Any = None,
         original: Any = None,
+        statistics: bool = False,
     ) -> Path:
-        """Write the publishable bundle to `folder`, and the internal report elsewhere; all of it or nothing.
-
-        That report compares with `original`, the table that was protected, if it is given."""
+        """Write the publishable bundle to `folder`, with the clusters' statistics if asked for; the internal report,
+        compared with `original` (the table that was protected) if given, goes elsewhere. All is written or nothing."""
         from shoal.bundle import save_bundle
 
-        return save_bundle(self, Path(folder), internal, format or self.format, evaluation, original)
+        kind = format or self.format
+        return save_bundle(self, Path(folder), internal, kind, evaluation, original, statistics=statistics)
 
 
 def protect(

@@ -15,6 +15,7 @@ from pyarrow import parquet
 from scipy import stats
 
 import shoal
+from shoal.cli import run
 from shoal.engine.columns import protect_file
 from shoal.errors import OptionError
 from shoal.io import read
@@ -24,6 +25,7 @@ from shoal.mechanisms.moments.spectra import FINE, Spectra
 from shoal.noise import Seeded, round_up_scale
 from shoal.presets import PRESETS
 from shoal.release import Preparation, prepare
+from shoal.report.subject import of_bundle
 
 NAMES = ("income", "tax", "rent")
 DOMAINS = {"income": (0, 1000), "tax": (0, 400), "rent": (-50, 50)}
@@ -348,9 +350,46 @@ def test_statistics_are_possible_and_in_the_columns_units(name: str) -> None:
             assert np.nanmax(variances) <= 0.3 * (hi - lo) ** 2 * (1 + 1e-9)
 
 
-def test_other_methods_have_no_statistics() -> None:
+@pytest.mark.parametrize(("ending", "format"), [("parquet", "parquet"), ("csv", "csv"), ("csv", "stata")])
+def test_statistics_go_into_the_bundle_when_asked_for(tmp_path: Path, ending: str, format: Any) -> None:
+    release = protect("xm-8", seed=3)
+    plain, asked = (
+        release.save(tmp_path / name, format=format, statistics=name == "asked")
+        for name in ("plain", "asked")
+    )
+    assert {path.name for path in asked.iterdir()} - {path.name for path in plain.iterdir()} == {
+        f"statistics.{ending}"
+    }
+    found = read(asked / f"statistics.{ending}").frame.to_arrow()
+    assert found.column_names == release.statistics.column_names
+    assert np.allclose(matrix(found, ("size",)), matrix(release.statistics, ("size",)))
+    assert np.allclose(matrix(found, ("variance of tax",)), matrix(release.statistics, ("variance of tax",)))
+    # a bundle with them can still be read as a whole
+    assert of_bundle(asked).columns == NAMES
+
+
+def test_the_command_publishes_statistics(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    parquet.write_table(table(), tmp_path / "in.parquet")
+    words = ["protect", str(tmp_path / "in.parquet"), "--epsilon", "1", "--k", "20", "--statistics"]
+    for name, (lo, hi) in DOMAINS.items():
+        words += ["--domain", f"{name}={lo}:{hi}"]
+    # 22 looks at one column at a time, which need not be held in memory: statistics need all of them
+    for method in ("xm-2", "xm-22"):
+        assert run([*words, "--method", method, "--out", str(tmp_path / method)]) == 0
+        found = parquet.read_table(tmp_path / method / "statistics.parquet")
+        assert sum(found["size"].to_pylist()) == 120 * (1 if method == "xm-2" else 3)
+        assert "statistics.parquet" in capsys.readouterr().out
+    assert run([*words, "--method", "mdav-dp", "--out", str(tmp_path / "none")]) == 2
+    assert "--statistics is for the methods xm-*" in capsys.readouterr().err
+    assert not (tmp_path / "none").exists()
+
+
+def test_other_methods_have_no_statistics(tmp_path: Path) -> None:
     release = protect("mdav-dp")
     assert release.statistics is None
+    with pytest.raises(OptionError, match="'mdav-dp' keeps no statistics"):
+        release.save(tmp_path / "out", statistics=True)
+    assert not (tmp_path / "out").exists()
     assert shoal.evaluate(table(), release).matching is None
 
 

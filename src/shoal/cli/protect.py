@@ -100,6 +100,10 @@ def protect(
     format: Annotated[
         str | None, typer.Option(help="csv, parquet, stata or spss; default: like DATA.")
     ] = None,
+    statistics: Annotated[
+        bool,
+        typer.Option("--statistics", help="xm-*: also publish the masked statistics, one row per cluster."),
+    ] = False,
     evaluate: Annotated[
         bool, typer.Option("--evaluate", help="Measure what was lost (private facts).")
     ] = False,
@@ -138,10 +142,18 @@ def protect(
     def work() -> tuple[Release, Evaluation | None] | None:
         prepared = prepare(table, **arguments, seed=seed)
         check_writable(prepared.described.columns, written or table.format)
+        if statistics and prepared.method.mechanism != "moments":
+            raise OptionError(
+                f"--statistics is for the methods xm-*: '{prepared.method.name}' keeps none of its clusters."
+            )
         parquet = written in (None, "parquet")
         simple = not (prepared.described.nominal or prepared.described.gaps)
         on_disk = (
-            table.path is not None and prepared.method.columnwise and simple and not evaluate and parquet
+            table.path is not None
+            and prepared.method.columnwise
+            and simple
+            and not (evaluate or statistics)
+            and parquet
         )
         if dry_run or prepared.described.n * len(prepared.described.columns) >= _WORTH_AN_ESTIMATE:
             expected = estimate(prepared, columnwise=on_disk)
@@ -163,7 +175,14 @@ def protect(
             if internal is not None:
                 progress("comparing with the original", 0, 1)
             original = prepared.described.table
-            release.save(out, internal, format=written, evaluation=measured, original=original)
+            release.save(
+                out,
+                internal,
+                format=written,
+                evaluation=measured,
+                original=original,
+                statistics=statistics,
+            )
         return release, measured
 
     from shoal.engine import carry_out_columnwise
