@@ -132,6 +132,12 @@ def _limits(facts: Mapping[str, Any]) -> Iterator[Claim]:
         + ".",
         judged([any(found for found, _ in shared.values())]),
     )
+    yield Claim(
+        "3.1",
+        "An intruder who also knows a confidential value re-identifies more precisely, in the extreme with certainty.",
+        f"In groups of 5 by A1 to A6, one of A7 to A13 singles out {facts['singled_out']:.0%} of the records.",
+        judged([facts["singled_out"] > 0]),
+    )
     loss = facts["loss"]
     rises = [later > earlier for earlier, later in pairwise(loss)]
     yield Claim(

@@ -57,6 +57,7 @@ def census_facts(folder: Path) -> dict[str, Any]:
         "least": int(np.unique(identical(made, K), axis=0, return_counts=True)[1].min()),
         "own_k": _own_k(made),
         "either_side": _either_side(made),
+        "singled_out": _singled_out(made, mdav(known, 5)),
     }
 
 
@@ -78,6 +79,15 @@ def _constant_groups(made: Experiment, clusters: Partition) -> list[int]:
         members = made.values[clusters.labels == group][:, made.protected]
         found += bool((members == members[0]).all(axis=0).any())
     return [found, len(clusters)]
+
+
+def _singled_out(made: Experiment, clusters: Partition) -> float:
+    """Share of records that one protected value singles out inside their group, over all protected attributes."""
+    alone = 0
+    for j in made.protected:
+        pairs = np.stack([clusters.labels.astype(np.float64), made.values[:, j]], axis=1)
+        alone += int((np.unique(pairs, axis=0, return_counts=True)[1] == 1).sum())
+    return float(alone / (len(made.protected) * made.values.shape[0]))
 
 
 def _guessed(made: Experiment, k: int) -> float:

@@ -247,6 +247,18 @@ def theorem_claims(count: int) -> Iterator[Claim]:
         + ". True for d ≤ Δf, which the proof uses and the theorem does not say.",
         judged(gain < _NOTHING for gain in gains.values()),
     )
+    q = math.exp(-1.0)
+    shapes = [Staircase(1.0, 1.0, d) for d in (0.0, 0.3, 0.7, 1.0)]
+    same = [
+        math.isclose((1 - q - 2 * one.height * q) / (2 * (1 - q) * one.height), one.centre, abs_tol=1e-12)
+        for one in shapes
+    ]
+    yield Claim(
+        "4.4",
+        "M_0 and d are one parameter: d = (1 - e^(-ε) - 2M_0 e^(-ε)Δf)/(2(1 - e^(-ε))M_0).",
+        f"The formula gives d back from the height of the centre: {counted(same)}.",
+        judged(same),
+    )
     yield _any_criterion(line)
     boxes = {
         (steps, centre): box_gain(steps, centre, 1.0)
