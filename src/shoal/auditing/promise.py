@@ -49,7 +49,7 @@ def promise_tables(results: Sequence[Result], machine: str) -> str:
     when = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
     lines = [
         f"Audited on {when} with shoal {__version__} on {machine}. All bounds on this page hold together with "
-        f"probability {100 * (1 - FALSE_ALARM):.6g}%. ε = 1 in every row.",
+        f"probability {100 * (1 - FALSE_ALARM):.6g}%. A bound is to be compared with the ε of its promise.",
         "",
         "| method | promises | against | public | not covered | audit |",
         "| --- | --- | --- | --- | --- | --- |",

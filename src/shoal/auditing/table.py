@@ -89,8 +89,11 @@ class Row:
 
     @property
     def words(self) -> str:
-        """The method with its settings, as in a call."""
-        settings = "".join(f", {key}={value}" for key, value in self.options.items())
+        """The method with its settings, as in a call; ε where it is not 1."""
+        shown = {**self.options, "epsilon": self.epsilon}
+        if self.epsilon == "1" or "epsilon" not in preset(self.method).adjustable:
+            del shown["epsilon"]
+        settings = "".join(f", {key}={value}" for key, value in shown.items())
         return f"{self.method}{settings}"
 
 
