@@ -68,7 +68,7 @@ def method_sections() -> dict[str, str]:
 def test_every_method_is_explained_with_its_formula(name: str) -> None:
     sections = method_sections()
     assert name in sections, f"docs/methods.md has no section on {name}"
-    formulas = re.findall(r"\n\n((?: {4}\S.*\n)+)\n", sections[name])
+    formulas = re.findall(r"\n\n((?: {4,}\S.*\n)+)\n", sections[name])
     assert formulas, f"the section on {name} has no formula"
 
 
