@@ -46,6 +46,11 @@ def test_a_difference_without_a_reason_says_so() -> None:
     assert Number("t", "x", "2", 2.0, why="unused").verdict_words == "equal"
 
 
+def test_uncertainty_has_one_digit_and_is_easy_to_read() -> None:
+    words = [Number("t", "x", "20", 46.12, error).found_words for error in (12.9, 0.0062, 2.5e7)]
+    assert words == ["46.1 ± 10", "46.1 ± 0.006", "46.1 ± 2e+07"]
+
+
 def test_differences_are_relative_except_for_logarithms() -> None:
     assert Number("t", "x", "2.0", 3.0).difference_words == "+50.0%"
     assert Number("t", "x", "2.0", 3.0, logarithm=True).difference_words == "+1"

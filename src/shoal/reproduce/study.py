@@ -67,7 +67,8 @@ class Number:
         """One digit more than printed, and how uncertain it is."""
         digits = max(2, len(Decimal(self.printed).as_tuple().digits) + 1)
         shown = f"{self.found:.{digits}g}"
-        return f"{shown} ± {self.error:.1g}" if self.error else shown
+        # one digit, and no power of ten for a plain number such as 10
+        return f"{shown} ± {float(f'{self.error:.1g}'):g}" if self.error else shown
 
     @property
     def difference_words(self) -> str:
