@@ -8,8 +8,8 @@ from shoal.reproduce.idp.claims_learning import Losses
 from shoal.reproduce.idp.expectation import CORRECTED, PRINTED, level, of_column_means
 from shoal.reproduce.idp.results import APART, TOGETHER, Measured
 from shoal.reproduce.idp.settings import EPSILONS, LARGER, METHODS, NARROW, Cell
-from shoal.reproduce.idp.verdicts import count, less, share, tally
-from shoal.reproduce.study import Claim
+from shoal.reproduce.idp.verdicts import less, tally
+from shoal.reproduce.study import Claim, counted, judged
 
 Sets = Sequence[Measured]
 # an accuracy that is "not significantly degraded"
@@ -30,7 +30,7 @@ def _abstract(sets: Sets) -> Iterator[Claim]:
         f"the mean SSE of DP (corrected) is above that of a table of column means by {min(gaps):.2f} to "
         f"{max(gaps):.2f} "
         "orders of magnitude for ε up to 1",
-        share([gap > 0 for gap in gaps]),
+        judged([gap > 0 for gap in gaps]),
     )
     yield Claim(
         "abstract, introduction",
@@ -45,7 +45,7 @@ def _abstract(sets: Sets) -> Iterator[Claim]:
         for e in EPSILONS
         for k in found.data.ks
     ]
-    yield Claim("abstract", "individual DP distorts data less", f"{count(lower)} settings", share(lower))
+    yield Claim("abstract", "individual DP distorts data less", f"{counted(lower)} settings", judged(lower))
     again = sets[0].facts["reclustered 3"]
     yield Claim(
         "abstract",
@@ -53,13 +53,13 @@ def _abstract(sets: Sets) -> Iterator[Claim]:
         f"see section 2 above: after {again['unbounded']} of {again['replacements']} replacements on Census "
         "the loss has no "
         "bound when the method is applied to both tables",
-        share([again["unbounded"] == 0]),
+        judged([again["unbounded"] == 0]),
     )
     yield Claim(
         "abstract",
         "microaggregation reduces the sensitivity to a change of one record",
         "of a centroid, to 1/|C| of the width of the domain (section 3.1 above)",
-        share([found.facts[f"brute force {k}"]["global"] == 0 for found in sets[:1] for k in (3, 15)]),
+        judged([found.facts[f"brute force {k}"]["global"] == 0 for found in sets[:1] for k in (3, 15)]),
     )
     medians = [
         (found.data.name, facts["local_median"], facts["inner_median"])
@@ -71,14 +71,14 @@ def _abstract(sets: Sets) -> Iterator[Claim]:
         "the sensitivities of both strategies are significantly lower than that of DP",
         "median of the ratio at k = 15, iDP-LS and iDP-CBLS: "
         + "; ".join(f"{name} {local:.2f} and {inner:.4f}" for name, local, inner in medians),
-        share([ratio < 0.5 for _, *ratios in medians for ratio in ratios]),
+        judged([ratio < 0.5 for _, *ratios in medians for ratio in ratios]),
     )
     gain = _gains(sets)
     yield Claim(
         "abstract",
         "individual DP gives significantly better utility than DP",
         "iDP-CBLS against DP, each at its best k, orders of magnitude of SSE by ε: " + _by_set(sets, gain),
-        share([value > 0.3 for values in gain for value in values]),
+        judged([value > 0.3 for values in gain for value in values]),
     )
     yield _small_epsilon(
         "abstract",
@@ -103,7 +103,7 @@ def _introduction(sets: Sets) -> Iterator[Claim]:
         + f" are the only ones of their kind in a release with k = {APART.k} and ε = {APART.epsilon:g}. The "
         "replacement of extremes and the noise "
         "scales use the records, so the result does not follow from the microaggregated data alone",
-        share(
+        judged(
             [
                 all(part["least_in_column"] >= APART.k for part in rows),
                 all(part["least"] >= APART.k for part in rows),
@@ -119,9 +119,9 @@ def _introduction(sets: Sets) -> Iterator[Claim]:
     yield Claim(
         "introduction",
         "for small ε it keeps utility that standard DP cannot offer",
-        f"iDP-CBLS has a lower SSE than DP and DP-UM, each at its best k, in {count(better)} cases (ε = 0.01 "
+        f"iDP-CBLS has a lower SSE than DP and DP-UM, each at its best k, in {counted(better)} cases (ε = 0.01 "
         "and 0.1)",
-        share(better),
+        judged(better),
     )
 
 
@@ -142,15 +142,15 @@ def _conclusions(sets: Sets) -> Iterator[Claim]:
     yield Claim(
         "conclusions",
         "of both strategies the cluster-based one brings the greatest benefit",
-        f"lowest SSE in {count(least)} settings",
-        share(least),
+        f"lowest SSE in {counted(least)} settings",
+        judged(least),
     )
     gain = _gains(sets)
     yield Claim(
         "conclusions",
         "it improves on plain DP by several orders of magnitude for a given ε",
         f"orders of magnitude of SSE at the best k, by ε: {_by_set(sets, gain)}",
-        share([value >= 2 for values in gain for value in values]),
+        judged([value >= 2 for values in gain for value in values]),
     )
     yield _rivals(sets)
     yield _small_epsilon(
@@ -170,7 +170,7 @@ def _conclusions(sets: Sets) -> Iterator[Claim]:
         "conclusions",
         "for larger ε it reaches the accuracy of the original in classification",
         "loss of F at the best k: " + "; ".join(words),
-        share(reached),
+        judged(reached),
     )
     answers, words = [], []
     for found in sets:
@@ -204,7 +204,7 @@ def _multivariate(sets: Sets) -> Iterator[Claim]:
         "multivariate microaggregation might lose more information",
         "log10 mean SSE (corrected) of iDP-CBLS on MDAV groups of all attributes against individual "
         f"ranking, k = {TOGETHER.k}, by ε: " + "; ".join(words),
-        share(more),
+        judged(more),
     )
     least = [found.facts["rows together"]["least"] for found in sets]
     yield Claim(
@@ -212,7 +212,7 @@ def _multivariate(sets: Sets) -> Iterator[Claim]:
         "but it might guarantee k-anonymity whatever ε",
         f"at least {' and '.join(map(str, least))} rows are alike in a release with k = {TOGETHER.k} and ε = "
         f"{APART.epsilon:g}",
-        share([value >= TOGETHER.k for value in least]),
+        judged([value >= TOGETHER.k for value in least]),
     )
 
 
@@ -229,7 +229,7 @@ def _small_epsilon(where: str, said: str, sets: Sets, epsilons: Sequence[float])
                 f"{best_k}), of column means "
                 f"{_means(found):.2f}"
             )
-    return Claim(where, said, "iDP-CBLS at its best k, corrected metric: " + "; ".join(words), share(good))
+    return Claim(where, said, "iDP-CBLS at its best k, corrected metric: " + "; ".join(words), judged(good))
 
 
 def _rivals(sets: Sets) -> Claim:
@@ -247,10 +247,10 @@ def _rivals(sets: Sets) -> Claim:
     return Claim(
         "conclusions",
         "it rivals DP with 10 to 100 times larger ε",
-        f"no worse than {METHODS['laplace']} in {count(plain)} and than {METHODS['ranking-dp']} in "
-        f"{count(clustered)} cases, 10 and "
+        f"no worse than {METHODS['laplace']} in {counted(plain)} and than {METHODS['ranking-dp']} in "
+        f"{counted(clustered)} cases, 10 and "
         "100 times ε. " + "; ".join(words),
-        share([*plain, *clustered]),
+        judged([*plain, *clustered]),
     )
 
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from shoal.reproduce.idp.expectation import PRINTED, level, of_domain_ends
 from shoal.reproduce.idp.results import Measured
 from shoal.reproduce.idp.settings import EPSILONS, METHODS, NARROW, WIDE, Cell
-from shoal.reproduce.idp.verdicts import count, mean, share
-from shoal.reproduce.study import Claim, ClaimVerdict
+from shoal.reproduce.idp.verdicts import mean
+from shoal.reproduce.study import Claim, ClaimVerdict, counted, judged
 
 NOISY = ("ranking-dp", "idp-ls")
 # "similar" on the logarithmic scale: a factor of two
@@ -54,12 +54,12 @@ Row = tuple[str, str, ClaimVerdict]
 def _plain(levels: _Levels) -> Iterator[Row]:
     at, ks = levels.at, levels.ks
     below = [at("laplace", e) >= at(m, e, k) for e, k in levels.settings for m in (*NOISY, "idp-cbls")]
-    yield "plain noise (DP) has the highest SSE", f"{count(below)} settings", share(below)
+    yield "plain noise (DP) has the highest SSE", f"{counted(below)} settings", judged(below)
     ends = at("laplace", EPSILONS[0]), at("laplace", EPSILONS[-1])
     yield (
         "its SSE barely decreases from ε = 0.01 to 1",
         f"{ends[0]:.2f} to {ends[1]:.2f}",
-        share([ends[0] - ends[1] < 0.1]),
+        judged([ends[0] - ends[1] < 0.1]),
     )
     thrown = level(of_domain_ends(levels.found.values, NARROW)[PRINTED])
     gaps = [thrown - at("laplace", e) for e in EPSILONS]
@@ -67,13 +67,13 @@ def _plain(levels: _Levels) -> Iterator[Row]:
         "its data are nearly random at all these ε",
         f"values thrown to either end of their domain at random have {thrown:.2f}; DP is lower by "
         + _list(gaps, ".3f"),
-        share([gap < 0.1 for gap in gaps]),
+        judged([gap < 0.1 for gap in gaps]),
     )
     best = {method: [levels.best(method, e)[1] for e in EPSILONS] for method in NOISY}
     yield (
         "DP-UM and iDP-LS need large k",
         "; ".join(f"best k of {METHODS[m]} by ε: {_list(best[m], 'd')}" for m in NOISY),
-        share([size == ks[-1] for sizes in best.values() for size in sizes]),
+        judged([size == ks[-1] for sizes in best.values() for size in sizes]),
     )
 
 
@@ -83,40 +83,40 @@ def _clustered(levels: _Levels) -> Iterator[Row]:
     yield (
         "DP-UM and iDP-LS are similar",
         f"at most {max(apart):.2f} apart, in the median {sorted(apart)[len(apart) // 2]:.3f}",
-        share([gap < SIMILAR for gap in apart]),
+        judged([gap < SIMILAR for gap in apart]),
     )
     for method in NOISY:
         falls = [at(method, e, a) > at(method, e, b) for e in EPSILONS for a, b in itertools.pairwise(ks)]
         whole = ", ".join(f"{at(method, e, ks[0]):.2f} to {at(method, e, ks[-1]):.2f}" for e in EPSILONS)
         yield (
             f"SSE of {METHODS[method]} decreases as k grows",
-            f"{count(falls)} steps of k; in all, by ε, {whole}",
-            share(falls),
+            f"{counted(falls)} steps of k; in all, by ε, {whole}",
+            judged(falls),
         )
     lower = [at("idp-ls", e, k) < at("ranking-dp", e, k) for e, k in levels.settings]
-    yield "iDP-LS has lower SSE than DP-UM", f"{count(lower)} settings", share(lower)
+    yield "iDP-LS has lower SSE than DP-UM", f"{counted(lower)} settings", judged(lower)
     gaps, wide_gaps = levels.gaps(NARROW), levels.gaps(WIDE)
     yield (
         "their difference grows with ε",
         f"mean difference by ε: {_list(gaps, '.3f')}",
-        share([a < b for a, b in itertools.pairwise(gaps)]),
+        judged([a < b for a, b in itertools.pairwise(gaps)]),
     )
     ratios = [wide / narrow for wide, narrow in zip(wide_gaps, gaps, strict=True)]
     yield (
         "their difference stays proportional when the domain varies",
         f"with α = 3 it is, by ε, {_list(ratios, '.2f')} times that with α = 1.5",
-        share([0.8 < ratio < 1.25 for ratio in ratios]),
+        judged([0.8 < ratio < 1.25 for ratio in ratios]),
     )
     moved = [at("idp-ls", e, k, WIDE) - at("idp-ls", e, k) for e, k in levels.settings]
     yield (
         "iDP-LS still depends on the domain",
         f"α = 3 raises its SSE by {min(moved):.2f} to {max(moved):.2f}",
-        share([change > 0.05 for change in moved]),
+        judged([change > 0.05 for change in moved]),
     )
     narrower = [at("laplace", e) < at("laplace", e, 0, WIDE) for e in EPSILONS] + [
         at(m, e, k) < at(m, e, k, WIDE) for m in NOISY for e, k in levels.settings
     ]
-    yield "DP, DP-UM and iDP-LS have lower SSE with smaller domains", f"{count(narrower)}", share(narrower)
+    yield "DP, DP-UM and iDP-LS have lower SSE with smaller domains", f"{counted(narrower)}", judged(narrower)
 
 
 def _cluster_based(levels: _Levels) -> Iterator[Row]:
@@ -127,14 +127,14 @@ def _cluster_based(levels: _Levels) -> Iterator[Row]:
         "iDP-CBLS is better by several orders of magnitude",
         f"each at its best k, by ε: {_list(gain, '.2f')} orders; at the same k {min(same):.2f} to "
         f"{max(same):.2f}, "
-        f"two or more in {count([g >= 2 for g in same])} settings",
-        share([min(gain) >= 2, max(same) >= 2]),
+        f"two or more in {counted([g >= 2 for g in same])} settings",
+        judged([min(gain) >= 2, max(same) >= 2]),
     )
     own, others = levels.best("idp-cbls", 0.01)[0], [at(m, 1.0, ks[-1]) for m in NOISY]
     yield (
         "iDP-CBLS at ε = 0.01 is similar to DP-UM and iDP-LS at ε = 1 and large k",
         f"{own:.2f} against {others[0]:.2f} and {others[1]:.2f} at k = {ks[-1]}",
-        share([abs(own - other) < SIMILAR for other in others]),
+        judged([abs(own - other) < SIMILAR for other in others]),
     )
     moved = [max(abs(at("idp-cbls", e, k) - at("idp-cbls", e, k, WIDE)) for k in ks) for e in EPSILONS]
     scales = sum(facts["inner_moved_by_domain"] for facts in levels.found.clusters.values())
@@ -143,7 +143,7 @@ def _cluster_based(levels: _Levels) -> Iterator[Row]:
         f"its sensitivities are not ({scales} clusters change); its SSE differs by up to "
         f"{_list(moved, '.2f')} by ε "
         "between α = 1.5 and 3, since results are clipped to the domain",
-        share([scales == 0, *(change < 0.05 for change in moved)]),
+        judged([scales == 0, *(change < 0.05 for change in moved)]),
     )
 
 
@@ -153,13 +153,13 @@ def _best_sizes(levels: _Levels) -> Iterator[Row]:
     yield (
         "iDP-CBLS is best with k from 5 to 15",
         f"best k by ε: {_list([k for _, k in best], 'd')}",
-        share([5 <= k <= 15 for _, k in best]),
+        judged([5 <= k <= 15 for _, k in best]),
     )
     rise = [at("idp-cbls", e, ks[-1]) - value for e, (value, _) in zip(EPSILONS, best, strict=True)]
     yield (
         "larger k raise its SSE a little",
         f"from the best k to k = {ks[-1]}, by ε: {_list(rise, '+.2f')}",
-        share([0 < change < 1 for change in rise]),
+        judged([0 < change < 1 for change in rise]),
     )
     alone = [10 ** (at("idp-cbls", math.inf, ks[-1]) - at("idp-cbls", e, ks[-1])) for e in EPSILONS]
     yield (
@@ -167,7 +167,7 @@ def _best_sizes(levels: _Levels) -> Iterator[Row]:
         f"at k = {ks[-1]} microaggregation alone, without noise, makes {_list(alone, '.1%')} of the SSE, by "
         "ε; the rest "
         "is noise, which does not fall with k, for wider clusters have larger sensitivities",
-        share([part > 0.5 for part in alone]),
+        judged([part > 0.5 for part in alone]),
     )
 
 

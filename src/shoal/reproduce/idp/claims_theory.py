@@ -7,8 +7,7 @@ from typing import Any
 
 from shoal.reproduce.idp.results import Measured
 from shoal.reproduce.idp.settings import EPSILONS, Cell
-from shoal.reproduce.idp.verdicts import count, share
-from shoal.reproduce.study import Claim
+from shoal.reproduce.study import Claim, counted, judged
 
 _BRUTE = "`tests/test_local_sensitivity.py`"
 
@@ -46,7 +45,7 @@ def _definitions(census: Measured) -> Iterator[Claim]:
         f"{again['replacements']} replacements: the loss has no bound. The audit in `docs/promise.md` "
         "refutes both methods "
         "in the original view",
-        share([again["unbounded"] == 0]),
+        judged([again["unbounded"] == 0]),
     )
     local = census.clusters[3]["local_median"]
     inner = census.clusters[3]["inner_median"]
@@ -56,7 +55,7 @@ def _definitions(census: Measured) -> Iterator[Claim]:
         f"median of local / global sensitivity of a mean of 3 (Census): {local:.2f}, and never below 0.50; "
         "without the "
         f"extremes of the cluster {inner:.4f}",
-        share([local < 0.5, inner < 0.5]),
+        judged([local < 0.5, inner < 0.5]),
     )
     yield Claim(
         "proposition 1",
@@ -77,7 +76,7 @@ def _dp_data_sets(census: Measured, wine: Measured) -> Iterator[Claim]:
         f"clusters held fixed, exceeded in {brute['global']} of {brute['clusters']:,} clusters of Census; "
         "brute force in "
         "`tests/test_sensitivity.py`",
-        share([brute["global"] == 0]),
+        judged([brute["global"] == 0]),
     )
     yield Claim(
         "section 3.1",
@@ -88,7 +87,7 @@ def _dp_data_sets(census: Measured, wine: Measured) -> Iterator[Claim]:
         "groups fixed by "
         "rank the sum of all moves is still the width of the domain (lemma 1 of PSD-2014), so DP-UM of one "
         "attribute keeps ε",
-        share([brute["global"] == 0, again["moved_median"] <= len(census.data.columns)]),
+        judged([brute["global"] == 0, again["moved_median"] <= len(census.data.columns)]),
     )
     lower = [
         found.expected[Cell("ranking-dp", 1.5, e, k)][1] < found.expected[Cell("laplace", 1.5, e, 0)][1]
@@ -99,8 +98,8 @@ def _dp_data_sets(census: Measured, wine: Measured) -> Iterator[Claim]:
     yield Claim(
         "section 3.1",
         "less noise more than compensates what microaggregation loses",
-        f"DP-UM has a lower SSE than DP in {count(lower)} settings of both tables",
-        share(lower),
+        f"DP-UM has a lower SSE than DP in {counted(lower)} settings of both tables",
+        judged(lower),
     )
 
 
@@ -114,25 +113,25 @@ def _idp_data_sets(census: Measured, wine: Measured) -> Iterator[Claim]:
         "section 3.2.1",
         "local sensitivity is the smaller one, and equal only where a cluster reaches an end of the domain",
         f"equal in {equal} of {clusters:,} clusters of both tables, all k; {touching} of them reach an end",
-        share([equal == touching]),
+        judged([equal == touching]),
     )
     yield Claim(
         "proposition 2",
         "the local sensitivity of a centroid",
         f"missed in {brute['local']} {tried}; and in none of 10,500 random ones ({_BRUTE})",
-        share([brute["local"] == 0]),
+        judged([brute["local"] == 0]),
     )
     yield Claim(
         "section 3.2.2",
         "after the replacement of extremes, no change of one record takes a cluster out of its former range",
         f"{brute['left_range']} {tried}",
-        share([brute["left_range"] == 0]),
+        judged([brute["left_range"] == 0]),
     )
     yield Claim(
         "proposition 3",
         "the local sensitivity of a centroid without extremes",
         f"missed in {brute['inner']} {tried}; and in none of 10,500 random ones ({_BRUTE}), sizes from 3 on",
-        share([brute["inner"] == 0]),
+        judged([brute["inner"] == 0]),
     )
     above, wider = _sum(facts, "inner_above_local"), _sum(facts, "inner_above_global")
     yield Claim(
@@ -141,7 +140,7 @@ def _idp_data_sets(census: Measured, wine: Measured) -> Iterator[Claim]:
         f"larger than that of proposition 2 in {above} of {clusters:,} clusters, larger than the global one "
         f"in {wider}: "
         "for 0, 0, W it is three times W",
-        share([above < clusters / 100]),
+        judged([above < clusters / 100]),
     )
     moved = _sum(facts, "inner_moved_by_domain")
     yield Claim(
@@ -149,7 +148,7 @@ def _idp_data_sets(census: Measured, wine: Measured) -> Iterator[Claim]:
         "attributes need no bounds",
         f"{moved} of {clusters:,} sensitivities change with α; bounds are still used to clip, in print as "
         "here",
-        share([moved == 0]),
+        judged([moved == 0]),
     )
     three, fifteen = census.facts["reclustered 3"], census.facts["reclustered 15"]
     yield Claim(
@@ -163,7 +162,7 @@ def _idp_data_sets(census: Measured, wine: Measured) -> Iterator[Claim]:
         "and "
         f"{fifteen['inner_most']:.0f} ε for k = 15. iDP-LS loses {three['local_most']:.2f} ε at most (2 ε is "
         "a bound)",
-        share([brute["inner"] == 0, three["inner_above"] == 0]),
+        judged([brute["inner"] == 0, three["inner_above"] == 0]),
     )
 
 

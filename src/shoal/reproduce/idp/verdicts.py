@@ -10,37 +10,22 @@ from typing import Any, Literal
 from scipy.special import stdtrit
 
 from shoal.evaluation.interval import CONFIDENCE
-from shoal.reproduce.study import ClaimVerdict
+from shoal.reproduce.study import ClaimVerdict, judged
 
 Answer = Literal["yes", "no", "unclear"]
 # a difference of more than this many standard errors is one
 ERRORS = 3.0
 
 
-def share(found: Sequence[bool]) -> ClaimVerdict:
-    """What holds everywhere, somewhere, nowhere.
-
-    >>> share([True, True]), share([True, False]), share([False])
-    ('holds', 'holds partly', 'fails')
-    """
-    if all(found):
-        return "holds"
-    return "holds partly" if any(found) else "fails"
-
-
 def tally(answers: Sequence[Answer]) -> ClaimVerdict:
-    """The same where runs may be too few to tell; if they are everywhere, nothing was tested.
+    """True of all, some or none of several cases; where runs can never tell, nothing was tested.
 
     >>> tally(["yes", "unclear"]), tally(["no", "unclear"]), tally(["unclear"])
     ('holds partly', 'fails', 'not tested')
     """
     if set(answers) == {"unclear"}:
         return "not tested"
-    return share([answer == "yes" for answer in answers])
-
-
-def count(found: Sequence[bool]) -> str:
-    return f"{sum(found)} of {len(found)}"
+    return judged([answer == "yes" for answer in answers])
 
 
 def mean(values: Iterable[float]) -> float:
