@@ -42,7 +42,7 @@ def draw_cut(ordered: NDArray[np.int64], lo: int, hi: int, rate: Fraction, sourc
         Linear in the number of records of the box.
 
     Reference:
-        methods.md section 10; docs/proofs/tree.md, section 2.
+        docs/proofs/tree.md, section 2.
     """
     if hi <= lo:
         return hi + 1
