@@ -40,6 +40,30 @@ SMALL_TEXT = """() => [...document.querySelectorAll('body *')].filter(part =>
     && part.tagName !== 'SCRIPT' && parseFloat(getComputedStyle(part).fontSize) < 9.5
 ).map(part => part.tagName + ' ' + part.textContent.slice(0, 20))"""
 
+# text whose contrast with what lies behind it is below the 4.5 of WCAG AA
+PALE_TEXT = """() => {
+    const numbers = colour => colour.match(/[\\d.]+/g).map(Number);
+    const light = ([r, g, b]) => [r, g, b].map(v => v / 255)
+        .map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+        .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+    const behind = part => {
+        for (; part; part = part.parentElement) {
+            const found = numbers(getComputedStyle(part).backgroundColor);
+            if (found.length < 4 || found[3] > 0) { return found; }
+        }
+        return [255, 255, 255];
+    };
+    return [...document.querySelectorAll('body *')].filter(part =>
+        [...part.childNodes].some(node => node.nodeType === 3 && node.textContent.trim())
+        && !['SCRIPT', 'STYLE', 'NOSCRIPT'].includes(part.tagName)
+    ).filter(part => {
+        const style = getComputedStyle(part);
+        const ink = part.closest('svg') ? style.fill : style.color;
+        const [a, b] = [light(numbers(ink)), light(behind(part.closest('svg') ? part.closest('div') : part))];
+        return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05) < 4.5 && !part.closest('.heatmaplayer');
+    }).map(part => part.tagName + ' ' + part.textContent.slice(0, 30));
+}"""
+
 
 def chromium_path() -> str:
     found = shutil.which("chromium")
@@ -199,6 +223,15 @@ def test_a_phone_shows_the_page_without_scrolling_sideways(sort: str, look: Open
 
 
 @pytest.mark.parametrize("sort", SORTS)
+def test_text_stands_out_from_what_is_behind_it(sort: str, look: Open) -> None:
+    page = look(sort, DESKTOP).page
+    assert page.evaluate(PALE_TEXT) == []
+    page.evaluate("() => { document.querySelector('.cards small').style.color = '#c0c8d0'; }")
+    assert page.evaluate(PALE_TEXT) == ["SMALL ε"]
+    page.evaluate("() => { document.querySelector('.cards small').style.color = ''; }")
+
+
+@pytest.mark.parametrize("sort", SORTS)
 def test_first_screen_holds_promise_light_budget_and_what_is_not_promised(sort: str, look: Open) -> None:
     page = look(sort, DESKTOP).page
     heading = page.get_by_role("heading", name="What is not promised")
@@ -241,6 +274,20 @@ def test_paper_holds_whole_figures_and_open_details(browser: Any, pages: dict[st
         assert opened.complaints == []
 
 
+def test_after_printing_the_screen_is_as_before(browser: Any, pages: dict[str, Path]) -> None:
+    sizes = """() => [...document.querySelectorAll('.plot .main-svg')].map(part => {
+        const box = part.getBoundingClientRect(); return [Math.round(box.width), Math.round(box.height)]; })"""
+    with visit(browser, pages["bundle"]) as opened:
+        opened.wait()
+        before = opened.page.evaluate(sizes)
+        opened.page.evaluate("() => window.dispatchEvent(new Event('beforeprint'))")
+        assert opened.page.evaluate(sizes) != before
+        opened.page.evaluate("() => window.dispatchEvent(new Event('afterprint'))")
+        opened.page.wait_for_function(
+            f"before => JSON.stringify(({sizes})()) === JSON.stringify(before)", arg=before
+        )
+
+
 def test_a_figure_that_fails_or_asks_the_network_is_caught(
     browser: Any, pages: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -277,10 +324,9 @@ def test_the_internal_page_of_the_adult_release(
     made = shoal.protect(
         data, shoal.Schema.load(schema_file), "tree-dp", epsilon=1, missing="category", seed=1
     )
-    made.save(tmp_path / "bundle")
-    text = bundle_report(tmp_path / "bundle", data, "income")
+    measured = shoal.evaluate(data, made, target="income", runs=2, trees=10)
     file = tmp_path / "adult.html"
-    file.write_text(text, "utf-8")
+    made.save(tmp_path / "bundle", file, evaluation=measured, original=data)
     assert file.stat().st_size < MOST_BYTES
     for size in (DESKTOP, PHONE):
         with visit(browser, file, size) as opened:
@@ -289,3 +335,7 @@ def test_the_internal_page_of_the_adult_release(
             assert opened.complaints == []
             assert opened.requests == []
             assert opened.page.evaluate("() => document.documentElement.scrollWidth") <= size[0]
+            assert opened.page.evaluate(STICKING_OUT) == []
+            assert opened.page.evaluate(SMALL_TEXT) == []
+            assert opened.page.evaluate(PALE_TEXT) == []
+            assert opened.page.get_by_role("heading", name="Learning income").count() == 1
