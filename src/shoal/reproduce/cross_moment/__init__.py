@@ -6,6 +6,7 @@ from shoal.reproduce.cross_moment import (
     closing,
     coefficients,
     crossings,
+    curves,
     effort,
     eigen,
     plain,
@@ -14,7 +15,7 @@ from shoal.reproduce.cross_moment import (
     rows,
     theory,
 )
-from shoal.reproduce.cross_moment.curves import measured_curves
+from shoal.reproduce.cross_moment.measure import cell_tasks
 from shoal.reproduce.desk import Desk
 from shoal.reproduce.study import Study
 
@@ -32,23 +33,33 @@ _ABOUT = (
 
 def study(desk: Desk) -> Study:
     """Table 1, Figures 7 to 14, every quoted number and statement, and the propositions."""
-    over_k = measured_curves(desk)
-    assigned = rows.whole_rows(desk)
+    # all at once: processes start once
+    found = desk.measure(
+        "releases",
+        {
+            **quoted.tasks(desk),
+            **cell_tasks(desk, rows.wanted(desk)),
+            **cell_tasks(desk, curves.wanted(desk)),
+            **plain.tasks(desk),
+            **effort.tasks(desk),
+        },
+    )
+    over_k = curves.curves_of(desk, found)
     return Study(
         "Cross-moment microaggregation, recomputed",
         _ABOUT,
         [
             closing.data_section(desk),
-            plain.section(desk, over_k),
-            quoted.section(desk),
+            plain.section(desk, found, over_k),
+            quoted.section(desk, found),
             coefficients.section(over_k),
-            rows.section(assigned, over_k),
+            rows.section(rows.rows_of(desk, found), over_k),
             crossings.section(over_k),
             ranking.section(over_k),
             eigen.section(over_k),
             theory.section(),
-            closing.section(over_k),
-            effort.methods_section(desk),
+            closing.section(over_k, effort.releases(found)),
+            effort.methods_section(found),
             effort.speed_section(desk),
         ],
         [*theory.errata(desk), *closing.errata(desk)],

@@ -1,25 +1,16 @@
-"""Everything that is drawn over k: the desk comes in, medians and the sizes at which curves cross leave."""
+"""Everything that is drawn over k: measured points come in, medians and the sizes at which curves cross leave."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from shoal.reproduce.cross_moment.measure import (
-    CENSUS,
-    EIA,
-    EPSILONS,
-    SETS,
-    Cell,
-    Floats,
-    cell,
-    measured,
-    overtakes,
-)
+from shoal.reproduce.cross_moment.measure import EPSILONS, SETS, Cell, Floats, cell, cell_results, overtakes
 from shoal.reproduce.desk import Desk
-from shoal.reproduce.study import Series
+from shoal.reproduce.study import ClaimVerdict, Series
 
 # by construction the same noise on the same statistics: the same seed gives the same rows
 SAME: Mapping[str, str] = {"xm-6": "xm-3", "xm-22": "xm-21"}
@@ -137,26 +128,31 @@ class Curves:
         return Series("curves", columns, rows)
 
 
-def measured_curves(desk: Desk) -> Curves:
-    """Measure every point of Figures 7 to 14."""
+def wanted(desk: Desk) -> dict[Cell, int]:
+    """Every point of Figures 7 to 14, and how often it is measured."""
+    found: dict[Cell, int] = {}
     sizes, runs = (_QUICK_SIZES, _QUICK_RUNS) if desk.quick else (_SIZES, _RUNS)
-    epsilons = _QUICK_EPSILONS if desk.quick else EPSILONS
-    wanted: list[Cell] = []
 
     def add(sets: Sequence[str], methods: Sequence[str], each: Sequence[float]) -> None:
-        wanted.extend(
-            cell(data, method, k, epsilon)
-            for data in sets
-            for k in sizes[data.split()[0]]
-            for epsilon in each
-            for method in methods
-        )
+        for data in sets:
+            for k in sizes[data.split()[0]]:
+                found.update((cell(data, name, k, epsilon), runs) for epsilon in each for name in methods)
 
-    add((*CENSUS, *EIA), (*COEFFICIENTS, *MDAV_BASELINES), (1.0, 2.0))
-    add((*CENSUS, *EIA), ("xm-1", "xm-3"), epsilons)
+    add(tuple(SETS), (*COEFFICIENTS, *MDAV_BASELINES), (1.0, 2.0))
+    add(tuple(SETS), ("xm-1", "xm-3"), _epsilons(desk))
     add(("Census 4", "EIA 4"), (*RANKED, *RANKED_BASELINES), (1.0, 2.0))
     add(tuple(SETS), EIGEN, (2.0,))
-    return Curves(sizes, epsilons, runs, measured(desk, "curves over k", wanted, runs))
+    return found
+
+
+def curves_of(desk: Desk, found: Mapping[str, Any]) -> Curves:
+    """The curves from what was measured."""
+    sizes, runs = (_QUICK_SIZES, _QUICK_RUNS) if desk.quick else (_SIZES, _RUNS)
+    return Curves(sizes, _epsilons(desk), runs, cell_results(found, wanted(desk)))
+
+
+def _epsilons(desk: Desk) -> tuple[float, ...]:
+    return _QUICK_EPSILONS if desk.quick else EPSILONS
 
 
 def median_error(values: Floats) -> float:
@@ -168,3 +164,15 @@ def _resampled(values: Floats, rng: np.random.Generator) -> Floats:
     """Medians of as many runs, drawn from these with replacement, many times."""
     places = rng.integers(0, values.size, (_RESAMPLED, values.size))
     return np.asarray(np.median(values[places], axis=1))
+
+
+def nearly(hits: Iterable[bool]) -> ClaimVerdict:
+    """The verdict on a statement about nearly all cases: nine of ten must agree, or disagree.
+
+    >>> nearly([True] * 9 + [False]), nearly([False] * 9 + [True]), nearly([True, False])
+    ('holds', 'fails', 'holds partly')
+    """
+    known = list(hits)
+    if sum(known) >= 0.9 * len(known):
+        return "holds"
+    return "fails" if sum(known) <= 0.1 * len(known) else "holds partly"

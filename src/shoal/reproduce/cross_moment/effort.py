@@ -20,6 +20,7 @@ from shoal.reproduce.desk import Desk, Task, read_table
 from shoal.reproduce.study import Section
 
 _K, _EPSILON = 200, 2
+_PRESETS = tuple(name for name in PRESETS if name.startswith("xm-"))
 _TIMED = ("xm-2", "xm-3", "xm-8", "xm-14")
 _COLUMNS, _ROWS, _QUICK_ROWS, _ROUNDS = 10, 100_000, 20_000, 3
 _SHAPES: Mapping[str, str] = {
@@ -28,21 +29,26 @@ _SHAPES: Mapping[str, str] = {
 }
 
 
-def methods_section(desk: Desk) -> Section:
+def tasks(desk: Desk) -> dict[str, Task]:
+    """One release of Census 4 by every method."""
     file = desk.file(SETS["Census 4"].file)
-    presets = [name for name in PRESETS if name.startswith("xm-")]
-    tasks: dict[str, Task] = {
-        f"one release of Census 4, {name}": partial(one_release, file, name) for name in presets
-    }
-    found = desk.measure("all methods", tasks)
+    return {f"one release of Census 4, {name}": partial(one_release, file, name) for name in _PRESETS}
+
+
+def releases(found: Mapping[str, Any]) -> dict[str, tuple[float, float, str]]:
+    """log2 SSE as drawn and with match=rank, and the claim, by method."""
+    return {name: tuple(found[f"one release of Census 4, {name}"]) for name in _PRESETS}
+
+
+def methods_section(found: Mapping[str, Any]) -> Section:
     lines = [
         "| method | what it does | as drawn | rank | claim |",
         "| --- | --- | ---: | ---: | --- |",
     ]
-    for name, (drawn, rank, model) in zip(presets, found.values(), strict=True):
+    for name, (drawn, rank, model) in releases(found).items():
         lines.append(f"| `{name}` | {PRESETS[name].about} | {drawn:.2f} | {rank:.2f} | {model} |")
     return Section(
-        f"All {len(presets)} methods",
+        f"All {len(_PRESETS)} methods",
         f"One release each of Census 4 by `shoal.protect` with k = {_K}, ε = {_EPSILON}, seed 0: log2 SSE with rows "
         "as drawn "
         "(match=none) and with match=rank, and the claim.",

@@ -7,10 +7,10 @@ import itertools
 import numpy as np
 
 from shoal.reproduce.cross_moment.coefficients import best
-from shoal.reproduce.cross_moment.curves import EIGEN, FIRST_ORDER, SECOND_ORDER, Curves
+from shoal.reproduce.cross_moment.curves import EIGEN, FIRST_ORDER, SECOND_ORDER, Curves, nearly
 from shoal.reproduce.cross_moment.figures import eigen_figure
 from shoal.reproduce.cross_moment.measure import CENSUS, EIA, SETS
-from shoal.reproduce.study import Claim, ClaimVerdict, Section, counted, judged
+from shoal.reproduce.study import Claim, Section, counted, judged
 
 _ALL = tuple(SETS)
 _JOINT, _SEPARATE = ("xm-14", "xm-17"), ("xm-15", "xm-16", "xm-18", "xm-19")
@@ -58,7 +58,7 @@ def _claims(curves: Curves) -> list[Claim]:
             "section 5.5, Figure 14",
             "method 1 causes less distortion than any eigen method for nearly all k and data sets",
             f"at {counted(worse)} points",
-            _nearly(worse),
+            nearly(worse),
         ),
         Claim(
             "section 5.5, Figure 14",
@@ -83,7 +83,7 @@ def _claims(curves: Curves) -> list[Claim]:
             "strategy 1, which gives more to the covariance, is better than strategy 2 for m = 1 and m = 2 and "
             "almost all k",
             f"m = 1: at {counted(strategies[1])} points, m = 2: at {counted(strategies[2])}",
-            _nearly(both),
+            nearly(both),
         ),
         Claim(
             "section 5.5, Figure 14",
@@ -111,11 +111,6 @@ def _claims(curves: Curves) -> list[Claim]:
             "not tested",
         ),
     ]
-
-
-def _nearly(hits: list[bool]) -> ClaimVerdict:
-    """The verdict on a statement about nearly all cases: nine of ten."""
-    return "holds" if sum(hits) >= 0.9 * len(hits) else judged(hits)
 
 
 def _worst_of_all(curves: Curves) -> list[bool]:

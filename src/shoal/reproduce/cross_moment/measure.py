@@ -63,15 +63,21 @@ def cell(data: str, method: str, k: int, epsilon: float, match: str = "rank") ->
     return Cell(data, method, k, epsilon if masked else None, match if drawn else "none")
 
 
-def measured(desk: Desk, what: str, cells: Sequence[Cell], runs: int) -> dict[Cell, Floats]:
-    """log2 SSE of so many runs of every cell, seeds 0, 1, 2, ..."""
-    wanted = list(dict.fromkeys(cells))
-    tasks: dict[str, Task] = {
-        f"{one.key}, runs={runs}": partial(log_errors, desk.file(SETS[one.data].file), one, runs)
-        for one in wanted
+def cell_tasks(desk: Desk, wanted: Mapping[Cell, int]) -> dict[str, Task]:
+    """Runs of cells, each so many times, seeds 0, 1, 2, ..."""
+    return {
+        _key(one, runs): partial(log_errors, desk.file(SETS[one.data].file), one, runs)
+        for one, runs in wanted.items()
     }
-    found = desk.measure(what, tasks)
-    return {one: np.array(values) for one, values in zip(wanted, found.values(), strict=True)}
+
+
+def cell_results(found: Mapping[str, Any], wanted: Mapping[Cell, int]) -> dict[Cell, Floats]:
+    """log2 SSE of all runs, from the results of `cell_tasks`."""
+    return {one: np.array(found[_key(one, runs)]) for one, runs in wanted.items()}
+
+
+def _key(one: Cell, runs: int) -> str:
+    return f"{one.key}, runs={runs}"
 
 
 def log_errors(file: Path, one: Cell, runs: int, first: int = 0) -> list[float]:

@@ -27,7 +27,7 @@ PROTOTYPE_TABLE_1: Mapping[str, str] = {
 
 
 class KMin(NamedTuple):
-    """A printed size from which a method beats another of order 0."""
+    """A printed size from which a method beats another."""
 
     where: str
     data: str
@@ -57,6 +57,7 @@ K_MIN: tuple[KMin, ...] = (
     ),
     KMin("Figure 8", "Census 3", "xm-12", "xm-1", 2.0, "370"),
     KMin("Figure 8", "Census 4", "xm-12", "xm-1", 2.0, "493"),
+    KMin("Figure 9", "EIA 2", "xm-2", "xm-3", 1.0, "469"),
     KMin("Figure 9", "EIA 2", "xm-12", "xm-1", 1.0, "1000", "about"),
     KMin("Figure 12", "Census 4", "xm-21", "xm-20", 1.0, "364"),
     KMin("Figure 12", "EIA 4", "xm-21", "xm-20", 1.0, "1000", "close to"),

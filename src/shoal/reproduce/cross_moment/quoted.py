@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -18,11 +19,12 @@ _QUICK_RUNS = {"rank": 60, "none": 60, "assignment": 60}
 _PIECE = 15
 
 
-def section(desk: Desk) -> Section:
-    runs = _QUICK_RUNS if desk.quick else _RUNS
-    found = _runs(desk, runs)
-    baseline = float(found["baseline"][0])
-    rank, assigned, drawn = (found[match] for match in ("rank", "assignment", "none"))
+def section(desk: Desk, found: Mapping[str, Any]) -> Section:
+    runs = _number_of_runs(desk)
+    baseline = float(_values(desk, found, "baseline")[0])
+    rank, assigned, drawn = (
+        _values(desk, found, f"match={match}") for match in ("rank", "assignment", "none")
+    )
     quartiles = np.quantile(rank, [0.25, 0.75])
     why = "rows as drawn are in no order: their error is that of two independent draws, and cannot be what was printed"
     return Section(
@@ -62,23 +64,28 @@ def section(desk: Desk) -> Section:
     )
 
 
-def _runs(desk: Desk, runs: Mapping[str, int]) -> dict[str, Floats]:
+def tasks(desk: Desk) -> dict[str, Task]:
+    """Runs of the baseline and of method 6 in pieces."""
     file = desk.file(SETS["Census 2"].file)
-    tasks: dict[str, Task] = {
+    wanted: dict[str, Task] = {
         "example, baseline": partial(log_errors, file, Cell("Census 2", "xm-b1", 100, None, "none"), 1)
     }
-    for match, number in runs.items():
+    for match, number in _number_of_runs(desk).items():
         one = Cell("Census 2", "xm-6", 390, 2.0, match)
         for first in range(0, number, _PIECE):
             last = min(first + _PIECE, number)
-            tasks[f"example, {one.key}, runs {first} to {last}"] = partial(
+            wanted[f"example, {one.key}, runs {first} to {last}"] = partial(
                 log_errors, file, one, last - first, first
             )
-    found = desk.measure("the example of the text", tasks)
-    return {
-        name: np.concatenate([values for key, values in found.items() if wanted in key])
-        for name, wanted in (("baseline", "baseline"), *((match, f"match={match}") for match in runs))
-    }
+    return wanted
+
+
+def _number_of_runs(desk: Desk) -> Mapping[str, int]:
+    return _QUICK_RUNS if desk.quick else _RUNS
+
+
+def _values(desk: Desk, found: Mapping[str, Any], words: str) -> Floats:
+    return np.concatenate([found[key] for key in tasks(desk) if words in key])
 
 
 def _number(where: str, what: str, printed: str, values: Floats, why: str = "") -> Number:

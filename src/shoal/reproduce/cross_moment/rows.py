@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from shoal.reproduce.cross_moment.curves import Curves, median_error
-from shoal.reproduce.cross_moment.measure import SETS, Cell, Floats, cell, matrix, measured
+from shoal.reproduce.cross_moment.measure import SETS, Cell, Floats, cell, cell_results, matrix
 from shoal.reproduce.desk import Desk
 from shoal.reproduce.study import Claim, Section, judged
 
 _BASELINES = ("xm-b2", "xm-b3", "xm-b4", "xm-b5")
 _DATA = ("Census 2", "Census 4", "EIA 2", "EIA 4")
-_BASELINE_SIZES, _QUICK_BASELINE_SIZES = (100, 250), (100,)
+_BASELINE_SIZES: Mapping[str, tuple[int, ...]] = {"Census": (100, 300), "EIA": (100, 400)}
+_QUICK_BASELINE_SIZES: Mapping[str, tuple[int, ...]] = {"Census": (100,), "EIA": (100,)}
 _BASELINE_RUNS, _QUICK_BASELINE_RUNS = 5, 2
 # where the text says something about covariances; the time grows with the cube of k
-_MASKED = {"Census 2": (300, 500), "Census 4": (300, 450), "EIA 2": (500, 800)}
-_QUICK_MASKED = {"Census 2": (350,), "EIA 2": (500,)}
+_MASKED: Mapping[str, tuple[int, ...]] = {"Census 2": (300, 500), "Census 4": (300, 450), "EIA 2": (500, 800)}
+_QUICK_MASKED: Mapping[str, tuple[int, ...]] = {"Census 2": (350,), "EIA 2": (500,)}
 _METHODS = ("xm-1", "xm-2", "xm-3")
 _RUNS, _QUICK_RUNS = 20, 4
 
@@ -26,10 +29,10 @@ _RUNS, _QUICK_RUNS = 20, 4
 class Rows:
     """log2 SSE with whole rows assigned; sizes of the baselines, and of the masked methods by data set."""
 
-    found: dict[Cell, Floats]
-    baseline_sizes: tuple[int, ...]
-    masked: dict[str, tuple[int, ...]]
-    correlations: dict[str, float]
+    found: Mapping[Cell, Floats]
+    baseline_sizes: Mapping[str, tuple[int, ...]]
+    masked: Mapping[str, tuple[int, ...]]
+    correlations: Mapping[str, float]
 
     def median(self, data: str, method: str, k: int, epsilon: float = 1.0) -> float:
         return float(np.median(self.found[cell(data, method, k, epsilon, "assignment")]))
@@ -39,29 +42,38 @@ class Rows:
 
     def gain(self, data: str, pure: str, variances: str) -> list[float]:
         """How much larger the error is without covariances, at every size measured."""
-        sizes = self.baseline_sizes if pure.startswith("xm-b") else self.masked[data]
+        sizes = self.baseline_sizes[data.split()[0]] if pure.startswith("xm-b") else self.masked[data]
         return [self.median(data, variances, k) - self.median(data, pure, k) for k in sizes]
 
 
-def whole_rows(desk: Desk) -> Rows:
-    sizes = _QUICK_BASELINE_SIZES if desk.quick else _BASELINE_SIZES
-    masked: dict[str, tuple[int, ...]] = dict(_QUICK_MASKED) if desk.quick else dict(_MASKED)
-    plain = [cell(data, name, k, 1.0, "assignment") for data in _DATA for k in sizes for name in _BASELINES]
-    noisy = [
-        cell(data, name, k, 1.0, "assignment")
-        for data, ks in masked.items()
-        for k in ks
-        for name in _METHODS[1:]
-    ]
-    found = measured(
-        desk, "whole rows, without noise", plain, _QUICK_BASELINE_RUNS if desk.quick else _BASELINE_RUNS
-    )
-    found |= measured(desk, "whole rows, with noise", noisy, _QUICK_RUNS if desk.quick else _RUNS)
+def wanted(desk: Desk) -> dict[Cell, int]:
+    """Every point, and how often it is measured."""
+    sizes, masked = _sizes(desk)
+    plain, noisy = (_QUICK_BASELINE_RUNS, _QUICK_RUNS) if desk.quick else (_BASELINE_RUNS, _RUNS)
+    found = {
+        cell(data, name, k, 1.0, "assignment"): plain
+        for data in _DATA
+        for k in sizes[data.split()[0]]
+        for name in _BASELINES
+    }
+    for data, ks in masked.items():
+        found |= {cell(data, name, k, 1.0, "assignment"): noisy for k in ks for name in _METHODS[1:]}
+    return found
+
+
+def rows_of(desk: Desk, found: Mapping[str, Any]) -> Rows:
+    """The errors from what was measured."""
     correlations = {}
     for data in ("Census 2", "EIA 2"):
         original = matrix(desk.file(SETS[data].file), SETS[data].columns)
         correlations[data] = float(np.asarray(np.corrcoef(original.T))[0, 1])
-    return Rows(found, sizes, masked, correlations)
+    return Rows(cell_results(found, wanted(desk)), *_sizes(desk), correlations)
+
+
+def _sizes(desk: Desk) -> tuple[Mapping[str, tuple[int, ...]], Mapping[str, tuple[int, ...]]]:
+    if desk.quick:
+        return _QUICK_BASELINE_SIZES, _QUICK_MASKED
+    return _BASELINE_SIZES, _MASKED
 
 
 def section(rows: Rows, curves: Curves) -> Section:
@@ -82,7 +94,7 @@ def _tables(rows: Rows, curves: Curves) -> str:
         "| --- | ---: | ---: | ---: | ---: | ---: |",
     ]
     for data in _DATA:
-        for k in rows.baseline_sizes:
+        for k in rows.baseline_sizes[data.split()[0]]:
             cells = " | ".join(f"{rows.median(data, name, k):.2f}" for name in _BASELINES)
             lines.append(f"| {data} | {k} | {cells} |")
     lines += [
