@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from shoal.reproduce.cross_moment.curves import EIGEN, RANKED, Curves
 from shoal.reproduce.cross_moment.measure import CENSUS, EIA, SETS
+from shoal.reproduce.cross_moment.printed import first_order
 from shoal.reproduce.plots import Curve, Panel, panels
 from shoal.reproduce.study import Figure
 
@@ -102,9 +103,17 @@ def k_min_figure(curves: Curves) -> Figure:
         largest = float(curves.ks(data)[-1])
         sizes = [min(curves.k_min(data, "xm-3", epsilon), largest) for epsilon in curves.epsilons]
         drawn.append(Curve(data, curves.epsilons, sizes, colour))
+        drawn.append(Curve(f"{data}, printed", (1.0, 2.0), _printed(data), colour, dashed=True))
     title = "Figure 11: the k from which method 3 beats method 1, over ε"
-    caption = f"{title}; a curve that is never overtaken is drawn at the largest size measured."
+    caption = (
+        f"{title}; where method 1 is never overtaken, the largest size measured. Dashed: the printed sizes at "
+        "ε = 1 and 2, joined."
+    )
     return Figure("figure-11", caption, panels(title, [Panel("k", drawn, "ε")], 1, logarithmic=False))
+
+
+def _printed(data: str) -> list[float]:
+    return [first_order(data, epsilon) for epsilon in (1.0, 2.0)]
 
 
 def _plain(methods: Sequence[str]) -> tuple[str, ...]:
