@@ -19,8 +19,8 @@ def page(quick: bool) -> str:
         [
             "# Benchmarks",
             "",
-            f"Written by `{command}` on {datetime.date.today()}, {machine_words()}. Times depend on the machine and on what "
-            "else it does; the ratios were measured in one run.",
+            f"Written by `{command}` on {datetime.date.today()}, {machine_words()}. Times depend on the machine and on "
+            "what else it does; the ratios were measured in one run.",
             "",
             "## Exact discrete Laplace noise",
             "",

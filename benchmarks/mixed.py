@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from shoal.machine import machine_words as machine
 from shoal.evaluation import evaluate
 from shoal.io import read, write
+from shoal.machine import machine_words as machine
 
 NOMINAL, NUMERIC = 9, 6
 

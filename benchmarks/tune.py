@@ -17,8 +17,8 @@ import pyarrow as pa
 from pyarrow import csv
 
 import shoal
-from shoal.machine import machine_words as machine
 from shoal.io import read
+from shoal.machine import machine_words as machine
 from shoal.noise import Seeded
 from shoal.release import prepare, silent
 from shoal.tuning.choose import Row
