@@ -53,8 +53,8 @@ CLAIMS = {
     "From which k moments pay off (k_min, Figure 11)": 6,
     "Individual ranking (Figures 12 and 13)": 8,
     "The eigen form (Figure 14)": 8,
-    "Sensitivities and algorithms (section 4)": 16,
-    "Abstract, contributions and conclusions": 6,
+    "Sensitivities and algorithms (section 4)": 18,
+    "Abstract, contributions and conclusions": 7,
 }
 
 

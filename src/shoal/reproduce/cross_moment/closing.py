@@ -101,6 +101,15 @@ def section(curves: Curves, releases: Mapping[str, tuple[float, float, str]]) ->
                 "holds",
             ),
             Claim(
+                "section 5.4",
+                "ε from 1 to 2 is the usual range; a domain up to 1.5 times the maximum is the usual way to bound "
+                "columns",
+                "the second looks at the data, which taints the statement of a release (`docs/claims.md`); the "
+                "first is about "
+                "other works",
+                "not tested",
+            ),
+            Claim(
                 "section 6",
                 "whether such sizes suit depends on the data and on the utility asked for",
                 "an opinion",

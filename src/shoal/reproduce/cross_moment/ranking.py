@@ -112,7 +112,8 @@ def _claims(curves: Curves) -> list[Claim]:
         Claim(
             "section 5.5",
             "the number of columns has no effect on microaggregation by individual ranking",
-            "clusters of a column do not depend on the others (`tests/test_conformance.py`, column by column); the "
+            "clusters of a column do not depend on the others (`tests/mechanisms/test_moments.py`, column by "
+            "column); the "
             "noise does: "
             "each column has ε/d",
             "holds",

@@ -84,6 +84,12 @@ def _coefficients() -> list[Claim]:
             judged(joint[1]),
         ),
         Claim(
+            "section 4.2",
+            "this is tighter and more general than earlier bounds on the covariance",
+            "the works compared with are not at hand",
+            "not tested",
+        ),
+        Claim(
             "Lemma 7",
             "three quadratic forms have the same largest size Λ_iΛ_j(k-1)(k-2)",
             f"found for k = {_LEMMA_SIZES[0]} to {_LEMMA_SIZES[-1]} by trying all corners",
@@ -181,6 +187,13 @@ def _algorithms() -> list[Claim]:
             "for the "
             "original records with the same method and noise",
             "fails",
+        ),
+        Claim(
+            "section 3.2",
+            "insensitive microaggregation reduces the noise only for k ≥ √n, since all n/k clusters share ε",
+            "n/k clusters with sensitivity W/k each need the scale nW/(k²ε), which is below W/ε from k = √n on "
+            "(`docs/insensitive.md`)",
+            "holds",
         ),
         Claim(
             "section 4.3",
