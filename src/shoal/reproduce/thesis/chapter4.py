@@ -54,7 +54,13 @@ def study(desk: Desk) -> Study:
             Series(
                 "thesis-4-marginals",
                 ("x", "box_first", "box_second", "laplace"),
-                [(x, float(marginal(x, 0)), float(marginal(x, 1)), _laplace(x)) for x in _WIDE.tolist()],
+                [
+                    (
+                        round(x, 6),
+                        *(round(float(y), 8) for y in (marginal(x, 0), marginal(x, 1), _laplace(x))),
+                    )
+                    for x in _WIDE.tolist()
+                ],
             ),
         ],
     )
@@ -192,7 +198,7 @@ def _centres(curves: list[tuple[float, float, float]]) -> Figure:
 
 
 def _densities() -> Figure:
-    x = np.linspace(-4, 4, 801)
+    x = np.linspace(-4, 4, 401)
     shown = [
         Panel(
             f"ε = {epsilon:g}",
@@ -212,7 +218,7 @@ def _densities() -> Figure:
     )
 
 
-_WIDE = np.linspace(-40, 40, 801)
+_WIDE = np.linspace(-40, 40, 401)
 
 
 def _laplace(x: float) -> float:

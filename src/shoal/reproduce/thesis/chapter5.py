@@ -231,9 +231,10 @@ def _curve(epsilon: float) -> list[tuple[float, float, float]]:
     up, down = math.exp(epsilon), math.exp(-epsilon)
     half = (1 - down) / (up - down) / 2
     rows = []
-    for x in np.linspace(-1, 2, 601).tolist():
+    for x in np.linspace(-1, 2, 301).tolist():
         refined = 0.0 if not 0 <= x <= 1 else up if abs(x - 0.5) <= half else down
-        rows.append((x, refined, epsilon / 2 * math.exp(-epsilon * abs(x - 0.5))))
+        laplace = epsilon / 2 * math.exp(-epsilon * abs(x - 0.5))
+        rows.append((round(x, 6), round(refined, 6), round(laplace, 6)))
     return rows
 
 

@@ -74,9 +74,15 @@ SUMMARIES = (
     ),
     Summary(
         "1.2, 8.1",
-        "Under specific conditions t-closeness implies ε-differential privacy, and a method reaches it.",
+        "Under specific conditions t-closeness implies ε-differential privacy.",
         "chapter7",
-        ("For uninformed intruders", "The construction reaches", "The recipe"),
+        ("For uninformed intruders", "For informed intruders"),
+    ),
+    Summary(
+        "1.2, 8.1",
+        "A method to attain t-closeness by buckets is given; it keeps the data inside groups truthful.",
+        "chapter7",
+        ("The recipe", "The construction reaches", "The truthfulness"),
     ),
 )
 
