@@ -126,7 +126,8 @@ def alone(folder: Path, name: str, k: int) -> dict[str, Any]:
 def _modes(made: Partition, codes: Codes, size: int) -> Codes:
     counts = np.zeros((len(made), size), dtype=np.int64)
     np.add.at(counts, (made.labels, codes), 1)
-    return counts.argmax(axis=1).astype(np.int64)
+    most: Codes = counts.argmax(axis=1).astype(np.int64)
+    return most
 
 
 def _certainty(data: Adult, made: Partition) -> float:

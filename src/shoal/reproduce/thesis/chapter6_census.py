@@ -37,7 +37,8 @@ def census(folder: Path) -> NDArray[np.int64]:
 
 def widths(folder: Path) -> Matrix:
     """The thesis' domain: 0 to 1.5 times the largest value of each attribute."""
-    return 1.5 * census(folder).max(axis=0)
+    found: Matrix = 1.5 * census(folder).max(axis=0)
+    return found
 
 
 @cache
