@@ -53,7 +53,7 @@ def theory(
 def _noise(census: Found, adult: Found) -> Iterator[Claim]:
     worse = {name: f.sse(1, "1") / f.nothing.sse for name, f in (("Census", census), ("Adult", adult))}
     yield Claim(
-        "6.1, 1.3",
+        "6.1, 1.2",
         "Noise on every record, calibrated to any change of it, severely hampers utility.",
         "SSE of plain noise at ε = 1 over that of one centroid for the whole table: "
         + ", ".join(f"{value:.2g} on {name}" for name, value in worse.items())
