@@ -50,7 +50,8 @@ PROMISES = (
 
 WINNING = (
     "Bold: the winner among methods that claim differential privacy of the records, where the intervals of the means "
-    "tell them apart. A synthesiser ran once, so its own spread is not known and not counted."
+    "tell them apart. A synthesiser ran once, so its own spread is not known and not counted; and the "
+    "best of Shoal is the best of four or five methods, the best synthesiser that of two."
 )
 
 
@@ -78,8 +79,9 @@ def _protocol(seeds: int) -> list[str]:
         "A third of the rows is held out before anything else. The rest is protected, and the label with it: a column "
         "of its own, made of the target before protection and released by every method as part of its ε. Methods for "
         "numbers only take it as 0 or 1, and more than one half is read as yes. No method gets unprotected labels "
-        "beside its release; but `idp-cbls` adds noise only where the values of a cluster differ, so that nearly all "
-        "labels leave it as they are (*labels kept*), and its F says little about protection. "
+        "beside its release. But where the clusters count as public, so does who shares one: a method that groups equal "
+        "labels gives most rows back the label of their record, however small ε is (*labels kept*). A good F of such a "
+        "method is bought with that. "
         "Domains are constants, round numbers written down in `benchmarks/utility_tables.py` with the usual ranges of "
         "these tables in view, not computed from the records, and the same for all.",
         "",
@@ -130,7 +132,7 @@ def _table_section(cells: Sequence[Cell], task: Task) -> list[str]:
             "",
         ]
         if missing:
-            lines += [f"Not measured yet: {', '.join(sorted(missing))}.", ""]
+            lines += [f"Not measured yet: {', '.join(f'`{name}`' for name in sorted(missing))}.", ""]
     return lines
 
 

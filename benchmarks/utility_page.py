@@ -220,7 +220,7 @@ def conclusion(found: Sequence[Duel], cells: Sequence[Cell]) -> list[str]:
         "",
         *_taught(found, cells),
     ]
-    return [*lines, "", *_times(cells)]
+    return [*lines, "", *_labels(cells), *_times(cells)]
 
 
 def _count(found: Sequence[Duel]) -> str:
@@ -246,6 +246,29 @@ def _taught(found: Sequence[Duel], cells: Sequence[Cell]) -> list[str]:
         f"A forest does better than always saying yes in {theirs} of {len(these)} cases after the best synthesiser, "
         f"in {strict} after the best method of Shoal with the claim `dp`, in {mine} after the best with any claim."
     ]
+
+
+def _labels(cells: Sequence[Cell]) -> list[str]:
+    """How many labels come through at the smallest ε, by claim."""
+    epsilons = sorted({cell.epsilon for cell in cells if "labels" in cell.scores}, key=float)
+    if not epsilons:
+        return []
+    shares: dict[bool, list[float]] = {True: [], False: []}
+    for table in dict.fromkeys(cell.table for cell in cells):
+        for line in lines_of(cells, table, epsilons[0]):
+            if "labels" in line.figures:
+                shares[line.of_the_records].append(line.figures["labels"].mean)
+    said = []
+    if shares[True]:
+        said.append(
+            f"At ε = {epsilons[0]} no method with the claim `dp` whose rows correspond to records gives back more than "
+            f"{max(shares[True]):.0%} of the labels."
+        )
+    if shares[False]:
+        said.append(
+            f"Methods that claim less give back {min(shares[False]):.0%} to {max(shares[False]):.0%}."
+        )
+    return [" ".join(said), ""]
 
 
 def _times(cells: Sequence[Cell]) -> list[str]:

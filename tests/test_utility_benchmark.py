@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -312,6 +313,18 @@ class TestPage:
             assert not duel.loses(duel.strict)
             assert ("**tree-dp" in utility_page.duel_table([duel])[2]) == won
 
+    def test_labels_that_come_through_are_named_by_claim(self) -> None:
+        cells = [
+            replace(cell("laplace", 0.5), scores={"labels": 0.51}),
+            replace(cell("ranking-dp", 0.5, claim="dp-given-partition"), scores={"labels": 0.8}),
+            replace(cell("idp-cbls", 0.5, claim="idp-given-partition"), scores={"labels": 0.99}),
+            replace(cell("laplace", 0.5), epsilon="10", scores={"labels": 1.0}),
+        ]
+        text = utility_page._labels(cells)[0]
+        assert "At ε = 1 no method" in text
+        assert "more than 51% of the labels." in text
+        assert "Methods that claim less give back 80% to 99%." in text
+
     def test_only_claims_about_the_records_are_printed_bold(self) -> None:
         cells = [cell("tree-dp", 0.5), cell("ranking-dp", 0.7, claim="dp-given-partition")]
         rows = utility_page.result_table(utility_page.lines_of(cells, "T", "1"), [])[2:]
@@ -335,6 +348,6 @@ class TestPage:
             in text
         )
         assert "Without `ranking-dp, unlinked`, `optimal-dp`, `xm-6`, `idp-cbls`: they take no names." in text
-        assert "Not measured yet: AIM (dpmm), MST (dpmm), insensitive-dp" in text
+        assert "Not measured yet: `AIM (dpmm)`, `MST (dpmm)`, `insensitive-dp`" in text
         assert f"| {ORIGINAL} |" in text
         assert f"| `tree-dp` | **dp**, replace-one | - | - | **{scores['marginal']:.4f}**" in text
