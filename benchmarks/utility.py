@@ -79,7 +79,7 @@ def _protocol(seeds: int) -> list[str]:
         "A third of the rows is held out before anything else. The rest is protected, and the label with it: a column "
         "of its own, made of the target before protection and released by every method as part of its ε. Methods for "
         "numbers only take it as 0 or 1, and more than one half is read as yes. No method gets unprotected labels "
-        "beside its release. But where the clusters count as public, so does who shares one: a method that groups equal "
+        "beside its release. But where the clusters count as public, so does who shares one: a method that groups like "
         "labels gives most rows back the label of their record, however small ε is (*labels kept*). A good F of such a "
         "method is bought with that. "
         "Domains are constants, round numbers written down in `benchmarks/utility_tables.py` with the usual ranges of "
