@@ -57,6 +57,11 @@ def test_differences_are_relative_except_for_logarithms() -> None:
     assert Number("t", "x", "0", 0.0).difference_words == "0"
 
 
+def test_what_is_never_reached_is_infinite() -> None:
+    never = Number("t", "k from which a curve is above", "364", float("inf"), 1.0)
+    assert (never.found_words, never.difference_words, never.verdict) == ("∞", "∞", "differs")
+
+
 STUDY = Study(
     "A paper, recomputed",
     "What it is about.",

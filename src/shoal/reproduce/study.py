@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +24,7 @@ class Number:
         where: Table, figure or section of the paper.
         what: Which number of it, such as "Census 2, ε = 1".
         printed: The number with the digits as printed.
-        found: What Shoal computes.
+        found: What Shoal computes; infinite where a point that print has is never reached.
         error: Standard error of the difference; 0 where nothing is drawn, on either side.
         why: The explanation of a difference. A number that differs without one says so on the page.
         logarithm: The number is a logarithm already: differences are not shown in per cent.
@@ -65,6 +66,8 @@ class Number:
     @property
     def found_words(self) -> str:
         """One digit more than printed, and how uncertain it is."""
+        if math.isinf(self.found):
+            return "∞"
         digits = max(2, len(Decimal(self.printed).as_tuple().digits) + 1)
         shown = f"{self.found:.{digits}g}"
         # one digit, and no power of ten for a plain number such as 10
@@ -72,6 +75,8 @@ class Number:
 
     @property
     def difference_words(self) -> str:
+        if math.isinf(self.found):
+            return "∞"
         if self.logarithm or not self.value:
             return f"{self.difference:+.2g}" if self.difference else "0"
         return f"{self.difference / abs(self.value):+.1%}"
