@@ -30,7 +30,7 @@ def section(curves: Curves) -> Section:
         "From which k moments pay off (k_min, Figure 11)",
         "The k from which the median of log2 SSE stays below that of order 0, by straight lines between the sizes "
         "measured, "
-        "match=rank; the error is that of resampled runs. *inf* means: at no size measured.",
+        "match=rank; the error is that of resampled runs. *∞* means: at no size measured.",
         [*(_number(curves, one) for one in (*K_MIN, *_PROTOTYPE)), *_ratios(curves)],
         _covariances(curves),
         [k_min_figure(curves)],
