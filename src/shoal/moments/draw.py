@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.moments.power_sums import cluster_order
 from shoal.moments.repair import nearest_correlations
 from shoal.noise import Source
 
@@ -118,7 +119,7 @@ def _correlated(correlation: Floats | None, number: int, labels: Whole, source: 
         return normal
     values, vectors = np.linalg.eigh(correlation)
     roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, np.newaxis, :]
-    order = np.argsort(labels, kind="stable")
+    order = cluster_order(labels)
     sizes = np.bincount(labels, minlength=len(roots))
     starts = np.cumsum(sizes) - sizes
     # one product for all clusters of a size: there are few different sizes

@@ -38,7 +38,7 @@ class Centred:
 
     @classmethod
     def of(cls, positions: Sequence[Whole], partition: Partition) -> Centred:
-        order = np.argsort(partition.labels, kind="stable")
+        order = cluster_order(partition.labels)
         starts = np.cumsum(partition.sizes) - partition.sizes
         columns, totals = [], []
         for column in positions:
@@ -55,6 +55,17 @@ class Centred:
         True
         """
         return _product_sums([self.columns[number] for number in attributes], self.starts, self.sizes)
+
+
+def cluster_order(labels: Whole) -> NDArray[np.intp]:
+    """Records cluster by cluster, in input order inside each.
+
+    >>> cluster_order(np.array([1, 0, 1, 0])).tolist()
+    [1, 3, 0, 2]
+    """
+    # short integers are sorted by their digits, in a fraction of the time
+    short = labels.astype(np.uint16) if labels.size and int(labels.max()) < 1 << 16 else labels
+    return np.argsort(short, kind="stable")
 
 
 def _product_sums(factors: Sequence[Whole], starts: Whole, sizes: Whole) -> Objects:

@@ -35,10 +35,12 @@ class Fixed:
 
     Attributes:
         spectra: bounds taken from the actual records, for the eigen form.
+        exact: the statistics of these very records, which the bounds needed; None where other records may be masked.
     """
 
     partition: Partition
     spectra: Spectra | None = None
+    exact: Statistics | None = None
 
 
 def fineness(share: Fraction) -> int:
@@ -56,10 +58,8 @@ def calibrate(group: Group, partition: Partition, budget: GroupBudget | None, me
     """Settle what the noise of a group is calibrated to: public widths, or also gaps of the actual covariances."""
     if method.form != "eigen" or budget is None:
         return Fixed(partition)
-    centred = Centred.of(group.positions, partition)
-    return Fixed(
-        partition, Spectra.of(exact_statistics(group, centred, budget.summary), partition.sizes, budget)
-    )
+    exact = exact_statistics(group, Centred.of(group.positions, partition), budget.summary)
+    return Fixed(partition, Spectra.of(exact, partition.sizes, budget), exact)
 
 
 def exact_statistics(group: Group, centred: Centred, summary: Summary) -> Statistics:
@@ -98,7 +98,7 @@ def mask(
     if summary.order == 0:
         return Statistics(means)
     if budget is None or fixed.spectra is not None:
-        exact = exact_statistics(group, centred, summary)
+        exact = fixed.exact or exact_statistics(group, centred, summary)
         if budget is None or fixed.spectra is None:
             return Statistics(means, exact.covariances, exact.coskewnesses)
         covariances, coskewnesses = mask_spectra(exact, fixed.spectra, partition.sizes, budget, source)

@@ -78,7 +78,7 @@ def freeze(
 ) -> tuple[Fixed, ...]:
     """The clusters of every attribute group, and in the eigen form the bounds taken from the actual records."""
     return tuple(
-        calibrate(group, partition_group(group, method), _budget(plan, group), method)
+        replace(calibrate(group, partition_group(group, method), _budget(plan, group), method), exact=None)
         for group in _groups(method, described, plan, progress, labels, {})
     )
 
