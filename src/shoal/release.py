@@ -376,8 +376,7 @@ def _row_orders(method: Method, rebuilt: Rebuilt, source: Source) -> dict[str, N
 
 def stored(described: Described, column: str, values: NDArray[np.float64], clip: bool) -> NDArray[Any]:
     """Values as the column stores them: whole numbers are rounded here, as the very last step."""
-    table, lattice = described.table, described.lattices[column]
-    attribute = described.attribute(column)
+    table, lattice, attribute = described.table, described.lattices[column], described.attribute(column)
     if attribute.kind == "nominal":
         return restored(table, attribute, values)
     if attribute.kind != "numeric":
