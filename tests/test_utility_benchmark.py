@@ -350,4 +350,5 @@ class TestPage:
         assert "Without `ranking-dp, unlinked`, `optimal-dp`, `xm-6`, `idp-cbls`: they take no names." in text
         assert "Not measured yet: `AIM (dpmm)`, `MST (dpmm)`, `insensitive-dp`" in text
         assert f"| {ORIGINAL} |" in text
+        assert "Incomplete: 6 of 6 runs of the synthesisers are not measured yet." in text
         assert f"| `tree-dp` | **dp**, replace-one | - | - | **{scores['marginal']:.4f}**" in text
