@@ -114,7 +114,8 @@ def _protocol(seeds: int) -> list[str]:
         "differs. Settings are the defaults of dpmm 0.1.9 without private binning: uniform bins over the public "
         "domain, 2·∛n of them, which cost no budget; `education_num` as names; compressed domains; marginals of two "
         f"columns. Models may take {LARGEST_MODEL} MB, the limit that AIM's authors recommend for comparisons. Private "
-        "binning, dpmm's default, would cost a part of ε; one trial, MST on Census at ε = 1, showed no clear difference.",
+        "binning, dpmm's default, would cost a part of ε; one trial, MST on Census at ε = 1, showed no clear "
+        "difference.",
         "",
     ]
 
