@@ -15,6 +15,7 @@ from pyarrow import csv
 import shoal
 from shoal.partition import Partition, insensitive, mdav
 from shoal.reproduce import Claim, Desk, Number, Study
+from shoal.reproduce.study import judged
 from shoal.reproduce.thesis import chapter6
 from shoal.reproduce.thesis import chapter6_adult as adult
 from shoal.reproduce.thesis import chapter6_census as census
@@ -27,7 +28,7 @@ from shoal.reproduce.thesis.chapter6_effort import Effort
 from shoal.reproduce.thesis.chapter6_errata import base_errors, met, scores_by
 from shoal.reproduce.thesis.chapter6_print import KS, TABLE_6_1, TABLE_6_3, TABLE_6_4
 from shoal.reproduce.thesis.chapter6_runs import Found, Noisy, Runs, factors
-from shoal.reproduce.thesis.chapter6_verdicts import extent, judged, not_rising
+from shoal.reproduce.thesis.chapter6_verdicts import extent, not_rising
 from shoal.taxonomy import Taxonomy
 from tests.conftest import data_file
 

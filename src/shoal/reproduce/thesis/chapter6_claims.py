@@ -4,20 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from shoal.reproduce.study import Claim
+from shoal.reproduce.study import Claim, counted, judged
 from shoal.reproduce.thesis.chapter6_print import KS
 from shoal.reproduce.thesis.chapter6_runs import EPSILONS, Found
-from shoal.reproduce.thesis.chapter6_verdicts import (
-    ABOUT,
-    LOW,
-    about,
-    extent,
-    gain,
-    judged,
-    nearest,
-    not_rising,
-    share,
-)
+from shoal.reproduce.thesis.chapter6_verdicts import ABOUT, LOW, about, extent, gain, nearest, not_rising
 
 WHERE = "6.4.3"
 
@@ -29,7 +19,7 @@ def errors(census: Found, adult: Found, corners: Mapping[tuple[int, int], float]
     yield Claim(
         WHERE,
         "Microaggregation first reduces the loss of information on both data sets, against noise without clusters.",
-        f"SSE is below that of k = 1 in {share(lower)} settings of the method as published. The noise that is "
+        f"SSE is below that of k = 1 in {counted(lower)} settings of the method as published. The noise that is "
         "saved is noise that the privacy claim needs.",
         judged(lower),
     )
@@ -62,7 +52,7 @@ def errors(census: Found, adult: Found, corners: Mapping[tuple[int, int], float]
     yield Claim(
         WHERE,
         "At ε = 0.01 and 0.1, the larger k, the smaller SSE.",
-        f"{share(falls)} steps from k to a larger k on both data sets do not rise by more than three standard "
+        f"{counted(falls)} steps from k to a larger k on both data sets do not rise by more than three standard "
         f"errors.",
         judged(falls),
     )
@@ -70,7 +60,7 @@ def errors(census: Found, adult: Found, corners: Mapping[tuple[int, int], float]
     yield Claim(
         WHERE,
         "At these ε the output is hardly useful even so.",
-        f"SSE is above that of one centroid for the whole table in {share(useless)} settings.",
+        f"SSE is above that of one centroid for the whole table in {counted(useless)} settings.",
         judged(useless),
     )
     yield from _large_epsilon(census, adult)
@@ -151,7 +141,7 @@ def _clusters_alone(census: Found, adult: Found, corners: Mapping[tuple[int, int
     yield Claim(
         WHERE,
         "Insensitive clusters have a higher SSE than those of MDAV.",
-        f"In {share(more)} settings: {extent(here.values())} times as much on Census, "
+        f"In {counted(more)} settings: {extent(here.values())} times as much on Census, "
         f"{extent(there.values())} on Adult.",
         judged(more),
     )
@@ -160,7 +150,7 @@ def _clusters_alone(census: Found, adult: Found, corners: Mapping[tuple[int, int
     yield Claim(
         WHERE,
         "The increase is larger on Adult.",
-        f"At {share(larger)} k. The tables' factors at ε = 10 stand for an increase of about ten on Adult in print; "
+        f"At {counted(larger)} k. The tables' factors at ε = 10 stand for an increase of about ten on Adult in print; "
         "with the trees at hand clusters are more homogeneous.",
         judged(larger),
     )
@@ -183,7 +173,7 @@ def _clusters_alone(census: Found, adult: Found, corners: Mapping[tuple[int, int
     yield Claim(
         WHERE,
         "And because centroids are discrete, which amplifies what insensitive clusters lose.",
-        f"With only the values as centroids, and no groups, SSE is larger in {share(amplified)} settings on Adult: "
+        f"With only the values as centroids, and no groups, SSE is larger in {counted(amplified)} settings on Adult: "
         "coarser centroids lose more.",
         judged(amplified),
     )
@@ -201,6 +191,6 @@ def _clusters_alone(census: Found, adult: Found, corners: Mapping[tuple[int, int
         "The increase of SSE by insensitive clusters is about an order of magnitude below the noise they save.",
         "Saved over increase, medians: "
         + ", ".join(f"{name} {sorted(values)[len(values) // 2]:.0f}" for name, values in orders.items())
-        + f"; at least ten in {share(tenfold)} settings.",
+        + f"; at least ten in {counted(tenfold)} settings.",
         judged(tenfold),
     )

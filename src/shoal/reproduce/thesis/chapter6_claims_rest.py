@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
-from shoal.reproduce.study import Claim
+from shoal.reproduce.study import Claim, counted, judged
 from shoal.reproduce.thesis.chapter6_print import KS, STATISTICS, TABLE_6_5
 from shoal.reproduce.thesis.chapter6_replaced import Replaced
 from shoal.reproduce.thesis.chapter6_runs import EPSILONS, Found, Runs
 from shoal.reproduce.thesis.chapter6_small import insensitive_worst
-from shoal.reproduce.thesis.chapter6_verdicts import about, extent, judged, not_rising, share
+from shoal.reproduce.thesis.chapter6_verdicts import about, extent, not_rising
 
 Strict = Mapping[tuple[str, int | None, str], Runs]
 TABLE_KS = (1, *KS)
@@ -32,7 +32,7 @@ def statistics(census: Found) -> Iterator[Claim]:
     yield Claim(
         where,
         "Clusters alone preserve the means exactly.",
-        f"{share(kept)} means are.",
+        f"{counted(kept)} means are.",
         judged(kept),
     )
     runs = {
@@ -51,8 +51,8 @@ def statistics(census: Found) -> Iterator[Claim]:
     yield Claim(
         where,
         "The variations of the means fall monotonically from k = 1 to k = 30.",
-        f"{share(falls)} steps do not rise beyond three standard errors; in print, means of ten runs, "
-        f"{share(printed)} fall.",
+        f"{counted(falls)} steps do not rise beyond three standard errors; in print, means of ten runs, "
+        f"{counted(printed)} fall.",
         judged(falls),
     )
     drop = {
@@ -73,7 +73,7 @@ def statistics(census: Found) -> Iterator[Claim]:
     yield Claim(
         where,
         "The decrease becomes sharper as ε grows.",
-        f"In {share(sharper)} steps to a larger ε.",
+        f"In {counted(sharper)} steps to a larger ε.",
         judged(sharper),
     )
     low = [about(drop[j, "0.01"], 1.1, 1.1) for j in MEANS]
@@ -131,7 +131,7 @@ def _variances(
     yield Claim(
         where,
         "Clusters alone change the variances more, the larger k.",
-        f"{share(grows)} steps.",
+        f"{counted(grows)} steps.",
         judged(grows),
     )
     growth = {
@@ -152,7 +152,7 @@ def _variances(
     yield Claim(
         where,
         "With noise and ε ≤ 1 they fall as k grows, for all attributes.",
-        f"{share(falls)} steps do not rise.",
+        f"{counted(falls)} steps do not rise.",
         judged(falls),
     )
     sharper = [
@@ -170,7 +170,7 @@ def _variances(
         for j in VARIANCES
         for earlier, later in pairwise((5, 15, 30))
     ]
-    yield Claim(where, "At ε = 10 they rise for k above 5.", f"{share(rises)} steps.", judged(rises))
+    yield Claim(where, "At ε = 10 they rise for k above 5.", f"{counted(rises)} steps.", judged(rises))
     same = [abs(runs[j, 30, "10"].mean / alone["insensitive", 30, j] - 1) for j in VARIANCES]
     yield Claim(
         where,
@@ -222,7 +222,7 @@ def conclusions(census: Found, adult: Found, strict: Strict, replaced: Replaced)
     yield Claim(
         "6.5",
         "Practical privacy is better than that of k-anonymity: fewer linkages than MDAV.",
-        f"In {share(fewer)} settings.",
+        f"In {counted(fewer)} settings.",
         judged(fewer),
     )
     yield from _corrected(strict)

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from shoal.reproduce.study import Claim
+from shoal.reproduce.study import Claim, counted, judged
 from shoal.reproduce.thesis.chapter6_print import KS, TABLE_6_1, TABLE_6_3, TABLE_6_4
 from shoal.reproduce.thesis.chapter6_runs import EPSILONS, Found, factors
 from shoal.reproduce.thesis.chapter6_verdicts import (
@@ -17,10 +17,8 @@ from shoal.reproduce.thesis.chapter6_verdicts import (
     LOW,
     about,
     extent,
-    judged,
     nearest,
     rank_correlation,
-    share,
 )
 
 WHERE = "6.4.3"
@@ -48,8 +46,8 @@ def _linkages(census: Found, adult: Found) -> Iterator[Claim]:
     yield Claim(
         WHERE,
         "RL behaves the other way round as SSE.",
-        f"Rank correlation of SSE and RL over k is negative for {share(signs)} curves with noise and {share(alone)} "
-        "without.",
+        f"Rank correlation of SSE and RL over k is negative for {counted(signs)} curves with noise and "
+        f"{counted(alone)} without.",
         judged([*signs, *alone]),
     )
     highest = [
@@ -61,7 +59,7 @@ def _linkages(census: Found, adult: Found) -> Iterator[Claim]:
     yield Claim(
         WHERE,
         "Standard MDAV has the most linkages.",
-        f"At {share(highest)} k on both data sets. On Adult insensitive clusters link slightly more than MDAV from "
+        f"At {counted(highest)} k on both data sets. On Adult insensitive clusters link slightly more than MDAV from "
         "k = 5 on, with the trees at hand.",
         judged(highest),
     )
@@ -78,7 +76,7 @@ def _linkages(census: Found, adult: Found) -> Iterator[Claim]:
         WHERE,
         "On Adult RL is much lower, below 1% from k = 2.",
         f"MDAV links {adult.alone['MDAV'][first].linkage:.2f}% at k = {first}, less than a fifth of Census at "
-        f"{share(lower)} k; print has 0.95% at k = 2, with other trees.",
+        f"{counted(lower)} k; print has 0.95% at k = 2, with other trees.",
         judged([*lower, adult.alone["MDAV"][first].linkage < 1]),
     )
     yield from _insensitive_linkages(census, adult)
@@ -106,7 +104,7 @@ def _insensitive_linkages(census: Found, adult: Found) -> Iterator[Claim]:
     yield Claim(
         WHERE,
         "Insensitive clusters alone and ε = 10 have very similar RL.",
-        f"Within a factor of {ABOUT} at {share(similar['Census'])} k on Census and {share(similar['Adult'])} "
+        f"Within a factor of {ABOUT} at {counted(similar['Census'])} k on Census and {counted(similar['Adult'])} "
         f"on Adult; "
         "noise halves RL and more at the smallest k.",
         judged([*similar["Census"], *similar["Adult"]]),
@@ -174,7 +172,7 @@ def _one(census: Found, adult: Found) -> Iterator[Claim]:
         WHERE,
         "Against MDAV, RL is lower by about two orders of magnitude (ε ≤ 0.1) and one (ε ≥ 1).",
         f"log10 of RL_f: {extent(order for e, order in orders if e in LOW)} at ε ≤ 0.1, "
-        f"{extent(order for e, order in orders if e in HIGH)} at ε ≥ 1; rounded, {share(hits)} are what the "
+        f"{extent(order for e, order in orders if e in HIGH)} at ε ≥ 1; rounded, {counted(hits)} are what the "
         f"text says. "
         "Print has 1.27 at k = 30, ε = 10: a tenth of an order.",
         judged(hits),
@@ -193,7 +191,7 @@ def _scores(census: Found, adult: Found) -> Iterator[Claim]:
     yield Claim(
         WHERE,
         "Scores against MDAV are above 1 on Census always, on Adult at ε = 0.01 and 0.1.",
-        f"{share(hits)} are. The printed Score is the product of the two factors.",
+        f"{counted(hits)} are. The printed Score is the product of the two factors.",
         judged(hits),
     )
     lower = [against["Adult", k, e] < against["Census", k, e] for name, k, e in against if name == "Adult"]
@@ -205,7 +203,7 @@ def _scores(census: Found, adult: Found) -> Iterator[Claim]:
     yield Claim(
         WHERE,
         "They are lower on Adult than on Census.",
-        f"In {share(lower)} settings; in print in {share(printed)}.",
+        f"In {counted(lower)} settings; in print in {counted(printed)}.",
         judged(lower),
     )
     falling = [
@@ -217,7 +215,7 @@ def _scores(census: Found, adult: Found) -> Iterator[Claim]:
     yield Claim(
         WHERE,
         "They tend to fall as k grows.",
-        f"{share(falling)} steps fall; on Adult at ε = 10 they rise, in print as well.",
+        f"{counted(falling)} steps fall; on Adult at ε = 10 they rise, in print as well.",
         judged(falling),
     )
     plain = {
@@ -241,7 +239,7 @@ def _scores(census: Found, adult: Found) -> Iterator[Claim]:
     yield Claim(
         WHERE,
         "Scores against k = 1 tend to grow with ε and k.",
-        f"{share(rising)} steps to a larger ε and {share(wider)} to a larger k rise.",
+        f"{counted(rising)} steps to a larger ε and {counted(wider)} to a larger k rise.",
         judged([*rising, *wider]),
     )
     over = {
@@ -252,7 +250,7 @@ def _scores(census: Found, adult: Found) -> Iterator[Claim]:
     yield Claim(
         WHERE,
         "For k ≥ 15 and ε ≥ 1 they are above 1: less loss of information makes up for more linkages.",
-        f"Census {share(over['Census'])}, Adult {share(over['Adult'])}. Table 6.4 itself has {own} at ε = 1.",
+        f"Census {counted(over['Census'])}, Adult {counted(over['Adult'])}. Table 6.4 itself has {own} at ε = 1.",
         judged([*over["Census"], *over["Adult"]]),
     )
     lowest = {

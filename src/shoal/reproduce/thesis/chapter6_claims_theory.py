@@ -10,12 +10,12 @@ from itertools import pairwise
 import numpy as np
 
 from shoal.partition import mdav
-from shoal.reproduce.study import Claim
+from shoal.reproduce.study import Claim, counted, judged
 from shoal.reproduce.thesis import chapter6_semantics as semantics
 from shoal.reproduce.thesis import chapter6_small as small
 from shoal.reproduce.thesis.chapter6_replaced import Replaced
 from shoal.reproduce.thesis.chapter6_runs import Found
-from shoal.reproduce.thesis.chapter6_verdicts import extent, judged, share
+from shoal.reproduce.thesis.chapter6_verdicts import extent
 from shoal.taxonomy import Taxonomy
 
 DEFINITION = "`tests/partition/test_insensitive_definition.py`"
@@ -199,7 +199,7 @@ def _numeric(census: Found, adult: Found, replaced: Replaced) -> Iterator[Claim]
         "6.3.2, Figures 6.1, 6.2",
         "Standard MDAV has the more homogeneous clusters; insensitive MDAV those that are more stable.",
         f"SSE {tight:.0f} against {loose:.0f} on the table of the figures; on Census and Adult MDAV is below in "
-        f"{share(looser)} settings.",
+        f"{counted(looser)} settings.",
         judged([tight < loose, *looser]),
     )
     homogeneous = {
@@ -222,7 +222,7 @@ def _categorical(adult: Found, trees: Sequence[Taxonomy]) -> Iterator[Claim]:
     yield Claim(
         "6.3.4, 6.4.1",
         "Groups of values among the candidates make centroids more accurate.",
-        f"SSE is lower than with values only in {share(better)} settings on Adult, by a factor of "
+        f"SSE is lower than with values only in {counted(better)} settings on Adult, by a factor of "
         f"{extent(one.others['values'] / one.sse for one in kinds)}.",
         judged(better),
     )
@@ -231,7 +231,7 @@ def _categorical(adult: Found, trees: Sequence[Taxonomy]) -> Iterator[Claim]:
         "6.3.4",
         "Centroids by frequency (the mode) give much less useful results than semantic ones.",
         f"SSE with the most frequent value over SSE with the least marginal concept: "
-        f"{extent(one.others['mode'] / one.sse for one in kinds)} on Adult; larger in {share(modal)} settings.",
+        f"{extent(one.others['mode'] / one.sse for one in kinds)} on Adult; larger in {counted(modal)} settings.",
         judged([*modal, min(one.others["mode"] / one.sse for one in kinds) > 1.5]),
     )
     yield Claim(

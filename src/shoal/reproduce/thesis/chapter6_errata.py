@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from shoal.reproduce.study import Erratum
+from shoal.reproduce.study import Erratum, counted
 from shoal.reproduce.thesis import chapter6_small as small
 from shoal.reproduce.thesis.chapter6_claims_theory import DEFINITION, PRIVACY
 from shoal.reproduce.thesis.chapter6_print import (
@@ -18,7 +18,6 @@ from shoal.reproduce.thesis.chapter6_print import (
 )
 from shoal.reproduce.thesis.chapter6_replaced import Replaced
 from shoal.reproduce.thesis.chapter6_runs import EPSILONS, Found
-from shoal.reproduce.thesis.chapter6_verdicts import share
 
 TESTS = "`tests/reproduction/test_thesis6.py`"
 
@@ -110,8 +109,8 @@ def errata(census: Found, replaced: Mapping[str, Replaced]) -> list[Erratum]:
             "6.3.3",
             "The next corner is the one that differs most from the last ones.",
             "The printed numbers need the sequence 0000, 1111, 0001, 1110, 0010, ... (FEDTAX first): with it "
-            f"{share(met(census, 'insensitive'))} variances of Table 6.5 come out, with the rule of the text "
-            f"{share(met(census, 'hamming'))}.",
+            f"{counted(met(census, 'insensitive'))} variances of Table 6.5 come out, with the rule of the text "
+            f"{counted(met(census, 'hamming'))}.",
             TESTS,
         ),
         Erratum(
@@ -119,7 +118,7 @@ def errata(census: Found, replaced: Mapping[str, Replaced]) -> list[Erratum]:
             "Boundaries of the domain at 0 and 1.5 times the largest value.",
             "Noise and clipping use them; the corners behind the printed numbers are at the largest value "
             f"itself: with "
-            f"corners at 1.5 times it, {share(met(census, 'wide'))} variances come out. Either is taken from "
+            f"corners at 1.5 times it, {counted(met(census, 'wide'))} variances come out. Either is taken from "
             f"the data, so "
             "neither is differentially private: boundaries must be public.",
             TESTS,
@@ -139,9 +138,9 @@ def errata(census: Found, replaced: Mapping[str, Replaced]) -> list[Erratum]:
         Erratum(
             "6.4.2",
             "Score = SSE_f / RL_f.",
-            f"Score = SSE_f · RL_f: so {share(scores_by(product=True))} printed Scores follow from their "
+            f"Score = SSE_f · RL_f: so {counted(scores_by(product=True))} printed Scores follow from their "
             f"printed factors, as a "
-            f"quotient {share(scores_by(product=False))}.",
+            f"quotient {counted(scores_by(product=False))}.",
             TESTS,
         ),
         Erratum(

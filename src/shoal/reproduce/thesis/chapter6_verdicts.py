@@ -6,27 +6,12 @@ import math
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from shoal.reproduce.study import ClaimVerdict
 from shoal.reproduce.thesis.chapter6_runs import Found, Runs
 
 # "about" and "similar" mean: by no more than this factor
 ABOUT = 1.5
 LOW, HIGH = ("0.01", "0.1"), ("1", "10")
 _ERRORS = 3.0
-
-
-def judged(hits: Iterable[bool]) -> ClaimVerdict:
-    """Holds everywhere, somewhere or nowhere.
-
-    >>> judged([True, True]), judged([True, False]), judged([False])
-    ('holds', 'holds partly', 'fails')
-    """
-    known = list(hits)
-    return "holds" if all(known) else "holds partly" if any(known) else "fails"
-
-
-def share(hits: Sequence[bool]) -> str:
-    return f"{sum(hits)} of {len(hits)}"
 
 
 def about(value: float, said: float, factor: float = ABOUT) -> bool:
