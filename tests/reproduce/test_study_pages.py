@@ -197,3 +197,12 @@ def test_an_interrupted_command_says_that_it_can_go_on(
     done = CliRunner().invoke(app, ["reproduce", "idp", "--out", str(tmp_path)])
     assert done.exit_code == 130
     assert "goes on from there" in done.output
+
+
+@pytest.mark.parametrize("paper", shoal.reproduce.PAPERS)
+def test_committed_pages_explain_every_difference(paper: str) -> None:
+    pages = Path(__file__).parents[2] / "docs" / "reproduction"
+    rows = list(csv.DictReader((pages / paper / "numbers.csv").open(encoding="utf-8")))
+    assert {row["verdict"] for row in rows} <= {"equal", "within Monte Carlo error", "differs"}
+    assert [row["number"] for row in rows if row["verdict"] == "differs" and not row["why"]] == []
+    assert "no explanation found" not in (pages / f"{paper}.md").read_text("utf-8")

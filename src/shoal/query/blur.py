@@ -82,7 +82,7 @@ class Blur:
         if self.scale is None:
             drawn: list[int] = discrete_staircase(self.sensitivity, self.epsilon, size, source).tolist()
         elif size == 1:
-            # one number at a time: arrays would take forty times as long
+            # one number at a time: an array of one takes far longer
             drawn = [single_laplace(self.scale.numerator, self.scale.denominator, source)]
         else:
             drawn = discrete_laplace(self.scale, size, source).tolist()
