@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import shoal.reproduce
 from shoal.cli import app
-from shoal.errors import InputError, OptionError
+from shoal.errors import InputError, OptionError, OutputError
 from shoal.reproduce import Claim, Desk, Erratum, Figure, Number, Section, Series, Study, reproduce
 from shoal.reproduce.desk import source_hash
 from shoal.reproduce.page import files, page, write
@@ -159,6 +159,18 @@ def test_an_error_in_a_task_keeps_what_is_done(tmp_path: Path) -> None:
 def test_missing_data_says_how_to_get_it(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"'census\.csv' is not in .*SHOAL_DATA"):
         Desk(tmp_path).table("census.csv")
+
+
+def test_an_error_leaves_no_folder_behind(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    done = CliRunner().invoke(
+        app, ["reproduce", "psd2014", "--quick", "--data", str(tmp_path), "--out", str(out)]
+    )
+    assert isinstance(done.exception, InputError)
+    assert not out.exists()
+    out.write_text("a file")
+    with pytest.raises(OutputError, match="is not a folder"):
+        reproduce("psd2014", out)
 
 
 def test_an_unknown_paper_is_refused(tmp_path: Path) -> None:

@@ -61,15 +61,12 @@ def reproduce(
     names = list(PAPERS) if paper == "all" else [paper]
     if names[0] not in PAPERS:
         raise OptionError(
-            f"There is no paper '{paper}'. Known: {', '.join(PAPERS)}, all.{did_you_mean(paper, [*PAPERS, 'all'])}"
+            f"there is no paper '{paper}'. Known: {', '.join(PAPERS)}, all.{did_you_mean(paper, [*PAPERS, 'all'])}"
         )
     folder = Path(out)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(
-            f"The folder '{folder}' cannot be made: {error.strerror}. Name another with --out."
-        ) from error
+    # the folder itself is made by the first thing that is written into it: an error leaves nothing behind
+    if folder.exists() and not folder.is_dir():
+        raise OutputError(f"'{folder}' is not a folder: name another with --out.")
     desk = Desk(
         data=data_folder() if data is None else Path(data),
         quick=quick,

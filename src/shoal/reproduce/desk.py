@@ -66,7 +66,7 @@ class Desk:
         """Path of a data set, or an error that says how to get it."""
         path = self.data / name
         if not path.exists():
-            raise InputError(f"The data set '{name}' is not in '{self.data}'. {_WAY_OUT}")
+            raise InputError(f"the data set '{name}' is not in '{self.data}'. {_WAY_OUT}")
         return path
 
     def table(self, name: str) -> pa.Table:
@@ -106,6 +106,7 @@ class Desk:
     def _write(self, key: str, value: Any) -> None:
         if self.keep is None:
             return
+        self.keep.parent.mkdir(parents=True, exist_ok=True)
         with self.keep.open("a", encoding="utf-8") as file:
             file.write(json.dumps([source_hash(), key, value]) + "\n")
 
