@@ -93,7 +93,8 @@ def _protocol(seeds: int) -> list[str]:
         "labels gives most rows back the label of their record, however small ε is (*labels kept*). A good F of such a "
         "method is bought with that. "
         "Domains are constants, round numbers written down in `benchmarks/utility_tables.py` after a look at the "
-        "ranges of these tables, the same for all methods. For a release that would be a choice that looked at the records.",
+        "ranges of these tables, the same for all methods. For a release that would be a choice that looked at the "
+        "records.",
         "",
         "- *Row error*: squared error over squared distance from the mean, averaged over the numeric columns; 1 is "
         "what releasing the mean would cost. Only where rows correspond.",
