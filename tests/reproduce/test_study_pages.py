@@ -72,7 +72,10 @@ STUDY = Study(
             [Number("Table 1", "k | 3", ".018", 0.0182), Number("Table 1", "k = 5", ".02", 0.03, why="typo")],
             "| a |\n| --- |",
             [Figure("curve", "A curve", "<svg/>")],
-            [Claim("section 5", "more is better", "2 of 2", "holds")],
+            [
+                Claim("section 5", "more is better", "2 of 2", "holds"),
+                Claim("section 6", "a | b is always above", "in 1 of 2", "fails"),
+            ],
         )
     ],
     [Erratum("eq. 1", "a + b", "a - b", "`tests/x.py`")],
@@ -86,7 +89,9 @@ def test_a_page_holds_every_part() -> None:
         "# A paper, recomputed",
         "Written by `x`.",
         "| printed numbers | 2 | 1 equal, 1 differs |",
-        "| statements of the text | 1 | 1 holds |",
+        "| statements of the text | 2 | 1 holds, 1 fails |",
+        "| [printed errors](#errata) | 1 |",
+        "- section 6: a | b is always above",
         "| Table 1 | k \\| 3 | .018 | 0.0182 | +1.1% | equal |",
         "| Table 1 | k = 5 | .02 | 0.03 | +50.0% | differs: typo |",
         "![A curve](paper/curve.svg)",
@@ -106,6 +111,7 @@ def test_csv_files_hold_the_same_and_old_ones_go(tmp_path: Path) -> None:
         "paper.md",
         "paper/numbers.csv",
         "paper/claims.csv",
+        "paper/errata.csv",
         "paper/curve.csv",
         "paper/curve.svg",
         "paper/notes.txt",
@@ -191,12 +197,19 @@ def test_the_command_writes_and_counts(tmp_path: Path, monkeypatch: pytest.Monke
     out = tmp_path / "out"
     done = CliRunner().invoke(app, ["reproduce", "idp", "--quick", "--out", str(out), "--workers", "1"])
     assert done.exit_code == 0, done.output
-    assert "idp: numbers 1 equal, 1 differs; claims 1 holds." in done.output
+    assert "idp: numbers 1 equal, 1 differs; claims 1 holds, 1 fails." in done.output
     assert "Written by `shoal reproduce idp --quick` on 20" in (out / "idp.md").read_text("utf-8")
     # points are kept only while they can be needed
-    assert sorted(path.name for path in out.iterdir()) == ["idp", "idp.md"]
+    assert sorted(path.name for path in out.iterdir()) == ["idp", "idp.md", "index.md"]
+    alone = (out / "index.md").read_text("utf-8")
+    assert "| [A paper](idp.md) | 1 equal, 1 differs | 1 holds, 1 fails | 1 | quick |" in alone
+    assert "| section 6 | a \\| b is always above | in 1 of 2 |" in alone
+    assert "thesis.md" not in alone
     done = CliRunner().invoke(app, ["reproduce", "all", "--out", str(out), "--json", "--workers", "1"])
     assert [one["paper"] for one in json.loads(done.output)] == list(shoal.reproduce.PAPERS)
+    summed = (out / "index.md").read_text("utf-8")
+    assert [f"]({paper}.md) | 1 equal" in summed for paper in shoal.reproduce.PAPERS] == [True] * 5
+    assert "| quick |" not in summed
 
 
 def test_an_interrupted_command_says_that_it_can_go_on(

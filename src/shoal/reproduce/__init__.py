@@ -13,7 +13,7 @@ from typing import Any
 
 from shoal.errors import OptionError, OutputError, did_you_mean
 from shoal.machine import machine_words
-from shoal.reproduce import page
+from shoal.reproduce import overview, page
 from shoal.reproduce.desk import Desk, Progress, data_folder
 from shoal.reproduce.study import Claim, Erratum, Figure, Number, Section, Series, Study, tally
 from shoal.workers import available_cores
@@ -85,10 +85,11 @@ def _one(name: str, folder: Path, desk: Desk) -> Reproduced:
     command = f"shoal reproduce {name}" + (" --quick" if desk.quick else "")
     head = (
         f"Written by `{command}` on {datetime.date.today()}, {machine_words()}: {_minutes(elapsed)} with "
-        f"{desk.workers} processes, {_minutes(busy)} of processor time. Real data, seeds 0, 1, 2, ...: an experiment, "
-        "not a release."
+        f"{_processes(desk.workers)}, {_minutes(busy)} of processor time. Real data, seeds 0, 1, 2, ...: an "
+        "experiment, not a release."
     )
     page.write(folder, page.files(name, study, head))
+    page.write(folder, {"index.md": overview.page(folder, list(PAPERS))})
     keep.unlink(missing_ok=True)
     return Reproduced(name, study, folder / f"{name}.md")
 
@@ -100,6 +101,10 @@ def _module(name: str) -> Any:
 def _processor_seconds() -> float:
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system
+
+
+def _processes(workers: int) -> str:
+    return "one process" if workers == 1 else f"{workers} processes"
 
 
 def _minutes(seconds: float) -> str:

@@ -9,11 +9,14 @@ from pathlib import Path
 
 from shoal.reproduce.study import Claim, Erratum, Figure, Number, Section, Study, tally
 
+_ERRATUM = ("where", "printed", "right", "shown by")
+
 
 def files(name: str, study: Study, head: str) -> dict[str, str]:
     """Relative path -> content of everything that is written for a paper."""
     made = {f"{name}.md": page(name, study, head), f"{name}/numbers.csv": _csv(*_number_rows(study.numbers))}
     made[f"{name}/claims.csv"] = _csv(*_claim_rows(study.claims))
+    made[f"{name}/errata.csv"] = _csv(_ERRATUM, [_erratum_cells(erratum) for erratum in study.errata])
     for series in study.series:
         made[f"{name}/{series.name}.csv"] = _csv(series.columns, series.rows)
     for figure in study.figures:
@@ -37,8 +40,14 @@ def _overview(name: str, study: Study) -> Iterator[str]:
     if study.numbers:
         yield f"| printed numbers | {len(study.numbers)} | {tally(n.verdict for n in study.numbers)} |"
     yield f"| statements of the text | {len(study.claims)} | {tally(c.verdict for c in study.claims)} |"
+    if study.errata:
+        yield f"| [printed errors](#errata) | {len(study.errata)} | each with what shows it |"
     yield ""
-    names = ["numbers", "claims", *(series.name for series in study.series)]
+    failing = [claim for claim in study.claims if claim.verdict == "fails"]
+    if failing:
+        yield from ("Statements that fail here (the rows below say what was found instead):", "")
+        yield from (*(f"- {claim.where}: {claim.said}" for claim in failing), "")
+    names = ["numbers", "claims", "errata", *(series.name for series in study.series)]
     listed = ", ".join(f"[{file}]({name}/{file}.csv)" for file in names)
     yield (
         "*Equal* means: the printed digits. *Within Monte Carlo error*: at most three standard errors apart, "
@@ -82,10 +91,14 @@ def claim_table(claims: Sequence[Claim]) -> Iterator[str]:
 
 
 def _errata(errata: Sequence[Erratum]) -> Iterator[str]:
-    yield "| where | printed | right | shown by |"
+    yield _line(_ERRATUM)
     yield "| --- | --- | --- | --- |"
     for erratum in errata:
-        yield _line((erratum.where, erratum.printed, erratum.right, erratum.shown))
+        yield _line(_erratum_cells(erratum))
+
+
+def _erratum_cells(erratum: Erratum) -> Sequence[str]:
+    return (erratum.where, erratum.printed, erratum.right, erratum.shown)
 
 
 def _line(cells: Sequence[str]) -> str:
