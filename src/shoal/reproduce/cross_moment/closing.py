@@ -19,7 +19,7 @@ _RANKED_STRATEGIES = (("xm-21", "xm-23"), ("xm-25", "xm-26"))
 def data_section(desk: Desk) -> Section:
     census, eia = desk.table("census.csv"), desk.table("eia.csv")
     numeric = ["UTILITYID", *(name for name in eia.column_names if name.endswith(("REVENUE", "SALES")))]
-    outside = int((matrix(desk.file("eia.csv"), ["COMREVENUE", "COMSALES"]) < 0).sum())
+    outside = _negative(desk)
     return Section(
         "Data",
         "Domains are 0 to 1.5 times the maximum, as in the paper, which looks at the data: all of this is an "
@@ -28,7 +28,8 @@ def data_section(desk: Desk) -> Section:
         "and "
         "masking. Census 2, 3, 4 are the first of FEDTAX, POTHVAL, INTVAL, FICA (file order, see errata); EIA 2, 3, "
         "4 of "
-        f"RESREVENUE, RESSALES, COMREVENUE, COMSALES, of which {outside} negative values are clipped to 0.",
+        f"RESREVENUE, RESSALES, COMREVENUE, COMSALES, of which {sum(outside.values())} negative values are clipped "
+        "to 0.",
         [
             Number("Figure 6", "records of Census", "1080", census.num_rows),
             Number("Figure 6", "records of EIA", "4092", eia.num_rows),
@@ -41,8 +42,20 @@ def data_section(desk: Desk) -> Section:
             ),
             Number("Figure 6", "attributes of Census", "13", census.num_columns),
             Number("Figure 6", "numerical attributes of EIA", "11", len(numeric)),
+            *(
+                Number("prototype, EIA", f"negative values of {name}", "11", count)
+                for name, count in outside.items()
+                if count
+            ),
         ],
     )
+
+
+def _negative(desk: Desk) -> dict[str, int]:
+    """How many values of each column of EIA 4 lie below its domain."""
+    names = SETS["EIA 4"].columns
+    below = (matrix(desk.file("eia.csv"), names) < 0).sum(axis=0)
+    return dict(zip(names, below.tolist(), strict=True))
 
 
 def section(curves: Curves, releases: Mapping[str, tuple[float, float, str]]) -> Section:
@@ -143,8 +156,16 @@ def errata(desk: Desk) -> list[Erratum]:
         100 * (first_order(data, 1.0) / first_order(data.replace("EIA", "Census"), 1.0) - 1)
         for data in INCREASES
     ]
+    below = _negative(desk)
     return [
         Erratum("section 5.3", "EIA has 4,096 records", "4,092, as in Figure 6", "the file"),
+        Erratum(
+            "section 5.3, domains",
+            "domains end at 1.5 times the maximum; where they begin is not said, and sensitivities need both ends",
+            "not at 0 for all of EIA: values below it must be clipped, or the domain begin lower. Either end taken "
+            "from the data reveals it",
+            f"negative values of EIA 4: {', '.join(f'{count} of {name}' for name, count in below.items() if count)}",
+        ),
         Erratum(
             "section 5.3, Figure 6",
             "Census 2 is FICA and FEDTAX, columns in the order of Figure 6",

@@ -39,6 +39,12 @@ FIRST_ORDER, SECOND_ORDER = names(range(2, 8)), names(range(8, 14))
 RANKED = names(range(20, 27))
 EIGEN = names(range(14, 20))
 MDAV_BASELINES, RANKED_BASELINES = names(range(1, 6), "xm-b"), names(range(6, 9), "xm-b")
+# the same statistics of the same clusters without noise
+BASELINES: Mapping[str, str] = {
+    method: f"xm-b{number}"
+    for number, methods in enumerate(((1,), (2, 4, 5), (3, 7), (8, 10, 11), (9, 12, 13)), start=1)
+    for method in names(methods)
+}
 
 
 @dataclass(frozen=True)

@@ -149,8 +149,8 @@ def _extremes(drawn: Mapping[tuple[str, float], Floats], curves: Curves) -> list
     """The worst and the best case that section 5.5 quotes for Figure 7."""
     census = _census(curves)
     plain = float(np.log2(drawn["Census 2", 1.0].mean()))
-    why = f"depends on the sizes shown, which print does not list (here k = {curves.ks('Census 2')[0]} to "
-    f"{curves.ks('Census 2')[-1]})"
+    sizes = curves.ks("Census 2")
+    why = f"depends on the sizes shown, which print does not list (here k = {sizes[0]} to {sizes[-1]})"
     per_cent = f"per cent of {plain:.2f}, and print's own numbers give {100 * (1 - 43.5 / 47.68):.2f}; {why}"
     return [
         Number(

@@ -47,17 +47,28 @@ def _changes(size: int, columns: int, order: int) -> Floats:
 
 
 def largest_entry(size: int, order: int) -> float:
-    """The most that one covariance (order 1) or coskewness (order 2) of different columns moves.
+    """The most that one mean (order 0), covariance (1) or coskewness (2) of different columns moves.
 
     >>> round(3 * largest_entry(3, 2), 9), round(4 * largest_entry(4, 2), 9)
     (2.0, 1.0)
     """
+    if order == 0:
+        return float(_changes(size, 1, 0).max())
     # the entry of all different columns is the last but those that repeat the last column
     summary = Summary(order + 1, order, coskewness="full")
     entries = summary.covariance_entries if order == 1 else summary.coskewness_entries
     place = summary.means + (summary.covariances if order == 2 else 0)
     place += entries.index(tuple(range(order + 1)))
     return float(_changes(size, order + 1, order)[:, place].max())
+
+
+def largest_variance(size: int) -> float:
+    """The largest unbiased variance of a cluster.
+
+    >>> round(largest_variance(5), 9)
+    0.3
+    """
+    return max(float(np.var([1.0] * ones + [0.0] * (size - ones), ddof=1)) for ones in range(size + 1))
 
 
 def largest_joint(size: int, columns: int, order: int) -> float:
@@ -85,8 +96,7 @@ def lemma_7(size: int) -> tuple[float, float, float]:
 
 
 def wrong_cases(tries: int = 2_000) -> float:
-    """The share of random clusters of 5 for which Expressions (5) to (8) are not the largest change, widths 1 and "
-    "10."""
+    """The share of random clusters of 5 for which Expressions (5) to (8) are not the largest change, widths 1, 10."""
     rng = np.random.default_rng(0)
     size, (one, other) = 5, (1.0, 10.0)
     a, b = rng.random((2, tries)) * np.array([[one], [other]]) * (size - 1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from shoal.moments import Summary
@@ -10,7 +12,7 @@ from shoal.moments.sensitivity import coskewness_change, coskewness_change_as_pr
 from shoal.reproduce.cross_moment import small_worlds
 from shoal.reproduce.cross_moment.measure import SETS, matrix
 from shoal.reproduce.desk import Desk
-from shoal.reproduce.study import Claim, Erratum, Section, judged
+from shoal.reproduce.study import Claim, Erratum, Number, Section, judged
 
 SEARCH = "`tests/moments/test_moment_sensitivity.py`"
 LOSS = "`tests/mechanisms/test_moments_privacy.py`"
@@ -25,10 +27,39 @@ def section() -> Section:
         "worlds, by hill climbing, and in 100,000 random pairs for every cluster size from 3 to 8 and 20, for "
         "Propositions 6, "
         "8, 9 and 10 (`make test-all`); they also show that the two printed bounds that fail do fail. Proofs: "
-        "`docs/proofs/moments.md`. Largest changes found among all clusters of zeros and ones, times |C|:",
+        "`docs/proofs/moments.md`. Largest values and changes are those among all clusters of zeros and ones; the "
+        "second table has changes times |C|.",
+        numbers=_numbers(),
         more=_table(),
         claims=[*_coefficients(), *_spectra(), *_algorithms()],
     )
+
+
+def _numbers() -> list[Number]:
+    """Constants that a prototype worked with; nothing is drawn."""
+    where = "prototype, section 4"
+    changes = [("a mean", 0, 3, "1"), ("a covariance", 1, 3, "1"), ("a coskewness", 2, 3, "2")]
+    changes += [("a coskewness", 2, size, "1") for size in (4, 5)]
+    # a skew-normal variable is half-normal in the limit
+    half_normal = (4 - math.pi) / 2 * (2 / (math.pi - 2)) ** 1.5
+    return [
+        *(
+            Number(
+                where,
+                f"largest change of {what} times |C|, |C| = {size}",
+                known,
+                size * small_worlds.largest_entry(size, order),
+            )
+            for what, order, size, known in changes
+        ),
+        *(
+            Number(
+                where, f"largest unbiased variance, |C| = {size}", known, small_worlds.largest_variance(size)
+            )
+            for size, known in ((3, ".3333"), (4, ".3333"), (5, ".3000"))
+        ),
+        Number(where, "skewness that a skew-normal variable stays below", ".995", half_normal),
+    ]
 
 
 def _table() -> str:
@@ -226,8 +257,7 @@ def _draws(d: int, m: int, *, eigen: bool) -> int:
 
 
 def joint_scale_in_dollars(desk: Desk) -> tuple[float, float]:
-    """The scale of Algorithm 1's noise on the means of Census 2, k = 390, ε = 2, in the columns' units, and the "
-    "width."""
+    """The scale of Algorithm 1's noise on the means of Census 2, k = 390, ε = 2, in the columns' units; the width."""
     one, two = 1.5 * matrix(desk.file("census.csv"), SETS["Census 2"].columns).max(axis=0)
     total = one + two + one * one + one * two + two * two
     return float(total / (390 * 2)), float(two)
