@@ -50,19 +50,19 @@ def separate_loses(n: int, k: int, tables: int) -> int:
     return count
 
 
-def noise_variance(one: Setting) -> float:
-    """Σ 2 (W/ε_j)²/|C| over clusters and attributes: the expected squared noise of a release before clipping."""
+def noise_variance(one: Setting) -> dict[str, float]:
+    """Σ 2 (W/ε_j)²/|C| over clusters, by attribute: the expected squared noise of a release before clipping."""
     prepared, frozen = settled(one)
-    total = 0.0
+    found = {}
     for group, clusters in zip(prepared.method.resolve_groups(one.columns), frozen, strict=True):
         for name in group:
             scale = float(prepared.described.lattices[name].width / prepared.plan.shares[name])
-            total += float((2 * scale**2 / clusters.partition.sizes).sum())
-    return total
+            found[name] = float((2 * scale**2 / clusters.partition.sizes).sum())
+    return found
 
 
-def noise_variances(desk: Desk, ks: tuple[int, ...]) -> dict[int, tuple[float, float]]:
-    """Of MDAV+DP and IR_MDAV+DP_2 at ε = 1, by k."""
+def noise_variances(desk: Desk, ks: tuple[int, ...]) -> dict[int, tuple[dict[str, float], dict[str, float]]]:
+    """Of MDAV+DP and IR_MDAV+DP_2 at ε = 1, by k and attribute."""
     file = desk.file("census.csv")
     settings = {
         (k, method): setting(file, method, epsilon=1, k=k, split="proportional")
