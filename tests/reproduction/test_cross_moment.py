@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 import shoal
 from shoal.moments.repair import variance_caps
 from shoal.presets import PRESETS
-from shoal.reproduce import Claim, Desk, Number, Section, Study
+from shoal.reproduce import Desk, Number, Section, Study
 from shoal.reproduce.cross_moment import (
     closing,
     coefficients,
@@ -40,6 +40,7 @@ from shoal.reproduce.cross_moment.measure import (
 )
 from shoal.reproduce.cross_moment.printed import K_MIN
 from tests.conftest import data_file
+from tests.reproduction.quick import only
 
 Floats = NDArray[np.float64]
 # what the paper claims, by section of the page: see the text of the paper, statement by statement
@@ -271,11 +272,6 @@ def verdicts(section: Section) -> dict[str, str]:
     return {claim.said: claim.verdict for claim in section.claims}
 
 
-def claim_of(section: Section, words: str) -> Claim:
-    (found,) = [claim for claim in section.claims if words in claim.said]
-    return found
-
-
 @pytest.mark.parametrize(
     ("section", "words", "method", "change"),
     [
@@ -309,8 +305,8 @@ def test_another_measurement_would_change_the_verdict(
         # None: the curve is turned around
         return 50 - as_printed(one) if change is None else as_printed(one) + change
 
-    assert claim_of(section(printed_curves()), words).verdict == "holds"
-    assert claim_of(section(made_up(changed)), words).verdict != "holds"
+    assert only(section(printed_curves()).claims, words).verdict == "holds"
+    assert only(section(made_up(changed)).claims, words).verdict != "holds"
 
 
 def test_sizes_are_those_of_the_curves() -> None:
@@ -362,7 +358,7 @@ def test_propositions_hold_and_fail_where_the_page_says() -> None:
         "Proposition 10, eigenvectors": "fails",
         "Theorem 11 (ii)": "fails",
     }
-    assert claim_of(section, "a cluster needs r").verdict == "holds"
+    assert only(section.claims, "a cluster needs r").verdict == "holds"
 
 
 def test_the_largest_changes_of_small_worlds() -> None:

@@ -12,14 +12,15 @@ import pytest
 
 import shoal
 from shoal.partition import Partition, ranking
-from shoal.reproduce import Claim, Desk, Number, Study
+from shoal.reproduce import Desk, Number
 from shoal.reproduce.cluster_errors import complete_rows, expected, measured, settled, standard_error
 from shoal.reproduce.linked_columns import Linked, linked
 from shoal.reproduce.psd2014 import guarantee, lemma, study
-from shoal.reproduce.psd2014.curves import Curves, curves, logarithm, ranked, setting
+from shoal.reproduce.psd2014.curves import curves, logarithm, ranked, setting
 from shoal.reproduce.psd2014.printed import FIGURE, PAPER_RUNS
 from shoal.reproduce.psd2014.readings import readings
-from tests.conftest import DATA_FOLDER, data_file
+from tests.conftest import data_file
+from tests.reproduction.quick import once, only
 
 # statements that do not simply hold; all others must
 VERDICTS = {
@@ -42,25 +43,7 @@ def adult() -> Path:
     return data_file("adult.csv")
 
 
-@cache
-def desk() -> Desk:
-    data_file("adult.csv")
-    return Desk(DATA_FOLDER, quick=True)
-
-
-@cache
-def whole() -> Study:
-    return study(desk())
-
-
-@cache
-def over_k() -> Curves:
-    return curves(desk())
-
-
-def claim(claims: list[Claim], said: str) -> Claim:
-    (found,) = [one for one in claims if said in one.said]
-    return found
+whole, over_k = once(study, "adult.csv"), once(curves, "adult.csv")
 
 
 def test_every_number_is_equal_or_within_monte_carlo_error() -> None:
@@ -105,18 +88,18 @@ def test_other_curves_would_change_the_verdicts() -> None:
         },
     )
     claims = readings(idle)
-    assert claim(claims, "lowers the scale of the noise").verdict == "fails"
-    assert claim(claims, "The relative gain depends on ε").verdict == "fails"
-    assert claim(claims, "almost as low as individual ranking").verdict == "fails"
+    assert only(claims, "lowers the scale of the noise").verdict == "fails"
+    assert only(claims, "The relative gain depends on ε").verdict == "fails"
+    assert only(claims, "almost as low as individual ranking").verdict == "fails"
     # what the paper must have seen
     seen = {**known.points, ("0.1", 100): {**known.points["0.1", 100], "sse": known.plain["1"]}}
-    assert claim(readings(replace(known, points=seen)), "loses about what plain noise").verdict == "holds"
+    assert only(readings(replace(known, points=seen)), "loses about what plain noise").verdict == "holds"
 
 
 def test_releases_without_a_difference_would_change_the_verdict_on_lemma_4() -> None:
     claims = guarantee._composition(over_k(), Linked(100, 0, 0))
-    assert claim(claims, "mε-differentially private").verdict == "holds"
-    assert linked(desk()).refutes
+    assert only(claims, "mε-differentially private").verdict == "holds"
+    assert linked(Desk(adult().parent, quick=True)).refutes
 
 
 @pytest.mark.parametrize("world", lemma.WORLDS[:4], ids=str)
