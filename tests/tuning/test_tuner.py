@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import shoal
-from shoal.errors import InputError, OptionError, OutputError
+from shoal.errors import ClaimError, InputError, OptionError, OutputError
 from shoal.recipe import load_recipe
 from shoal.survey import survey, survey_schema
 from shoal.tuning import simulate, work
@@ -369,6 +369,48 @@ def test_bad_arguments_are_refused_before_any_work(
 def test_values_outside_their_domain_are_an_error_of_the_table_not_of_a_setting() -> None:
     with pytest.raises(InputError, match="outside the domain"):
         shoal.tune(pa.table({"x": [1, 99]}), epsilon=1, methods=["laplace"], domains={"x": (0, 9)})
+
+
+def test_the_table_loses_nothing_on_a_narrow_terminal() -> None:
+    from rich.console import Console
+
+    found = tuned(methods=["laplace", "idp-cbls", "insensitive-dp"], utility="wasserstein", seeds=2)
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(found.table(everything=True))
+    text = console.export_text()
+    assert "…" not in text
+    assert max(map(len, text.splitlines())) <= 80
+    words = text.split()
+    for row in found.rows:
+        assert row.loss is not None
+        assert {row.model, *str(row.loss).split(), *str(row.setting).split()} <= set(words)
+    assert ">*" in words
+
+
+def test_a_single_run_is_not_called_exact() -> None:
+    from rich.console import Console
+
+    console = Console(width=120, record=True, file=io.StringIO())
+    found = tuned(methods=["laplace"], seeds=1)
+    console.print(found.table())
+    text = console.export_text()
+    assert "(one run)" in text
+    assert "over 1 seed" not in text
+    assert "of 1 setting:" in found.why
+
+
+@pytest.mark.parametrize("options", [{"workers": 0}, {"workers": -3}, {"workers": True}, {"ks": [0]}])
+def test_numbers_that_count_nothing_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(OptionError, match="must be a whole number, at least 1"):
+        tuned(methods=["laplace", "ranking-dp"], **options)
+
+
+def test_a_private_choice_is_refused_before_the_records_are_looked_at() -> None:
+    # every record is of one class, and saying so would be a fact about the records
+    with pytest.raises(ClaimError, match="leave target out"):
+        shoal.tune(pa.table({"x": [1, 2]}), epsilon=1, domains={"x": (0, 9)}, target="x>5", private=1)
+    with pytest.raises(OptionError, match="--private is a budget of its own"):
+        shoal.tune(pa.table({"x": [1, 2]}), epsilon=1, domains={"x": (0, 9)}, private="much")
 
 
 def test_saved_files_and_the_table_say_what_was_found(tmp_path: Path) -> None:

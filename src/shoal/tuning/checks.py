@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Any, get_args
 
 from shoal.errors import ClaimError, OptionError, did_you_mean
 from shoal.io import Table
 from shoal.method import OPTIONS
 from shoal.models import Model
+from shoal.noise import parse_epsilon
 from shoal.presets import preset
 from shoal.tuning.choose import check_utility
 from shoal.tuning.grid import Setting
@@ -22,10 +24,12 @@ def check_comparison(
     utility: str | None,
     max_risk: float | None,
     claim: str | None,
+    workers: int | None,
     table: Table,
 ) -> None:
-    if isinstance(seeds, bool) or not isinstance(seeds, int) or seeds < 1:
-        raise OptionError(f"seeds must be a whole number, at least 1, got {seeds!r}.")
+    for name, number in (("seeds", seeds), ("workers", 1 if workers is None else workers)):
+        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+            raise OptionError(f"{name} must be a whole number, at least 1, got {number!r}.")
     check_utility(utility, target)
     if target is not None:
         from shoal.evaluation.target import parse_target
@@ -63,6 +67,18 @@ def check_private(
                 f"--private scores by the squared error of groups at fixed ranks, the one score for which it is proved "
                 f"how far a record moves it: leave {option} out."
             )
+
+
+def private_epsilon(private: Any) -> Fraction:
+    """The budget of a private choice.
+
+    Raises:
+        OptionError: it is no budget; the message names this option and not that of the release.
+    """
+    try:
+        return parse_epsilon(private)
+    except OptionError as error:
+        raise OptionError(f"--private is a budget of its own: {error}") from None
 
 
 def check_options(options: Mapping[str, Any], grid: Sequence[Setting]) -> None:

@@ -42,7 +42,7 @@ class Figure:
         if self.exact:
             return f"{self.mean:.4g}"
         if self.low is None or self.high is None:
-            return f"{self.mean:.3g}"
+            return f"{self.mean:.3g} (one run)"
         return f"{self.mean:.3g} ({self.low:.3g} to {self.high:.3g})"
 
 

@@ -79,13 +79,16 @@ def make_grid(
     """Every combination of what a method can be told; a method without an option appears once for it.
 
     Raises:
-        OptionError: a list is empty or holds something twice, or a method is unknown.
+        OptionError: a list is empty or holds something twice, a size is none, or a method is unknown.
 
     >>> [str(setting) for setting in make_grid(["laplace", "ranking-dp"], [5, 9], None, None, 100)]
     ['laplace', 'ranking-dp, k = 5', 'ranking-dp, k = 9']
     """
     names = _listed("methods", methods) or DEFAULT_METHODS
     sizes = _listed("ks", ks) or default_sizes(n)
+    for size in sizes:
+        if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
+            raise OptionError(f"every k must be a whole number, at least 1, got {size!r}.")
     shares, families = _listed("splits", splits), _listed("noises", noises)
     grid: list[Setting] = []
     for name in names:

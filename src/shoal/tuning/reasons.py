@@ -26,7 +26,7 @@ def reasons(
     limit = "" if max_risk is None else f" whose linkage risk is at most {max_risk:g}%"
     certainty = "in closed form" if best.loss.exact else "mean over the seeds with its 95% interval"
     found = [
-        f"{best.setting} has the least loss of {len(compared)} settings{limit}: {UTILITIES[utility]} "
+        f"{best.setting} has the least loss of {_counted(len(compared))}{limit}: {UTILITIES[utility]} "
         f"{best.loss}, {certainty}.",
         *_beaten(compared, best),
     ]
@@ -36,10 +36,15 @@ def reasons(
         )
     elif best.risk is not None:
         found.append(
-            f"An intruder links {best.risk}% of its rows to their own record; guessing links {chance(n):.2g}%."
+            f"Of its rows an intruder links to their own record, in %, {best.risk}; guessing links {chance(n):.2g}."
         )
         if max_risk is None and best.risk.mean > max(_NOTABLE, 10 * chance(n)):
-            found.append("If that is too much, set a limit (max_risk, --max-risk).")
+            from shoal.report.light import MOST_LINKED
+
+            found.append(
+                "If that is too much, set a limit (max_risk, --max-risk); "
+                f"above {100 * MOST_LINKED:g} the light of an internal report is red."
+            )
     found += _claims(compared, best)
     facts = MODELS[best.model]
     if tuned is not None and facts.guarantee and not facts.of_the_table:
@@ -50,6 +55,10 @@ def reasons(
     return " ".join(found)
 
 
+def _counted(settings: int) -> str:
+    return "1 setting" if settings == 1 else f"{settings} settings"
+
+
 def _nothing(compared: Sequence[Row], max_risk: float | None) -> str:
     if not compared or max_risk is None:
         return "No setting could be compared."
@@ -57,7 +66,7 @@ def _nothing(compared: Sequence[Row], max_risk: float | None) -> str:
     least = min(known, key=lambda row: row.risk.mean if row.risk else 0.0)
     return (
         f"No setting has a linkage risk that is surely at most {max_risk:g}%. The least risk is that of "
-        f"{least.setting}: {least.risk}%."
+        f"{least.setting}, in %: {least.risk}."
     )
 
 

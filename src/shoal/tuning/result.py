@@ -141,11 +141,12 @@ class Tuning:
             box=SIMPLE_HEAD,
             pad_edge=False,
         )
-        out.add_column("", no_wrap=True)
-        out.add_column("setting", no_wrap=True)
-        out.add_column("claim", overflow="fold")
-        out.add_column("loss", justify="right", no_wrap=True)
-        out.add_column("linked %", justify="right", no_wrap=True)
+        # a narrow terminal breaks lines between words: no column and no digit may get lost
+        out.add_column("", no_wrap=True, min_width=2)
+        out.add_column("setting", overflow="fold")
+        out.add_column("claim", no_wrap=True)
+        out.add_column("loss", justify="right", overflow="fold")
+        out.add_column("linked %", justify="right", overflow="fold")
         for row in shown:
             mark = ">" if row.setting == self.best else " "
             mark += "*" if row.frontier else " "
@@ -156,9 +157,11 @@ class Tuning:
                 "-" if row.loss is None else str(row.loss),
                 "-" if row.risk is None else str(row.risk),
             )
+        linked = f"linked: rows nearest to their own record, guessing links {100 / self.n:.2g}%."
         runs = (
-            f"linked: rows nearest to their own record, guessing links {100 / self.n:.2g}%. Intervals (95%) are over "
-            f"{self.seeds} seeds; without one, a figure is exact."
+            f"{linked} Intervals (95%) are over {self.seeds} seeds; without one, a figure is exact."
+            if self.seeds > 1
+            else f"{linked} One run has no interval; other figures are exact."
         )
         out.caption = (
             f"loss: {UTILITIES[self.utility or '']}; "

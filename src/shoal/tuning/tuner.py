@@ -17,7 +17,7 @@ from shoal.partition.base import check_k
 from shoal.release import Preparation, silent
 from shoal.schema import Schema
 from shoal.tuned import Tuned
-from shoal.tuning.checks import check_comparison, check_options, check_private
+from shoal.tuning.checks import check_comparison, check_options, check_private, private_epsilon
 from shoal.tuning.choose import Row, automatic_utility, best_row, figures, make_row, with_frontier
 from shoal.tuning.grid import Setting, compared, make_grid
 from shoal.tuning.private import METHOD, choose_privately
@@ -125,12 +125,14 @@ def tune(
         "na": na,
     }
     table = read(data, missing_texts(na))
-    check_comparison(seeds, fast, target, utility, max_risk, claim, table)
+    if private is not None:
+        # first of all: what other options would say about the records is not paid for
+        check_private(methods, utility, target, max_risk, noises)
+    check_comparison(seeds, fast, target, utility, max_risk, claim, workers, table)
     question = Question(table, epsilon, declared, options)
     folder = None if out is None else Path(out)
     if private is not None:
-        check_private(methods, utility, target, max_risk, noises)
-        return _tune_privately(question, ks, splits, parse_epsilon(private), folder)
+        return _tune_privately(question, ks, splits, private_epsilon(private), folder)
     grid = make_grid(methods, ks, splits, noises, table.n)
     check_options(options, grid)
     candidates, refused = candidates_of(question, grid, claim)
@@ -148,7 +150,7 @@ def tune(
         **options,
     }
     store = open_store(folder, table, arguments)
-    cores = available_cores() if workers is None else max(1, workers)
+    cores = available_cores() if workers is None else workers
     if fast and table.n * len(candidates) <= _SMALL:
         cores = 1
     run_all(candidates, runs, target, store, cores, progress or silent, notice or _unheard)
