@@ -7,10 +7,12 @@ from functools import partial
 import numpy as np
 import pytest
 
-from shoal.partition import vmdav
+from shoal.partition import mdav, vmdav
 from shoal.reproduce import textbook
 from shoal.reproduce.mdai2017 import background
 from shoal.reproduce.mdai2017.curves import Curves
+from shoal.reproduce.psd2014 import background as psd
+from shoal.reproduce.psd2014.curves import EPSILONS
 from tests.conftest import data_file
 from tests.reproduction.quick import only
 
@@ -46,3 +48,42 @@ def test_other_clusters_would_change_the_verdicts_of_mdai2017(monkeypatch: pytes
     assert background._linear(census).verdict == "fails"
     monkeypatch.setattr(background, "laplace_loss", lambda epsilon: 2 * epsilon)
     assert background._laplace().verdict == "fails"
+
+
+def test_best_partitions_are_found_among_all() -> None:
+    assert psd.best_partitions((0, 0, 9, 9), 2) == [(0, 0, 1, 1)]
+    assert len(list(psd._partitions(4, 1))) == 15
+    assert len(list(psd._partitions(4, 2))) == 4
+
+
+def test_clusters_that_follow_the_data_would_change_the_verdict_on_insensitivity(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    values = psd.columns(data_file("adult.csv"))
+    assert psd._one_record_each(values, 5).verdict == "holds"
+    monkeypatch.setattr(psd, "insensitive", lambda x, k, bounds: mdav(x, k))
+    assert psd._one_record_each(values, 5).verdict == "fails"
+
+
+def test_collections_of_records_differ_by_what_they_do_not_share() -> None:
+    one, other = np.array([[1.0, 2], [1, 2], [3, 4]]), np.array([[1.0, 2], [3, 4], [3, 4]])
+    assert psd._differ(one, one) == 0
+    assert psd._differ(one, other) == 1
+
+
+def test_other_errors_would_change_the_verdict_on_uses() -> None:
+    def found(own: float) -> dict[tuple[str, str], dict[str, float]]:
+        return {
+            (epsilon, how): {"mean": own if how == "ranking" else 1.0}
+            for epsilon in EPSILONS
+            for how in ("ranking", "plain")
+        }
+
+    assert [psd._any_use(found(own)).verdict for own in (0.5, 2.0)] == ["holds", "fails"]
+
+
+def test_groups_by_value_would_change_the_verdict_on_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = np.random.default_rng(0).uniform(0, 90, (400, 2))
+    assert psd._order_only(values).verdict == "holds"
+    monkeypatch.setattr(psd, "ranking", lambda x, k, remainder: mdav(x, k))
+    assert psd._order_only(values).verdict != "holds"

@@ -57,6 +57,20 @@ def sequential_loss(first: float, second: float) -> float:
     return max(loss(both(table), both(other)) for table, other in neighbours(3, 1))
 
 
+def attribute_loss(first: float, second: float) -> float:
+    """Counts of two attributes that have nothing to do with each other: in the world of all tables both change freely.
+
+    >>> round(attribute_loss(0.5, 1.0), 9)
+    1.5
+    """
+
+    def both(table: Table) -> Floats:
+        one, other = sum(value // 2 for value in table), sum(value % 2 for value in table)
+        return np.multiply.outer(counted_privately(one, 2, first), counted_privately(other, 2, second))
+
+    return max(loss(both(table), both(other)) for table, other in neighbours(2, 3))
+
+
 def parallel_loss(epsilon: float, subsets: Literal["rows", "values"]) -> float:
     """Counts of two disjoint subsets of four records: the first and last two rows, or those of low and high value.
 

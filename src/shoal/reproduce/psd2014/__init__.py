@@ -38,7 +38,7 @@ def study(desk: Desk) -> Study:
     return Study(
         "PSD-2014: noise after individual ranking",
         _ABOUT,
-        [_data(desk), guarantee.section(over_k, linked(desk)), _figure(desk, over_k)],
+        [_data(desk), guarantee.section(desk, over_k, linked(desk)), _figure(desk, over_k)],
         _errata(),
         [_series(over_k)],
     )

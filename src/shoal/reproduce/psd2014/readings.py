@@ -13,6 +13,8 @@ from shoal.reproduce.study import Claim
 # log10: "equal" and "almost" in the paper's words
 _ABOUT = 0.1
 _ALMOST = 0.3
+# "larger k" in the paper's words, of 2 to 100
+_LARGE = 50
 
 
 def readings(curves: Curves) -> list[Claim]:
@@ -106,9 +108,18 @@ def _large_epsilon(curves: Curves) -> list[Claim]:
         (logs["10"][start] - logs["10"][end]) / (curves.ks[end] - curves.ks[start])
         for start, end in ((0, middle), (middle, -1))
     )
-    above = logs["10"][-1] - logarithm(curves.over_k("10", "sse_alone")[-1])
+    above = {
+        k: logs["10"][place] - logarithm(curves.points["10", k]["sse_alone"])
+        for place, k in enumerate(curves.ks)
+        if k >= _LARGE
+    }
     parts = {k: curves.points["10", k]["sse_alone"] / curves.points["10", k]["sse"] for k in curves.ks}
     main = [k for k, part in parts.items() if part > 0.5]
+    last = curves.ks[-1]
+    grouped = {
+        epsilon: curves.points[epsilon, last]["sse_alone"] / curves.points[epsilon, last]["sse"]
+        for epsilon in ("1", "10")
+    }
     straight = {epsilon: _straightness(curves.ks, logs[epsilon]) for epsilon in EPSILONS}
     return [
         Claim(
@@ -125,8 +136,10 @@ def _large_epsilon(curves: Curves) -> list[Claim]:
         Claim(
             "section 5, Figure 1",
             "There it is almost as low as individual ranking alone for large k.",
-            f"At k = {curves.ks[-1]}: log10 higher by {above:.2f}.",
-            "holds" if above < _ALMOST else "fails",
+            "log10 is higher by "
+            + ", ".join(f"{gap:.2f} at k = {k}" for k, gap in above.items())
+            + f"; almost is taken to be {_ALMOST}, a factor of two.",
+            share_verdict(sum(gap < _ALMOST for gap in above.values()), len(above)),
         ),
         Claim(
             "section 5, Figure 1",
@@ -138,11 +151,13 @@ def _large_epsilon(curves: Curves) -> list[Claim]:
         ),
         Claim(
             "section 5, Figure 1",
-            "At ε = 1 the fall is closer to a straight line.",
+            "At ε = 1 the fall is closer to a straight line, as the error of the groups limits it less.",
             "R² of a line through log10 SSE over k: "
             + ", ".join(f"{value:.2f} at ε = {epsilon}" for epsilon, value in straight.items())
+            + f". At k = {curves.ks[-1]} the groups alone make up "
+            + ", ".join(f"{part:.1%} of SSE at ε = {epsilon}" for epsilon, part in grouped.items())
             + ".",
-            "holds" if straight["1"] > straight["10"] else "fails",
+            share_verdict(int(straight["1"] > straight["10"]) + int(grouped["1"] < grouped["10"]), 2),
         ),
     ]
 
@@ -172,21 +187,9 @@ def _rest(curves: Curves) -> list[Claim]:
             share_verdict(sum(ratio > 1 for ratio in over.values()), len(over)),
         ),
         Claim(
-            "abstract; conclusion",
-            "The release is for any use, not for some queries only.",
-            "Rows are released, so any analysis can be run; no measurement covers all of them.",
-            "not tested",
-        ),
-        Claim(
             "section 5",
             "ε from 0.1 to 10 covers what is usual in the literature.",
             "A survey of the literature, not a computation.",
-            "not tested",
-        ),
-        Claim(
-            "conclusion",
-            "The method is easy to implement: it needs the order of each attribute only.",
-            "A sort per attribute (`shoal/partition/ranking.py`); ease is not measured.",
             "not tested",
         ),
     ]
