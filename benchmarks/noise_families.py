@@ -1,4 +1,4 @@
-"""Staircase and box noise beside print: closed forms and draws come in, the tables and figures of docs/noise.md leave.
+"""Staircase and box noise beside Laplace noise: closed forms, draws come in; tables, figures of docs/noise.md leave.
 
 python -m benchmarks.noise_families [--page docs/noise.md]
 """
@@ -25,7 +25,6 @@ from shoal.noise import (
     discrete_laplace,
     discrete_staircase,
 )
-from shoal.noise.box_shape import laplace_region
 
 PAGE = Path(__file__).parents[1] / "docs" / "noise.md"
 BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
@@ -35,58 +34,6 @@ _WIDTH, _HEIGHT = 560, 300
 _LEFT, _RIGHT, _TOP, _BOTTOM = 60, 540, 30, 250
 _COLOURS = ("#1f7a8c", "#c0392b", "#8e6bbf")
 Curve = tuple[str, NDArray[np.float64], NDArray[np.float64]]
-
-
-def univariate() -> list[str]:
-    """Tables 4.1 and 4.2."""
-    printed = {0.1: ("199.92", "59.91"), 0.5: ("7.92", "11.97"), 1.0: ("1.92", "5.98")}
-    lines = [
-        "Tables 4.1 and 4.2 of the thesis (sensitivity 1):",
-        "",
-        "| ε | Laplace variance | least variance | printed | d* | Laplace 95% | shortest 95% | printed | d |",
-        "| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
-    ]
-    for epsilon, (variance, length) in printed.items():
-        narrow, short = Staircase.best(1.0, epsilon), Staircase.best(1.0, epsilon, "interval")
-        lines.append(
-            f"| {epsilon:g} | {2 / epsilon**2:.4f} | {narrow.variance:.4f} | {variance} | {narrow.centre:.6f} "
-            f"| {2 * math.log(20) / epsilon:.4f} | {2 * short.interval(0.95):.4f} | {length} | {short.centre:.4f} |"
-        )
-    return lines
-
-
-def bivariate() -> list[str]:
-    """Example 5 and tables 4.3 and 4.4."""
-    example = Box((1.0, 10.0), 1.0, (0.1, 1.0))
-    best = Box.best((1.0, 10.0), 1.0)
-    lines = [
-        "Example 5 (sensitivities 1 and 10, ε = 1, innermost box a tenth of them):",
-        "",
-        "| | first variance | second variance |",
-        "| --- | ---: | ---: |",
-        "| Laplace, scale 11 | 242 | 242 |",
-        "| box, printed | 4.0338 | 403.38 |",
-        f"| box, recomputed | {example.variances[0]:.4f} | {example.variances[1]:.2f} |",
-        f"| box with the best innermost box, share {best.centre[0]:.4f} | {best.variances[0]:.4f} "
-        f"| {best.variances[1]:.2f} |",
-        "",
-        "Tables 4.3 and 4.4, smallest regions of a given probability:",
-        "",
-        "| probability | Laplace radius | Laplace size | printed | box reach | box size | printed |",
-        "| ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
-    ]
-    for confidence, table_3, table_4 in (
-        (0.99, "73.02, 10663", "6.99, 1790.2"),
-        (0.95, "52.18, 5445", "4.79, 916.6"),
-        (0.90, "42.79, 3662", "3.90, 611.2"),
-    ):
-        radius, size = laplace_region(11, 2, confidence)
-        region = example.region(confidence)
-        lines.append(
-            f"| {confidence:g} | {radius:.2f} | {size:.0f} | {table_3} | {region.reach:.2f} "
-            f"| {region.size:.1f} | {table_4} |"
-        )
-    return lines
 
 
 def gains() -> list[str]:
@@ -103,7 +50,14 @@ def gains() -> list[str]:
             for epsilon in (0.1, 1.0, 4.0)
         ]
         lines.append(f"| {attributes} | " + " | ".join(f"{ratio:.3f}" for ratio in ratios) + " |")
-    return lines
+    printed, best = Box((1.0, 10.0), 1.0, (0.1, 1.0)), Box.best((1.0, 10.0), 1.0)
+    return [
+        *lines,
+        "",
+        f"Example 5 of the thesis (sensitivities 1 and 10, ε = 1) has variances {printed.variances[0]:.4f} and "
+        f"{printed.variances[1]:.2f} with an innermost box of a tenth of them; the best one, a share of "
+        f"{best.centre[0]:.4f}, has {best.variances[0]:.4f} and {best.variances[1]:.2f}.",
+    ]
 
 
 def samplers() -> list[str]:
@@ -241,7 +195,7 @@ def main() -> None:
     text = page.read_text("utf-8")
     before, after = text.split(BEGIN)[0], text.split(END)[1]
     stamp = f"Written by `python -m benchmarks.noise_families` on {datetime.date.today()}."
-    sections = [[stamp], univariate(), bivariate(), gains(), samplers()]
+    sections = [[stamp], gains(), samplers()]
     body = "\n\n".join("\n".join(section) for section in sections)
     page.write_text(f"{before}{BEGIN}\n{body}\n{END}{after}", "utf-8")
     folder = page.parent / "figures"
