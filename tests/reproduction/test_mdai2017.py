@@ -11,7 +11,7 @@ import pytest
 
 import shoal
 from shoal.partition import mdav
-from shoal.reproduce import Claim, Desk, Number, Study
+from shoal.reproduce import Number
 from shoal.reproduce.cluster_errors import (
     Setting,
     expected,
@@ -23,7 +23,7 @@ from shoal.reproduce.cluster_errors import (
 from shoal.reproduce.desk import read_table
 from shoal.reproduce.linked_columns import Linked, many_rows
 from shoal.reproduce.mdai2017 import comparisons, facts, protection, study, theory
-from shoal.reproduce.mdai2017.curves import IR_1, IR_2, Curves, case_setting, curves, setting
+from shoal.reproduce.mdai2017.curves import IR_1, IR_2, case_setting, curves, setting
 from shoal.reproduce.mdai2017.printed import (
     CENSUS_4,
     PROTOTYPE_RUNS,
@@ -33,7 +33,8 @@ from shoal.reproduce.mdai2017.printed import (
     Case,
 )
 from shoal.tuning.expected import expected_measures
-from tests.conftest import DATA_FOLDER, data_file
+from tests.conftest import data_file
+from tests.reproduction.quick import once, only
 
 # statements that do not simply hold; all others must
 PARTLY = (
@@ -46,7 +47,9 @@ PARTLY = (
     "IR_MDAV+DP_1 has a lower SSE than MDAV+DP",
     "The difference between the two is small",
     "IR_MDAV+DP_1 has a lower SAE than MDAV+DP",
-    "IR_MDAV+DP_2 is the better variant",
+    "SAE results are consistent",
+    "is similar to the insensitive method",
+    "a suitable baseline",
 )
 
 
@@ -55,25 +58,7 @@ def census() -> Path:
     return data_file("census.csv")
 
 
-@cache
-def desk() -> Desk:
-    data_file("census.csv"), data_file("eia.csv")
-    return Desk(DATA_FOLDER, quick=True)
-
-
-@cache
-def whole() -> Study:
-    return study(desk())
-
-
-@cache
-def over_k() -> Curves:
-    return curves(desk())
-
-
-def claim(claims: list[Claim], said: str) -> Claim:
-    (found,) = [one for one in claims if said in one.said]
-    return found
+whole, over_k = once(study, "census.csv", "eia.csv"), once(curves, "census.csv", "eia.csv")
 
 
 def test_every_number_is_equal_or_within_monte_carlo_error() -> None:
@@ -88,7 +73,7 @@ def test_every_number_is_equal_or_within_monte_carlo_error() -> None:
 
 def test_every_statement_has_the_verdict_that_was_found() -> None:
     claims = whole().claims
-    assert len(claims) == 37
+    assert len(claims) == 47
     for one in claims:
         partly = any(words in one.said for words in PARTLY)
         assert one.verdict == ("holds partly" if partly else "holds"), one
@@ -100,7 +85,7 @@ def test_the_page_names_no_figure_twice_and_every_series_is_complete() -> None:
     assert names == ["figure3", "figure4"]
     (series,) = whole().series
     assert {len(row) for row in series.rows} == {len(series.columns)}
-    assert len(whole().errata) == 7
+    assert len(whole().errata) == 8
 
 
 def test_other_curves_would_change_the_verdicts() -> None:
@@ -113,19 +98,19 @@ def test_other_curves_would_change_the_verdicts() -> None:
         },
     )
     claims = comparisons.figure_claims(same, census())
-    assert claim(claims, "IR_MDAV+DP_1 has a lower SSE than MDAV+DP").verdict == "holds"
-    assert claim(claims, "IR_MDAV+DP_2 has a lower SSE than IR_MDAV+DP_1").verdict == "fails"
-    assert claim(claims, "The difference between the two is small").verdict == "holds"
+    assert only(claims, "IR_MDAV+DP_1 has a lower SSE than MDAV+DP").verdict == "holds"
+    assert only(claims, "IR_MDAV+DP_2 has a lower SSE than IR_MDAV+DP_1").verdict == "fails"
+    assert only(claims, "The difference between the two is small").verdict == "holds"
     louder = {
         place: {**point, "sse": 100 * point["sse"]} if place[0] in (IR_1, IR_2) else point
         for place, point in known.points.items()
     }
     ruined = replace(known, points=louder)
     assert (
-        claim(comparisons.figure_claims(ruined, census()), "DP_2 has a lower SSE than MDAV").verdict
-        == "fails"
+        only(comparisons.figure_claims(ruined, census()), "DP_2 has a lower SSE than MDAV").verdict == "fails"
     )
-    assert claim(comparisons.baseline_claims(ruined), "does as well as").verdict != "holds"
+    assert only(comparisons.baseline_claims(ruined), "does as well as").verdict != "holds"
+    assert only(comparisons.baseline_claims(ruined), "is similar to the insensitive").verdict == "fails"
 
 
 def test_stable_clusters_would_change_the_verdict_on_the_guarantee() -> None:

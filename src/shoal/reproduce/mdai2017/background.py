@@ -34,6 +34,7 @@ def claims(file: Path, curves: Curves, partitions: Mapping[str, tuple[float, str
     yield _linear(file)
     yield _laplace()
     yield from _clusters(file, curves, partitions)
+    yield _baseline(file)
     yield _positive(file)
 
 
@@ -150,6 +151,21 @@ def _clusters(file: Path, curves: Curves, partitions: Mapping[str, tuple[float, 
 def _spread(partitions: Mapping[str, tuple[float, str]], family: str) -> float:
     errors = [sse for name, (sse, _) in partitions.items() if family in name]
     return max(errors) / min(errors) - 1
+
+
+def _baseline(file: Path) -> Claim:
+    ours, theirs = (
+        settled(setting(file, method, epsilon=1, k=50)) for method in ("mdav-dp", "insensitive-dp")
+    )
+    whole = all(len(frozen) == 1 for _, frozen in (ours, theirs))
+    promised = [prepared.statement.model for prepared, _ in (ours, theirs)]
+    return Claim(
+        "section 4.1",
+        "The insensitive method is a suitable baseline for MDAV+DP, as both group whole records.",
+        f"Both {'do' if whole else 'do not'}. What they promise is not the same: `{promised[0]}` here, `{promised[1]}` "
+        "there.",
+        share_verdict(int(whole) + int(promised[0] == promised[1]), 2),
+    )
 
 
 def _positive(file: Path) -> Claim:
