@@ -21,7 +21,7 @@ from shoal.errors import OptionError
 from shoal.io import read
 from shoal.mechanisms.moments import masking
 from shoal.mechanisms.moments.budget import MomentPlan
-from shoal.mechanisms.moments.spectra import FINE, Spectra
+from shoal.mechanisms.moments.spectra import Spectra, lattice_step
 from shoal.noise import Seeded, round_up_scale
 from shoal.presets import PRESETS
 from shoal.release import Preparation, prepare
@@ -277,10 +277,13 @@ def test_scales_of_sums_masked_with_spectra_are_rounded_up_one_by_one(
     """Against fractions; the same whole numbers however they were found."""
     sizes = np.array([3, 20, 171])
     total = np.array([0.7, 1e-3, 4.25])
-    spectra = Spectra(None, (), total, Fraction(epsilon))  # type: ignore[arg-type]
-    factor = Fraction(FINE + 1, FINE) / Fraction(epsilon)
+    spectra = Spectra(None, (), total, 6, Fraction(epsilon))  # type: ignore[arg-type]
+    rounding = 6 * lattice_step(18, Fraction(epsilon))
     expected = [
-        [round_up_scale(Fraction(one) * int(size) * width * factor) for width in widths]
+        [
+            round_up_scale((Fraction(one) + rounding) * int(size) * width / Fraction(epsilon))
+            for width in widths
+        ]
         for one, size in zip(total.tolist(), sizes, strict=True)
     ]
     found = spectra.sum_scales(widths, sizes)

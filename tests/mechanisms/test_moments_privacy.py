@@ -67,13 +67,14 @@ def recorded(recorder: Recorder) -> Iterator[None]:
         recorder.exact.append(found.astype(np.float64))
         return found
 
-    def block(values: Any, change: Any, share: Any, source: Any) -> Any:
+    def block(values: Any, change: Any, most: int, share: Any, source: Any) -> Any:
+        assert change.max() <= most
         if not change.any():
             return values
-        found = original_block(values, change, share, source)
+        found = original_block(values, change, most, share, source)
         # back to whole numbers of the steps that the noise is counted in
-        step = (change * spectra._SLACK / (values.shape[1] * spectra.FINE))[:, np.newaxis]
-        recorder.exact.append(np.rint(found / step))
+        recorder.exact.append(found / float(spectra.lattice_step(most, share)))
+        assert np.array_equal(recorder.exact[-1], np.rint(recorder.exact[-1]))
         return found
 
     original_noisy, original_sums, original_block = masking._noisy, masking._masked_sums, spectra.mask_block
@@ -229,6 +230,43 @@ def test_the_printed_eigenvector_bound_would_cost_more_than_epsilon(monkeypatch:
         lambda values, change: bounds.eigenvector_changes_as_printed(values, change),
     )
     assert vector_loss() > 1.3 * share
+
+
+@pytest.mark.parametrize("name", EIGEN)
+@pytest.mark.parametrize("coskewness", ["marginal", "full"])
+def test_the_lattice_of_a_spectrum_says_nothing_about_the_records(name: str, coskewness: str) -> None:
+    """Whoever sees multiples of a step can find the step: bounds taken from the records may not be in it."""
+    options = {"coskewness": coskewness} if PRESETS[name].moments == 2 else {}
+    original, made = spectra.lattice_step, list[Fraction]()
+
+    def step(most: int, share: Fraction) -> Fraction:
+        made.append(original(most, share))
+        return made[-1]
+
+    rng, seen = np.random.default_rng(5), []
+    for power in (1, 3, 9):
+        made.clear()
+        ready = prepared(name, np.rint(rng.random((30, 3)) ** power * WIDTHS), k=15, **options)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(spectra, "lattice_step", step)
+            ready.mechanism.run(ready.method, ready.described, ready.plan, Seeded(1), lambda *_: None, None)
+        seen.append(list(made))
+    assert seen[0] == seen[1] == seen[2] != []
+    # powers of 2: dividing by them and multiplying again loses nothing
+    assert all(one.numerator == 1 and one.denominator.bit_count() == 1 for one in seen[0])
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 10])
+@pytest.mark.parametrize("share", ["1e-9", "0.01", "1", "1e6"])
+def test_the_widest_noise_of_a_spectrum_fits_the_sampler(number: int, share: str) -> None:
+    """At the largest bound there is and any ε, and the rounding does not show in it."""
+    values = np.zeros((4, number))
+    most = number * number
+    change = np.full(4, float(most)) / spectra._SLACK
+    noisy = spectra.mask_block(values, change, most, Fraction(share), Seeded(1))
+    step = spectra.lattice_step(most, Fraction(share))
+    assert np.isfinite(noisy).all()
+    assert step * number < most / Fraction(share) / 2**25
 
 
 @pytest.mark.parametrize("name", ["xm-2", "xm-12", "xm-21"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -21,9 +22,10 @@ from shoal.noise.scale import LARGEST_DENOMINATOR, LARGEST_NUMERATOR
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
-# Into how many lattice steps each component's part of a bound is cut. Spectra are floating-point numbers, which hold
-# whole numbers up to 2^53 only.
-FINE = 1 << 20
+# Noise may be this many lattice steps wide, half of what the sampler takes.
+_WIDEST = LARGEST_NUMERATOR >> 1
+# Spectra are floating-point numbers: a finer lattice would hold no more of them.
+_FINEST = Fraction(1, 1 << 50)
 # Bounds are sums of floating-point numbers; this much is added, far more than their rounding errors.
 _SLACK = 1 + 2.0**-20
 
@@ -36,12 +38,14 @@ class Spectra:
         covariance: bounds of the covariance matrix.
         coskewness: bounds of each slice of a full coskewness; empty where the coskewness is kept as coefficients.
         total: everything that one record can move, means included, in L1 norm.
-        epsilon: of the group; for the scales of sums masked jointly with the spectra.
+        components: how many numbers a cluster has besides its means.
+        epsilon: of the group; for what is masked jointly.
     """
 
     covariance: SpectralBounds
     coskewness: tuple[SpectralBounds, ...]
     total: Floats
+    components: int
     epsilon: Fraction
 
     @classmethod
@@ -50,6 +54,9 @@ class Spectra:
         summary = budget.summary
         covariance = SpectralBounds.of(Spectrum.of(exact.covariances), 1.0 / sizes)
         total = summary.attributes / sizes + covariance.total
+        # a matrix has d eigenvalues and d eigenvectors of d numbers
+        one_matrix = summary.attributes * (summary.attributes + 1)
+        components = one_matrix
         sliced: tuple[SpectralBounds, ...] = ()
         if exact.coskewnesses is not None:
             change = coskewness_factors(sizes) / sizes
@@ -59,21 +66,28 @@ class Spectra:
                     for one in _slices(exact.coskewnesses, summary)
                 )
                 total = total + np.sum([one.total for one in sliced], axis=0)
+                components += one_matrix * len(sliced)
             else:
                 total = total + summary.coskewnesses * change
-        return cls(covariance, sliced, total * _SLACK, budget.epsilon)
+                components += summary.coskewnesses
+        return cls(covariance, sliced, total * _SLACK, components, budget.epsilon)
+
+    @property
+    def most(self) -> int:
+        """Public: no cluster has a larger `total`. A component moves by √2 at most, and a mean by 1/2."""
+        return 3 * self.components
 
     def sum_scales(self, widths: Sequence[int], sizes: Whole) -> NDArray[Any]:
         """Noise scales of the sums of attributes of so many lattice steps, masked jointly with the spectra.
 
-        A mean moves by 1/|C| and has noise of scale total/ε, enlarged by the part that rounding costs the spectra.
+        A mean moves by 1/|C| and has noise of scale total/ε, enlarged by what rounding costs the spectra.
 
         Returns:
             `round_up_scale` of every exact scale, one row per cluster; whole numbers as int64 where all are whole.
         """
-        factor = Fraction(FINE + 1, FINE) / self.epsilon
+        rounding = self.components * lattice_step(self.most, self.epsilon)
         exact = [
-            Fraction(total) * size * factor
+            (Fraction(total) + rounding) * size / self.epsilon
             for total, size in zip(self.total.tolist(), sizes.tolist(), strict=True)
         ]
         above, under = (
@@ -119,7 +133,7 @@ def mask_spectra(
             ]
         elif plain is not None:
             change = summary.coskewnesses * coskewness_factors(sizes) / sizes
-            coskewnesses = mask_block(plain, change, budget.parts[2], source)
+            coskewnesses = mask_block(plain, change, summary.coskewnesses, budget.parts[2], source)
     if noisy_slices:
         arrays = np.stack([one.matrices() for one in noisy_slices], axis=1)
         coskewnesses = entries_of_slices(arrays, summary.coskewness_entries)
@@ -127,25 +141,42 @@ def mask_spectra(
     return covariances, coskewnesses
 
 
-def mask_block(values: Floats, change: Floats, share: Fraction, source: Source) -> Floats:
-    """Noisy values, rounded to a lattice of each cluster.
+def lattice_step(most: int, share: Fraction) -> Fraction:
+    """The lattice of numbers that move by `most` at most and have `share` of ε: a public power of 2.
+
+    The bounds of a cluster are private, and a lattice that followed them would give them away: whoever sees multiples
+    of a step can find the step.
+
+    >>> lattice_step(6, Fraction(1, 2)) == Fraction(1, 2**47), lattice_step(6, Fraction(100)) == Fraction(1, 2**50)
+    (True, True)
+    """
+    coarse = math.ceil(most / (share * _WIDEST) / _FINEST)
+    return _FINEST * (1 << max(coarse - 1, 0).bit_length())
+
+
+def mask_block(values: Floats, change: Floats, most: int, share: Fraction, source: Source) -> Floats:
+    """Noisy values on a public lattice.
 
     Args:
         values: one row per cluster.
-        change: how far one record can move a row, in L1 norm.
+        change: how far one record can move a row, in L1 norm: private.
+        most: public, and never less than `change`.
         share: ε of a row.
 
     Guarantee:
-        `share`-DP between tables whose rows differ by at most `change`. With r components and a step of change/(r·F),
-        rounding adds at most one step per component: the row moves by at most r·(F+1) steps.
+        `share`-DP between tables whose rows differ by at most `change`. With r components and a step g, rounding adds
+        at most one step per component: the row moves by at most change/g + r steps.
     """
     components = values.shape[1]
     if not change.any():
         return values
-    step = (change * _SLACK / (components * FINE))[:, np.newaxis]
-    scale = round_up_scale(components * (FINE + 1) / share)
-    noisy = np.rint(values / step).astype(np.int64) + discrete_laplace(scale, values.shape, source)
-    return np.asarray(noisy * step)
+    step = lattice_step(most, share)
+    width = float(step)
+    # dividing by a power of 2 is exact
+    moved = np.ceil(change * _SLACK / width).astype(np.int64).astype(object) + components
+    scales = np.asarray(-(-moved * share.denominator // share.numerator), dtype=np.int64)
+    whole = np.rint(values / width).astype(np.int64)
+    return np.asarray((whole + discrete_laplace(scales[:, np.newaxis], values.shape, source)) * width)
 
 
 def _mask_together(
@@ -158,7 +189,7 @@ def _mask_together(
         parts.append(plain)
     ends = np.cumsum([part[0].size for part in parts])
     row = np.concatenate([part.reshape(clusters, -1) for part in parts], axis=1)
-    noisy = mask_block(row, spectra.total, spectra.epsilon, source)
+    noisy = mask_block(row, spectra.total, spectra.most, spectra.epsilon, source)
     pieces = [
         noisy[:, end - part[0].size : end].reshape(part.shape) for part, end in zip(parts, ends, strict=True)
     ]
@@ -169,10 +200,17 @@ def _mask_together(
 def _mask_spectrum(spectrum: Spectrum, bounds: SpectralBounds, share: Fraction, source: Source) -> Spectrum:
     """Half of the share for the eigenvalues, each by itself, half for the eigenvectors (Algorithm 2)."""
     number = spectrum.values.shape[1]
-    values = mask_block(spectrum.values, number * bounds.value, share / 2, source)
+    # entries move by 2/3 at most, and eigenvalues by so much for each attribute
+    values = mask_block(spectrum.values, number * bounds.value, number * number, share / 2, source)
     vectors = np.stack(
         [
-            mask_block(spectrum.vectors[:, :, place], bounds.vectors[:, place], share / (2 * number), source)
+            mask_block(
+                spectrum.vectors[:, :, place],
+                bounds.vectors[:, place],
+                2 * number,
+                share / (2 * number),
+                source,
+            )
             for place in range(number)
         ],
         axis=2,
