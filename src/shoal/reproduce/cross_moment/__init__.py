@@ -12,11 +12,14 @@ from shoal.reproduce.cross_moment import (
     plain,
     quoted,
     ranking,
+    remarks,
+    remarks_claims,
     rows,
     theory,
 )
 from shoal.reproduce.cross_moment.measure import cell_tasks
 from shoal.reproduce.desk import Desk
+from shoal.reproduce.linked_columns import linked
 from shoal.reproduce.study import Study
 
 _ABOUT = (
@@ -42,6 +45,7 @@ def study(desk: Desk) -> Study:
             **cell_tasks(desk, curves.wanted(desk)),
             **plain.tasks(desk),
             **effort.tasks(desk),
+            **remarks.tasks(desk),
         },
     )
     over_k = curves.curves_of(desk, found)
@@ -58,6 +62,9 @@ def study(desk: Desk) -> Study:
             ranking.section(over_k),
             eigen.section(over_k),
             theory.section(),
+            remarks_claims.section(
+                over_k, remarks.facts_of(found), remarks.eigen_errors(desk, found), linked(desk)
+            ),
             closing.section(over_k, effort.releases(found)),
             effort.methods_section(found),
             effort.speed_section(desk),

@@ -6,6 +6,7 @@ of zeros and ones hold the extremes; tests/moments/test_moment_sensitivity.py se
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import combinations_with_replacement, product
 
 import numpy as np
@@ -113,24 +114,74 @@ def wrong_cases(tries: int = 2_000) -> float:
     return float((np.abs(printed - largest) > 1e-9).mean())
 
 
+def eigenvalue_ratio(size: int) -> float:
+    """The most that the eigenvalues of a covariance matrix of two columns move, over the printed bounds.
+
+    All clusters of corners; the larger of all eigenvalues together over √d·d/k and of a single one over d/k.
+
+    >>> eigenvalue_ratio(4) <= 1
+    True
+    """
+    corners = np.array(list(product((0.0, 1.0), repeat=2)))
+    worst = 0.0
+    for others in combinations_with_replacement(range(len(corners)), size - 1):
+        clusters = np.stack([np.vstack([corners[list(others)], own]) for own in corners])
+        values = Spectrum.of(_covariances(clusters)).values
+        moved = np.abs(values[:, np.newaxis] - values[np.newaxis])
+        worst = max(worst, float(moved.sum(axis=2).max()) / 2**1.5, float(moved.max()) / 2)
+    return worst * size
+
+
+def eigen_form_ratios() -> dict[str, float]:
+    """The most that means, eigenvalues and eigenvectors of a covariance matrix move together, over Theorem 11 (ii)."""
+    found = {"as a solver finds them": _total_ratio(*_random_neighbours(), aligned=False)}
+    return {**found, "the better sign": _total_ratio(*_axis_worlds(), aligned=True)}
+
+
+def _total_ratio(before: Floats, after: Floats, *, aligned: bool) -> float:
+    size, columns = before.shape[1:]
+    one, two = (Spectrum.of(_covariances(rows)) for rows in (before, after))
+    signs = np.where((one.vectors * two.vectors).sum(axis=1) < 0, -1.0, 1.0)[:, np.newaxis, :]
+    vectors = two.vectors * signs if aligned else two.vectors
+    moved = (
+        np.abs(before.mean(axis=1) - after.mean(axis=1)).sum(axis=1)
+        + np.abs(one.values - two.values).sum(axis=1)
+        + np.abs(one.vectors - vectors).sum(axis=(1, 2))
+    )
+    entry = np.full(len(before), 1 / size)
+    printed = eigenvector_changes_as_printed(one.values, entry).sum(axis=1)
+    return float((moved / (columns / size + columns**1.5 / size + printed)).max())
+
+
+def slice_ratios() -> dict[str, float]:
+    """The most that an eigenvector of a slice of the coskewness moves, over the bound of Proposition 10."""
+    before, after = _random_neighbours()
+    one, two = (Spectrum.of(_slices(rows)) for rows in (before, after))
+    signs = np.where((one.vectors * two.vectors).sum(axis=1) < 0, -1.0, 1.0)[:, np.newaxis, :]
+    printed = eigenvector_changes_as_printed(one.values, np.full(len(before), 1 / before.shape[1]))
+    found = {
+        "as a solver finds them": (one.vectors, two.vectors),
+        "largest component positive": (_largest_positive(one.vectors), _largest_positive(two.vectors)),
+        "the better sign": (one.vectors, two.vectors * signs),
+    }
+    return {rule: float((np.abs(a - b).sum(axis=1) / printed).max()) for rule, (a, b) in found.items()}
+
+
+def _slices(rows: Floats) -> Floats:
+    """The first slice of the coskewness of many clusters."""
+    size = rows.shape[1]
+    centred = rows - rows.mean(axis=1, keepdims=True)
+    factor = size / ((size - 1) * (size - 2))
+    return np.asarray(factor * np.einsum("tn,tni,tnj->tij", centred[:, :, 0], centred, centred))
+
+
 def eigenvector_ratios() -> dict[str, float]:
     """The largest change of an eigenvector over the printed bound, by rule for signs, and over the corrected one.
 
     Clusters of 200 records that are spread out, close together or on a line; one record moves to a corner.
     """
-    rng = np.random.default_rng(3)
-    size, tries = 200, 2_000
-    rows = np.choose(
-        rng.integers(0, 3, (tries, 1, 1)),
-        [
-            rng.random((tries, size, 2)),
-            np.clip(rng.random((tries, 1, 2)) + rng.normal(0, 0.02, (tries, size, 2)), 0, 1),
-            np.clip(rng.random((tries, size, 1)) + rng.normal(0, 0.01, (tries, size, 2)), 0, 1),
-        ],
-    )
-    changed = rows.copy()
-    changed[:, 0] = rng.integers(0, 2, (tries, 2))
-    entry = np.full(tries, 1 / size)
+    rows, changed = _random_neighbours()
+    entry = np.full(len(rows), 1 / rows.shape[1])
     before, after = (Spectrum.of(_covariances(one)) for one in (rows, changed))
     printed = eigenvector_changes_as_printed(before.values, entry)
     aligned = np.where((before.vectors * after.vectors).sum(axis=1) < 0, -1.0, 1.0)[:, np.newaxis, :]
@@ -147,12 +198,33 @@ def eigenvector_ratios() -> dict[str, float]:
     return {**ratios, "the better sign": _axis_to_axis(), "corrected bound": float(corrected.max())}
 
 
-def _axis_to_axis() -> float:
+@cache
+def _random_neighbours(size: int = 200, tries: int = 2_000) -> tuple[Floats, Floats]:
+    rng = np.random.default_rng(3)
+    rows = np.choose(
+        rng.integers(0, 3, (tries, 1, 1)),
+        [
+            rng.random((tries, size, 2)),
+            np.clip(rng.random((tries, 1, 2)) + rng.normal(0, 0.02, (tries, size, 2)), 0, 1),
+            np.clip(rng.random((tries, size, 1)) + rng.normal(0, 0.01, (tries, size, 2)), 0, 1),
+        ],
+    )
+    changed = rows.copy()
+    changed[:, 0] = rng.integers(0, 2, (tries, 2))
+    return rows, changed
+
+
+def _axis_worlds() -> tuple[Floats, Floats]:
     """Among 1000 records at the origin one moves from one axis to the other, and the first eigenvector with it."""
     before = np.zeros((1, 1000, 2))
     before[0, 1] = 0.95, 0.0
     after = before.copy()
     before[0, 0], after[0, 0] = (1.0, 0.0), (0.0, 1.0)
+    return before, after
+
+
+def _axis_to_axis() -> float:
+    before, after = _axis_worlds()
     one, two = (Spectrum.of(_covariances(rows)) for rows in (before, after))
     aligned = np.where((one.vectors * two.vectors).sum(axis=1) < 0, -1.0, 1.0)[:, np.newaxis, :]
     moved = np.abs(one.vectors - two.vectors * aligned).sum(axis=1)
