@@ -18,6 +18,7 @@ from shoal.evaluation.attacks.encode import Encoded, Space, encode
 from shoal.evaluation.attacks.inferring import inference, inference_by_guessing
 from shoal.evaluation.attacks.linking import linkability
 from shoal.evaluation.attacks.predicates import FIRST_LOOKS, Predicates, count_matches, isolating, looks
+from shoal.evaluation.linkage import TIE_ULPS, tie_width
 from shoal.io import read
 
 Row = tuple[object, ...]
@@ -158,6 +159,23 @@ def test_a_scan_in_blocks_finds_what_one_block_finds(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(nearest, "BLOCK", 30 * 7)
     blocks = nearest._by_scan(rows, points, space, np.zeros(30))
     assert [found.tolist() for found in blocks] == [found.tolist() for found in whole]
+
+
+@given(st.integers(0, 10_000), st.sampled_from([0.0, -1e3, 1e6]))
+@settings(max_examples=80, deadline=None)
+def test_the_kernel_finds_what_the_scan_finds(seed: int, offset: float) -> None:
+    rng = np.random.default_rng(seed)
+    nominal = rng.permutation([True, True, False, False, False])
+    # values on a coarse grid, so that many distances are equal up to rounding
+    rows = np.unique(rng.integers(0, 4, (80, 5)) * np.where(nominal, 1.0, 0.1) + offset * ~nominal, axis=0)
+    points = rng.integers(0, 4, (25, 5)) * np.where(nominal, 1.0, 0.1) + offset * ~nominal
+    space = Space(tuple("abcde"), nominal, np.where(nominal, 1.0, 0.3))
+    slack = np.full(25, TIE_ULPS * np.finfo(np.float64).eps * 5)
+    slack += tie_width(rows[:, ~nominal], points[:, ~nominal], space.widths[~nominal])
+    found = nearest._by_kernel(np.asfortranarray(rows), np.asfortranarray(points), space, slack)
+    expected = nearest._by_scan(rows, points, space, slack)
+    assert [near.tolist() for near in found] == [near.tolist() for near in expected]
+    assert sum(near.size for near in expected) > len(points)
 
 
 def matches(row: NDArray[np.float64], predicates: Predicates, i: int) -> bool:

@@ -43,7 +43,7 @@ class Rows:
 
         Cost:
             With numbers only, a tree: O(log n) for a target in few columns. With names, a scan of all distinct
-            rows in blocks. Memory O(n).
+            rows, each up to the column that puts it out of reach. Memory O(n).
         """
         used = self.space.widths > 0
         if not used.any():
@@ -55,7 +55,7 @@ class Rows:
         slack += tie_width(rows[:, numeric], points[:, numeric], space.widths[numeric])
         if numeric.all():
             return _by_tree(rows, points, space, slack)
-        return _by_scan(rows, points, space, slack)
+        return _by_kernel(rows, points, space, slack)
 
 
 def distances(points: NDArray[np.float64], rows: NDArray[np.float64], space: Space) -> NDArray[np.float64]:
@@ -91,9 +91,41 @@ def _by_tree(
     return out
 
 
+def _by_kernel(
+    rows: NDArray[np.float64], points: NDArray[np.float64], space: Space, slack: NDArray[np.float64]
+) -> list[NDArray[np.int64]]:
+    from shoal.evaluation.attacks._nearest_kernel import scan
+
+    # names first: most rows are out of reach after a few of them
+    order = np.argsort(~space.nominal, kind="stable")
+    scale = np.where(space.nominal, 1.0, 1.0 / space.widths)[order]
+    rough_points, rough_rows = (np.ascontiguousarray(table[:, order] * scale) for table in (points, rows))
+    points, rows = np.ascontiguousarray(points), np.ascontiguousarray(rows)
+    names = int(space.nominal.sum())
+    near, gaps = np.empty(len(rows), dtype=np.int64), np.empty(len(rows))
+    out = []
+    for i in range(len(points)):
+        seen, reach = scan(
+            points[i],
+            rows,
+            space.nominal,
+            space.widths,
+            float(slack[i]),
+            rough_points[i],
+            rough_rows,
+            names,
+            near,
+            gaps,
+        )
+        # what was nearest so far may have been beaten by a later row
+        out.append(near[:seen][gaps[:seen] <= reach])
+    return out
+
+
 def _by_scan(
     rows: NDArray[np.float64], points: NDArray[np.float64], space: Space, slack: NDArray[np.float64]
 ) -> list[NDArray[np.int64]]:
+    """The slow reference of the kernel: every distance of a block of rows."""
     best = np.full(len(points), np.inf)
     found: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]] = []
     step = max(1, BLOCK // len(points))

@@ -1,0 +1,72 @@
+"""A point and rows come in, the rows that may be nearest to it leave: most are dropped by a rough distance."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+# The rough distance sums products in another order: it is off by some 1e-15 of the coordinates, far less than this.
+ROUNDING = 1e-9
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def scan(
+    point: Floats,
+    rows: Floats,
+    nominal: NDArray[np.bool_],
+    widths: Floats,
+    slack: float,
+    rough_point: Floats,
+    rough_rows: Floats,
+    names: int,
+    near: NDArray[np.int64],
+    gaps: Floats,
+) -> tuple[int, float]:
+    """How many rows were as near as any before them, and the largest distance that counts as nearest.
+
+    Args:
+        point: values of all columns.
+        rows: (rows, columns), each row contiguous.
+        slack: differences of distances that are rounding.
+        rough_point: the same point, names first, numbers divided by their widths.
+        rough_rows: the same for the rows.
+        names: number of nominal columns.
+        near: is filled with the numbers of the rows.
+        gaps: is filled with their distances, summed in the order of the columns.
+    """
+    columns = nominal.size
+    size = 0.0
+    for j in range(names, columns):
+        size += abs(rough_point[j])
+    best = reach = rough_reach = np.inf
+    seen = 0
+    for r in range(rows.shape[0]):
+        rough = 0.0
+        for j in range(names):
+            if rough_point[j] != rough_rows[r, j]:
+                rough += 1.0
+        if rough > rough_reach:
+            continue
+        for j in range(names, columns):
+            rough += abs(rough_point[j] - rough_rows[r, j])
+        if rough > rough_reach:
+            continue
+        gap = 0.0
+        for j in range(columns):
+            if nominal[j]:
+                if point[j] != rows[r, j]:
+                    gap += 1.0
+            else:
+                gap += abs(point[j] - rows[r, j]) / widths[j]
+        if gap <= reach:
+            near[seen] = r
+            gaps[seen] = gap
+            seen += 1
+            if gap < best:
+                best = gap
+                reach = best + slack
+                rough_reach = reach + ROUNDING * (1.0 + reach + size)
+    return seen, reach
