@@ -56,6 +56,16 @@ def test_everything_impossible_is_repaired_and_counted(order: int, covariance: s
         assert found.shape.skewness is not None
         assert np.abs(found.shape.skewness).max() <= 0.995
         assert found.repairs["skewness beyond 0.995"] > 0
+        # published ones are only held to what so many records can have
+        assert before.coskewnesses is not None
+        assert after.coskewnesses is not None
+        largest = np.sqrt(sizes)[:, np.newaxis] * kept**1.5
+        assert np.allclose(after.coskewnesses, np.clip(before.coskewnesses, -largest, largest), atol=1e-12)
+        outside = np.abs(before.coskewnesses) > largest
+        assert found.repairs["skewness above the largest possible"] == outside.sum() > 0
+        assert (
+            found.repairs["skewness beyond 0.995"] <= (np.abs(before.coskewnesses) > 0.99 * kept**1.5).sum()
+        )
 
 
 def test_possible_statistics_are_left_alone() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from shoal.moments.repair import correlations, nearest_correlations, possible, variance_caps
+from shoal.moments.repair import correlations, nearest_correlations, possible, skewness_caps, variance_caps
 from tests.moments import exact_oracle as oracle
 
 Floats = NDArray[np.float64]
@@ -79,3 +79,16 @@ def test_no_variance_is_larger_than_the_cap(size: int) -> None:
         for values in combinations_with_replacement([Fraction(0), Fraction(1)], size)
     )
     assert variance_caps(np.array([size]))[0] == pytest.approx(float(largest), abs=1e-15)
+
+
+@pytest.mark.parametrize("size", range(3, 9))
+def test_no_skewness_is_larger_than_the_cap(size: int) -> None:
+    """One record apart attains it exactly; all clusters on a grid of five values stay below."""
+    apart = [(Fraction(0),)] * (size - 1) + [(Fraction(1),)]
+    third, second = oracle.coskewness(apart, 0, 0, 0), oracle.covariance(apart, 0, 0)
+    assert third**2 == size * second**3
+    assert skewness_caps(np.array([size]))[0] == pytest.approx(np.sqrt(size), abs=1e-15)
+    grid = [Fraction(part, 4) for part in range(5)]
+    for values in combinations_with_replacement(grid, size):
+        rows = [(value,) for value in values]
+        assert oracle.coskewness(rows, 0, 0, 0) ** 2 <= size * oracle.covariance(rows, 0, 0) ** 3

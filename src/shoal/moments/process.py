@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.moments.draw import LARGEST_SKEWNESS, Shape
-from shoal.moments.repair import correlations, nearest_correlations, variance_caps
+from shoal.moments.repair import correlations, nearest_correlations, skewness_caps, variance_caps
 from shoal.moments.summary import Summary
 
 Floats = NDArray[np.float64]
@@ -48,8 +48,8 @@ def make_possible(noisy: Statistics, sizes: Whole, summary: Summary, *, clip: bo
     """Means into the domain, variances between 0 and the largest possible one, correlations to the nearest valid ones.
 
     Variances are kept as they are when correlations are repaired. Matrices put together from noisy eigenvalues are
-    covariance matrices: they keep their correlations when variances are capped. A skewness beyond what a skew-normal
-    variable can have is cut to 0.995.
+    covariance matrices: they keep their correlations when variances are capped. A skewness beyond what so many records
+    can have is capped; rows are drawn with one of 0.995 at most, which is all that a skew-normal variable can have.
 
     Reference:
         the cross-moment paper, sections 4.3 and 5.2.
@@ -84,12 +84,15 @@ def make_possible(noisy: Statistics, sizes: Whole, summary: Summary, *, clip: bo
         return Possible(Statistics(means, covariances), Shape(deviations, correlation), repairs)
     marginal = [summary.coskewness_entries.index((i, i, i)) for i in range(summary.attributes)]
     cubes = deviations**3
+    raw = noisy.coskewnesses[:, marginal]
+    largest = skewness_caps(sizes)[:, np.newaxis] * cubes
+    coskewnesses = noisy.coskewnesses.copy()
+    coskewnesses[:, marginal] = np.clip(raw, -largest, largest)
+    repairs["skewness above the largest possible"] = int((np.abs(raw) > largest * (1 + 1e-9)).sum())
     ratio = np.zeros_like(cubes)
-    np.divide(noisy.coskewnesses[:, marginal], cubes, out=ratio, where=cubes > 0)
+    np.divide(raw, cubes, out=ratio, where=cubes > 0)
     skewness = np.clip(ratio, -LARGEST_SKEWNESS, LARGEST_SKEWNESS)
     repairs["skewness beyond 0.995"] = int((skewness != ratio).sum())
-    coskewnesses = noisy.coskewnesses.copy()
-    coskewnesses[:, marginal] = skewness * cubes
     return Possible(
         Statistics(means, covariances, coskewnesses), Shape(deviations, correlation, skewness), repairs
     )

@@ -30,6 +30,18 @@ def variance_caps(sizes: Whole) -> Floats:
     return np.where(sizes % 2 == 0, sizes / (4.0 * np.maximum(sizes - 1, 1)), (sizes + 1) / (4.0 * sizes))
 
 
+def skewness_caps(sizes: Whole) -> Floats:
+    """The largest skewness that so many records can have: Fisher's third moment over the cube of the deviation is √|C|.
+
+    Attained by one record apart from all others. In terms of moments with divisor |C| the bound is the well-known
+    (|C|-2)/√(|C|-1).
+
+    >>> skewness_caps(np.array([4, 100])).tolist()
+    [2.0, 10.0]
+    """
+    return np.asarray(np.sqrt(sizes))
+
+
 def correlations(covariances: Floats) -> Floats:
     """Correlation matrices of noisy covariance matrices: entries in [-1, 1], 0 beside a variance of 0."""
     deviations = np.sqrt(np.maximum(np.diagonal(covariances, axis1=1, axis2=2), 0.0))
