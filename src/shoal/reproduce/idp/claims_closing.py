@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from shoal.reproduce.idp.claims_learning import Losses
+from shoal.reproduce.idp.claims_learning import Losses, rank_correlation
 from shoal.reproduce.idp.expectation import CORRECTED, PRINTED, level, of_column_means
 from shoal.reproduce.idp.results import APART, TOGETHER, Measured
 from shoal.reproduce.idp.settings import EPSILONS, LARGER, METHODS, NARROW, Cell
@@ -17,9 +17,32 @@ _SMALL_LOSS = 0.05
 
 
 def claims(sets: Sets) -> Iterator[Claim]:
+    yield _tendencies(sets)
     yield from _abstract(sets)
     yield from _introduction(sets)
     yield from _conclusions(sets)
+
+
+def _tendencies(sets: Sets) -> Claim:
+    """Losses of both tables at the least and the largest k, by method and ε."""
+    by_table = [
+        [
+            losses.at(method, e, k).value
+            for losses in [Losses(found)]
+            for method in ("idp-ls", "idp-cbls")
+            for e in EPSILONS
+            for k in (losses.ks[0], losses.ks[-1])
+        ]
+        for found in sets
+    ]
+    rank = rank_correlation(by_table[0], by_table[1])
+    return Claim(
+        "section 4.2.2, both tables",
+        "the tendencies on Wine are similar to those on Census",
+        f"rank correlation of what forests lose on both, over {len(by_table[0])} settings (method, ε, least and "
+        f"largest k): {rank:.2f}",
+        judged([rank > 0.3, rank > 0.7]),
+    )
 
 
 def _abstract(sets: Sets) -> Iterator[Claim]:

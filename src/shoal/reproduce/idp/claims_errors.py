@@ -102,10 +102,13 @@ def _clustered(levels: _Levels) -> Iterator[Row]:
         judged([a < b for a, b in itertools.pairwise(gaps)]),
     )
     ratios = [wide / narrow for wide, narrow in zip(wide_gaps, gaps, strict=True)]
+    unchanged = all(0.8 < ratio < 1.25 for ratio in ratios)
     yield (
         "their difference stays proportional when the domain varies",
-        f"with α = 3 it is, by ε, {_list(ratios, '.2f')} times that with α = 1.5",
-        judged([0.8 < ratio < 1.25 for ratio in ratios]),
+        f"with α = 3 it is, by ε, {_list(ratios, '.2f')} times that with α = 1.5: "
+        + ("much the same" if unchanged else "not the same")
+        + (", by about one factor at all ε" if max(ratios) < 1.25 * min(ratios) else ""),
+        judged([unchanged, max(ratios) < 1.25 * min(ratios)]),
     )
     moved = [at("idp-ls", e, k, WIDE) - at("idp-ls", e, k) for e, k in levels.settings]
     yield (

@@ -59,6 +59,20 @@ def bounds(path: str, name: str, runs: int, trees: int) -> dict[str, Any]:
     return learn(table, any_release, data.target, Settings("first-66%", runs=runs, trees=trees))
 
 
+def balanced(path: str, name: str, runs: int, trees: int) -> dict[str, Any]:
+    """F-measures of forests on the original with as many rows of either class, those of the larger evenly spaced."""
+    data, table = DATA_SETS[name], read_table(Path(path))
+    column, threshold = data.target.split(">")
+    upper = table[column].to_numpy() > float(threshold)
+    small, large = sorted((np.flatnonzero(upper), np.flatnonzero(~upper)), key=len)
+    picked = large[np.linspace(0, len(large) - 1, len(small)).round().astype(np.int64)]
+    even = table.take(np.sort(np.concatenate([small, picked])))
+    any_release = release(data, even, Cell("idp-cbls", NARROW, 1.0, 50), 0)
+    settings = Settings("first-66%", runs=runs, trees=trees)
+    found: dict[str, Any] = learn(even, any_release, data.target, settings)["original"]
+    return found
+
+
 def without_noise(path: str, name: str, k: int) -> tuple[int, int]:
     """Of a cluster-based release: how many clusters got no noise, and how many there are."""
     data, table = DATA_SETS[name], read_table(Path(path))

@@ -155,10 +155,13 @@ def _measure_facts(desk: Desk, path: str, data: DataSet, effort: Effort) -> dict
     tasks |= {f"without noise {k}": partial(releases.without_noise, path, name, k) for k in data.ks}
     tasks["rows apart"] = partial(releases.rows_alike, path, name, APART)
     tasks["rows together"] = partial(releases.rows_alike, path, name, TOGETHER)
+    if name == "Wine":
+        tasks["balanced"] = partial(releases.balanced, path, name, effort.learning_runs, effort.trees)
     if name == "Census":
         for k in (3, 15):
             tasks[f"brute force {k}"] = partial(clusters.brute_force, path, name, k)
             tasks[f"reclustered {k}"] = partial(clusters.reclustered, path, name, k, effort.every)
-    keys = {key: f"{name} {key} every {effort.every}" for key in tasks}
+    drawn = f"every {effort.every}, {effort.learning_runs} runs, {effort.trees} trees"
+    keys = {key: f"{name} {key} {drawn}" for key in tasks}
     found = desk.measure(f"{name}: clusters", {keys[key]: task for key, task in tasks.items()})
     return {key: found[keys[key]] for key in tasks}
