@@ -74,6 +74,11 @@ def test_every_printed_cell_is_there_and_every_difference_has_a_reason(study: St
     assert sum(number.verdict == "differs" for number in study.numbers) < 80
 
 
+def test_the_prototype_agrees_within_chance(study: Study) -> None:
+    found = numbers(study, "a throw-away prototype")
+    assert [number.verdict for number in found] == ["within Monte Carlo error"] * 4
+
+
 def test_statements_are_all_there_and_judged(study: Study) -> None:
     verdicts = {claim.said: claim.verdict for claim in study.claims}
     assert len(study.claims) == 29

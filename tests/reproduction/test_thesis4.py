@@ -32,7 +32,7 @@ def study() -> Study:
 
 def test_every_number_is_equal_or_has_a_reason(study: Study) -> None:
     differing = {(number.where, number.what) for number in study.numbers if number.verdict == "differs"}
-    assert len(study.numbers) == 46
+    assert len(study.numbers) == 47
     assert all(number.why for number in study.numbers if number.verdict == "differs")
     assert differing == {
         ("Table 4.2", "ε = 0.5, shortest 95%"),
@@ -43,7 +43,7 @@ def test_every_number_is_equal_or_has_a_reason(study: Study) -> None:
         ("Table 4.4", "0.90, β (with the innermost box)"),
     }
     prototype = [number for number in study.numbers if number.where == "a throw-away prototype"]
-    assert len(prototype) == 13
+    assert len(prototype) == 14
     assert {number.verdict for number in prototype} == {"equal"}
 
 
@@ -106,7 +106,8 @@ def test_the_noise_of_section_4_3_is_better_than_laplace() -> None:
 def test_a_noise_that_is_no_noise_of_this_epsilon_is_not_dominated() -> None:
     """Laplace noise of half the scale is nearer to zero than ε allows: no staircase of ε is better."""
     assert dominating(1 - np.exp(-2 * GRID), 1.0) is None
-    assert all(dominating(inside, 1.0) is not None for inside in mixtures(1.0, 4))
+    # number 12 has only a narrow range of better staircases
+    assert all(dominating(inside, 1.0) is not None for inside in mixtures(1.0, 13))
 
 
 def test_boxes_are_optimal_if_the_centre_is_within_a_step() -> None:

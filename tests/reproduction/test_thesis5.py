@@ -13,19 +13,7 @@ import pytest
 from shoal.query.refinement import Factors
 from shoal.reproduce import Desk, Study
 from shoal.reproduce.thesis import chapter5
-from shoal.reproduce.thesis.chapter5_worlds import (
-    adaptive_loss,
-    clipped_laplace_error,
-    delta_needed,
-    laws,
-    least_variance_factors,
-    loss,
-    loss_individual,
-    mean_over_truths,
-    printed_deltas,
-    priors,
-    squared_error,
-)
+from shoal.reproduce.thesis import chapter5_worlds as worlds
 
 
 @pytest.fixture(scope="module")
@@ -85,52 +73,58 @@ def test_the_printed_masses_are_swapped() -> None:
 
 
 def test_losses_are_those_of_the_factors() -> None:
-    for prior in priors().values():
-        added, replaced = loss_individual(prior, Factors.individual(Fraction(1)))
+    for prior in worlds.priors().values():
+        added, replaced = worlds.loss_individual(prior, Factors.individual(Fraction(1)))
         assert added <= 1
         assert 1 < replaced <= 2
         # factors of 1.1 would be noticed
-        assert loss_individual(prior, Factors.individual(Fraction(11, 10)))[0] > 1
+        assert worlds.loss_individual(prior, Factors.individual(Fraction(11, 10)))[0] > 1
 
 
 def test_the_printed_deltas_are_too_small_and_the_corrected_ones_are_not() -> None:
-    assert printed_deltas(Fraction(1, 5)) == pytest.approx((0.4, 0.3), abs=1e-9)
-    prior = priors()["uniform"]
-    statistic = laws(prior, Factors(Fraction(4, 3), Fraction(2, 3)), Fraction(1, 5) / 3)
-    assert delta_needed(permutations(statistic, 2), Fraction(2)) == pytest.approx(0.2)
+    assert worlds.printed_deltas(Fraction(1, 5)) == pytest.approx((0.4, 0.3), abs=1e-9)
+    prior = worlds.priors()["uniform"]
+    statistic = worlds.laws(prior, Factors(Fraction(4, 3), Fraction(2, 3)), Fraction(1, 5) / 3)
+    assert worlds.delta_needed(permutations(statistic, 2), Fraction(2)) == pytest.approx(0.2)
 
 
 def test_adaptive_questions_stay_within_their_sum() -> None:
-    assert 0.3 < adaptive_loss(Fraction(1), 4) <= 1
-    assert adaptive_loss(Fraction(1), 1) <= 1
+    assert 0.3 < worlds.adaptive_loss(Fraction(1), 4) <= 1
+    assert worlds.adaptive_loss(Fraction(1), 1) <= 1
 
 
 def test_errors_in_closed_form_are_those_of_draws() -> None:
     rng = np.random.default_rng(6)
     for truth in (0.1, 0.5, 0.95):
         drawn = np.clip(truth + rng.laplace(scale=0.5, size=400_000), 0, 1)
-        assert clipped_laplace_error(0.5, truth) == pytest.approx(((drawn - truth) ** 2).mean(), rel=0.02)
+        assert worlds.clipped_laplace_error(0.5, truth) == pytest.approx(
+            ((drawn - truth) ** 2).mean(), rel=0.02
+        )
         x = (np.arange(100_000) + 0.5) / 100_000
         size = 1 / (1 + math.e)
         start = min(max(truth - size / 2, 0), 1 - size)
         density = np.where((x >= start) & (x <= start + size), math.e, 1 / math.e)
         assert density.mean() == pytest.approx(1, abs=1e-4)
-        assert squared_error(1.0, truth) == pytest.approx((density * (x - truth) ** 2).mean(), rel=1e-3)
-    assert mean_over_truths(lambda truth: squared_error(1e-9, truth)) == pytest.approx(1 / 6, rel=1e-3)
+        assert worlds.squared_error(1.0, truth) == pytest.approx(
+            (density * (x - truth) ** 2).mean(), rel=1e-3
+        )
+    assert worlds.mean_over_truths(lambda truth: worlds.squared_error(1e-9, truth)) == pytest.approx(
+        1 / 6, rel=1e-3
+    )
 
 
 def test_the_table_is_the_closed_form() -> None:
     for _, epsilon, factors, _, _ in chapter5.TABLE_5_5:
-        assert squared_error(epsilon, 0.5) == pytest.approx(float(chapter5.variance(factors)))
+        assert worlds.squared_error(epsilon, 0.5) == pytest.approx(float(chapter5.variance(factors)))
         assert chapter5.lattice_variance(factors) == pytest.approx(
             float(chapter5.variance(factors)), abs=2e-5
         )
 
 
 def test_the_widest_factors_gain_most() -> None:
-    assert least_variance_factors(2.0, 11) == pytest.approx((math.exp(2), math.exp(-2)))
+    assert worlds.least_variance_factors(2.0, 11) == pytest.approx((math.exp(2), math.exp(-2)))
 
 
 def test_loss_of_equal_laws_is_nothing() -> None:
-    law = laws(priors()["uniform"], Factors.individual(Fraction(1)))[3]
-    assert loss([(law, law)]) == 0
+    law = worlds.laws(worlds.priors()["uniform"], Factors.individual(Fraction(1)))[3]
+    assert worlds.loss([(law, law)]) == 0

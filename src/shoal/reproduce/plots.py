@@ -45,12 +45,7 @@ def panels(
     rows = math.ceil(len(shown) / columns)
     lines = math.ceil(len(legend) / 4)
     width, height = columns * (_WIDTH + _GAP), 30 + rows * _HEIGHT + 20 * lines + 10
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" '
-        'font-size="11" role="img">',
-        f'<title>{escape(title)}</title><rect width="{width}" height="{height}" fill="white"/>',
-        f'<text x="10" y="20" font-size="14">{escape(title)}</text>',
-    ]
+    parts = opened(title, width, height)
     for number, panel in enumerate(shown):
         x, y = number % columns * (_WIDTH + _GAP), 30 + number // columns * _HEIGHT
         parts += [
@@ -65,6 +60,16 @@ def panels(
             f'<text x="{left + 28:.0f}" y="{below}">{escape(name)}</text>',
         ]
     return "\n".join([*parts, "</svg>", ""])
+
+
+def opened(title: str, width: float, height: float) -> list[str]:
+    """The beginning of a drawing: white ground and its title."""
+    return [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" '
+        'font-size="11" role="img">',
+        f'<title>{escape(title)}</title><rect width="{width}" height="{height}" fill="white"/>',
+        f'<text x="10" y="20" font-size="14">{escape(title)}</text>',
+    ]
 
 
 def _range(shown: Sequence[Panel]) -> tuple[float, float]:

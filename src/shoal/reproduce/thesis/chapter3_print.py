@@ -54,6 +54,9 @@ CHANGES: dict[str, dict[str, tuple[tuple[str, str], ...]]] = {
     },
 }
 
+# mean change of IR-SWAP on EIA that a throw-away prototype found, by k
+PROTOTYPE_RANKING = {5: ".00066", 25: ".0062", 100: ".0287", 300: ".137"}
+
 # correlations of A1 .. A13 (lines) with A7 .. A13, upper triangle
 CORRELATIONS: dict[str, str] = {
     "original": """

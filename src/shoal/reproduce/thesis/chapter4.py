@@ -169,7 +169,7 @@ def _bivariate_prototype() -> list[Number]:
     return [
         Number(_PROTOTYPE, f"size of the region of {confidence:.2f}", size, EXAMPLE.region(confidence).size)
         for confidence, size in zip(_CONFIDENCES, ("1789.5", "916.9", "611.0"), strict=True)
-    ]
+    ] + [Number(_PROTOTYPE, "β of the region of 0.99", "6.69", EXAMPLE.region(0.99).reach)]
 
 
 def _by_centre() -> list[tuple[float, float, float]]:

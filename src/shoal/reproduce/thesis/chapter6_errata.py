@@ -5,17 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from shoal.reproduce.study import Erratum, counted
+from shoal.reproduce.thesis import chapter6_print as printed
 from shoal.reproduce.thesis import chapter6_small as small
 from shoal.reproduce.thesis.chapter6_claims_theory import DEFINITION, PRIVACY
-from shoal.reproduce.thesis.chapter6_print import (
-    KS,
-    STATISTICS,
-    TABLE_6_1,
-    TABLE_6_2,
-    TABLE_6_3,
-    TABLE_6_4,
-    TABLE_6_5,
-)
 from shoal.reproduce.thesis.chapter6_replaced import Replaced
 from shoal.reproduce.thesis.chapter6_runs import EPSILONS, Found
 
@@ -25,7 +17,7 @@ TESTS = "`tests/reproduction/test_thesis6.py`"
 def scores_by(product: bool) -> list[bool]:
     """Whether each printed Score is the product of its printed factors, or their quotient, within their rounding."""
     hits = []
-    for table in (TABLE_6_1, TABLE_6_2, TABLE_6_3, TABLE_6_4):
+    for table in (printed.TABLE_6_1, printed.TABLE_6_2, printed.TABLE_6_3, printed.TABLE_6_4):
         for line in table.values():
             cells = line.split()[2:]
             for at in range(0, len(cells), 3):
@@ -35,31 +27,34 @@ def scores_by(product: bool) -> list[bool]:
     return hits
 
 
-def _rounded(printed: str) -> tuple[float, float]:
+def _rounded(text: str) -> tuple[float, float]:
     """What a printed number may stand for.
 
     >>> _rounded("0.25")
     (0.245, 0.255)
     """
-    half = 0.5 * 10.0 ** -len(printed.partition(".")[2])
-    return float(printed) - half, float(printed) + half
+    half = 0.5 * 10.0 ** -len(text.partition(".")[2])
+    return float(text) - half, float(text) + half
 
 
 def base_errors() -> dict[int, float]:
     """SSE₀ of Table 6.3 that its own SSE_f at ε = 10 and Table 6.4 stand for, by k."""
-    plain = TABLE_6_4["10"].split()
+    plain = printed.TABLE_6_4["10"].split()
     return {
-        k: float(TABLE_6_3[k].split()[11]) ** 2 * float(plain[0]) / float(plain[2 + 3 * place]) ** 2
-        for place, k in enumerate(KS[1:])
+        k: float(printed.TABLE_6_3[k].split()[11]) ** 2 * float(plain[0]) / float(plain[2 + 3 * place]) ** 2
+        for place, k in enumerate(printed.KS[1:])
     }
 
 
 def met(census: Found, name: str) -> list[bool]:
     """Which variances of insensitive clusters in Table 6.5 come out with clusters of this name."""
     return [
-        abs(abs(census.alone[name][k].variations[j]) - float(TABLE_6_5[STATISTICS[j], k][len(EPSILONS)]))
+        abs(
+            abs(census.alone[name][k].variations[j])
+            - float(printed.TABLE_6_5[printed.STATISTICS[j], k][len(EPSILONS)])
+        )
         <= 0.5001e-4
-        for k in KS
+        for k in printed.KS
         for j in range(4, 8)
     ]
 
@@ -73,6 +68,7 @@ def errata(census: Found, replaced: Mapping[str, Replaced]) -> list[Erratum]:
     )
     most = replaced["insensitive"]
     tree = small.lopsided()
+    at_one = printed.TABLE_6_4["1"].split()
     return [
         Erratum(
             "Proposition 6",
@@ -145,7 +141,9 @@ def errata(census: Found, replaced: Mapping[str, Replaced]) -> list[Erratum]:
         ),
         Erratum(
             "Table 6.3",
-            "SSE₀ " + ", ".join(TABLE_6_3[k].split()[0] for k in KS[1:]) + " for k = 5, 15, 30.",
+            "SSE₀ "
+            + ", ".join(printed.TABLE_6_3[k].split()[0] for k in printed.KS[1:])
+            + " for k = 5, 15, 30.",
             "Ten times as much: its SSE_f at ε = 10 and Table 6.4 give "
             + ", ".join(f"{value:.0f}" for value in base_errors().values())
             + ".",
@@ -154,14 +152,14 @@ def errata(census: Found, replaced: Mapping[str, Replaced]) -> list[Erratum]:
         Erratum(
             "6.4.3",
             "RL on Adult at ε = 1 rises from 0.02% at k = 1.",
-            f"From 0.002%: Table 6.4 has {TABLE_6_4['1'].split()[1]}%, and {TABLE_6_4['1'].split()[1]}/"
-            f"{TABLE_6_4['1'].split()[6]} is the 0.05% that the text names for larger k.",
+            f"From 0.002%: Table 6.4 has {at_one[1]}%, and {at_one[1]}/"
+            f"{at_one[6]} is the 0.05% that the text names for larger k.",
             "Table 6.4 itself",
         ),
         Erratum(
             "6.4.3",
             "Scores against k = 1 exceed 1 for k ≥ 15 and ε ≥ 1.",
-            f"Not on Adult at ε = 1: Table 6.4 has {TABLE_6_4['1'].split()[7]} and {TABLE_6_4['1'].split()[10]}.",
+            f"Not on Adult at ε = 1: Table 6.4 has {at_one[7]} and {at_one[10]}.",
             "Table 6.4 itself",
         ),
     ]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.partition import Partition, insensitive
-from shoal.reproduce.plots import COLOURS
+from shoal.reproduce.plots import COLOURS, opened
 from shoal.reproduce.study import Figure, Series
 from shoal.reproduce.thesis.chapter6_small import TOY_TOP, toy, toy_clusters
 
@@ -67,12 +67,7 @@ def drawn(title: str, shown: Sequence[Scatter]) -> str:
     """Panels side by side, two in a row."""
     rows = (len(shown) + 1) // 2
     width, height = 2 * (_SIDE + _GAP) + _GAP, 30 + rows * (_SIDE + 2 * _GAP)
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" '
-        'font-size="11" role="img">',
-        f'<title>{escape(title)}</title><rect width="{width}" height="{height}" fill="white"/>',
-        f'<text x="10" y="20" font-size="14">{escape(title)}</text>',
-    ]
+    parts = opened(title, width, height)
     for number, panel in enumerate(shown):
         x, y = _GAP + number % 2 * (_SIDE + _GAP), 30 + _GAP + number // 2 * (_SIDE + 2 * _GAP)
         parts += [f'<g transform="translate({x} {y})">', *_panel(panel), "</g>"]
