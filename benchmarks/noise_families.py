@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.machine import machine_words
 from shoal.noise import (
     Box,
     LatticeBox,
@@ -194,7 +195,7 @@ def main() -> None:
     page: Path = parser.parse_args().page
     text = page.read_text("utf-8")
     before, after = text.split(BEGIN)[0], text.split(END)[1]
-    stamp = f"Written by `python -m benchmarks.noise_families` on {datetime.date.today()}."
+    stamp = f"Written by `python -m benchmarks.noise_families` on {datetime.date.today()}, {machine_words()}."
     sections = [[stamp], gains(), samplers()]
     body = "\n\n".join("\n".join(section) for section in sections)
     page.write_text(f"{before}{BEGIN}\n{body}\n{END}{after}", "utf-8")
