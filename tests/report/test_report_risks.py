@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -9,7 +11,11 @@ import pytest
 import shoal
 from shoal.evaluation.linkage import record_linkage
 from shoal.io import read
+from shoal.report import internal_report
+from shoal.report.findings import find
+from shoal.report.light import MOST_LINKED, light
 from shoal.report.risks import attacked, linkage_line
+from shoal.report.subject import of_release
 
 
 def table(n: int = 200) -> pa.Table:
@@ -39,6 +45,39 @@ def test_linkage_needs_rows_of_known_origin() -> None:
     people = table()
     found = shoal.evaluate(people, people).to_dict()
     assert linkage_line(found, read(people), people.column_names) == []
+
+
+def test_k_anonymity_is_linked_by_what_it_takes_for_known() -> None:
+    people = table()
+    roles = {"age": "quasi-identifier", "pay": "confidential", "town": "other"}
+    schema = shoal.Schema(
+        tuple(replace(a, role=roles[a.name]) for a in shoal.Schema.infer(people).attributes)
+    )
+    made = shoal.protect(people, schema, "k-anonymity", k=20)
+    found = find(of_release(made), made, None, people)
+    by_quasi, by_all = (line for line in found.risks.lines if line.links_records)
+    assert by_quasi.name == "record linkage, quasi-identifiers"
+    assert by_quasi.success <= 1 / 20
+    assert by_quasi.unprotected == pytest.approx(len(set(people["age"].to_pylist())) / 200)
+    assert by_quasi.beyond == ""
+    assert by_all.interval[0] > MOST_LINKED
+    assert "quasi-identifiers" in by_all.beyond
+    assert light(made.statement.to_dict(), found.risks.lines).level == "amber"
+
+
+def test_swapped_values_are_linked_beyond_the_promise() -> None:
+    people = table()
+    roles = {"age": "quasi-identifier", "pay": "confidential", "town": "other"}
+    schema = shoal.Schema(
+        tuple(replace(a, role=roles[a.name]) for a in shoal.Schema.infer(people).attributes)
+    )
+    made = shoal.protect(people, schema, "t-closeness", k=10, t=2)
+    found = find(of_release(made), made, None, people)
+    [linked] = (line for line in found.risks.lines if line.links_records)
+    assert "confidential values" in linked.beyond
+    assert light(made.statement.to_dict(), found.risks.lines).level == "amber"
+    page = internal_report(made, None, people)
+    assert "odds times 2 at most" in page
 
 
 def test_attacks_succeed_on_the_unprotected_table_and_less_on_a_protected_one() -> None:

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shoal.evaluation.interval import wilson
 from shoal.models import MODELS
 from shoal.report.light import EMPTY_EPSILON, MOST_LINKED, STRONG_EPSILON, light
-from shoal.report.risks import RiskLine
+from shoal.report.risks import MATTERS, RiskLine
 from shoal.report.words import belief_words, epsilon_words, explanation, factor_words, k_words
 
 
@@ -144,6 +145,42 @@ def test_light_follows_from_measured_linkage() -> None:
     # of a sampled attack, a few lucky attempts do not count
     assert light(private, [line(0.006, 0.002, 0.02, 0.001)]).level == "green"
     assert light(private, [line(0.2, 0.15, 0.25, 0.001)]).level == "amber"
+
+
+def test_one_lucky_attempt_of_three_does_not_change_the_light() -> None:
+    lucky = line(1 / 3, *wilson(1 / 3, 3), 0.0, attempts=3)
+    assert lucky.interval[0] > MATTERS
+    assert light(statement("dp"), [lucky]).level == "green"
+    # three of three are no luck, and the page says how few they were
+    surely = light(statement("dp"), [line(1.0, *wilson(1.0, 3), 0.0, attempts=3)])
+    assert surely.level == "amber"
+    assert "of the 3 attempts" in surely.reasons[0].text
+
+
+@pytest.mark.parametrize("attempts", [3, 20, 300])
+def test_luck_is_told_by_the_binomial_distribution(attempts: int) -> None:
+    from scipy.stats import binom
+
+    for wins in range(attempts + 1):
+        rate = wins / attempts
+        found = line(rate, *wilson(rate, attempts), 0.1, attempts=attempts)
+        surely = bool(binom.sf(wins - 1, attempts, 0.1 + MATTERS) <= 0.025)
+        assert found.above_chance is (surely and found.interval[0] > 0.1 + MATTERS)
+
+
+def test_what_a_promise_is_not_about_does_not_make_a_release_unfit() -> None:
+    linked = line(
+        0.9, 0.8, 0.95, 0.001, links_records=True, beyond="the promise is about confidential values"
+    )
+    found = light(statement("t-closeness"), [linked])
+    assert found.level == "amber"
+    assert any("the promise is about confidential values" in reason.text for reason in found.reasons)
+
+
+def test_a_budget_that_promises_nothing_is_not_called_strong() -> None:
+    words = epsilon_words(statement("dp", data_dependent=["k was chosen."]))
+    assert words[0] == "1"
+    assert "promises nothing" in words[1]
 
 
 def test_a_guess_that_comes_true_does_not_change_the_light() -> None:

@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 FROM_DISK = 200_000
 # a sample has groups of its own
 _OF_ALL_ROWS = ("actual_k", "groups", "unique_share", "actual_k_per_attribute")
+# models of the table leave columns as they are, so rows are recognised by them: what else that means
+_BEYOND = {
+    "k-anonymity": "by all columns, and the promise is about the quasi-identifiers",
+    "probabilistic-k-anonymity": "the promise is about confidential values, not about whose a row is",
+    "t-closeness": "the promise is about confidential values, not about whose a row is",
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,6 +64,7 @@ def find(subject: Subject, release: Release, evaluation: Evaluation | None, orig
     if measured is None:
         measured, compared, more = _measure(release, before, subject.table)
         remarks += more
+    lines = (*_quasi_linkage(release, before, subject), *_linkage(measured, compared, subject))
     known = release.aligned is not None
     found = attacked(
         before,
@@ -65,8 +72,7 @@ def find(subject: Subject, release: Release, evaluation: Evaluation | None, orig
         subject.columns,
         (lambda records: released_rows(release, records)) if known else None,
     )
-    lines = (*_linkage(measured, compared, subject), *found.lines)
-    return Findings(subject, before, measured, Risks(lines, found.remarks), remarks)
+    return Findings(subject, before, measured, Risks((*lines, *found.lines), found.remarks), remarks)
 
 
 def _rows(subject: Subject, release: Release, original: Table) -> tuple[Table, Subject, tuple[str, ...]]:
@@ -97,30 +103,57 @@ def _measure(
     """Measures of loss and record linkage, and the records they were taken on."""
     from shoal.evaluation import evaluate
 
-    sampled = max(before.n, published.n) > MOST_ROWS
+    total = before.n
+    before, release = _measurable(release, before, published)
     remarks: tuple[str, ...] = ()
-    if sampled:
-        rows = some_rows(before.n, MOST_ROWS)
-        total = before.n
-        before = before.rows(rows)
-        aligned = None if release.aligned is None else read(release.aligned).rows(rows)
-        published = published.rows(some_rows(published.n, MOST_ROWS))
-        release = replace(release, data=published, aligned=aligned, kept=None)
+    if before.n < total:
         remarks = (
-            f"Measures were taken on {rows.size:,} of {total:,} records; among all of them fewer are linked. "
+            f"Measures were taken on {before.n:,} of {total:,} records; among all of them fewer are linked. "
             "'shoal protect --evaluate' takes all.",
         )
-    else:
-        release = replace(release, data=published, kept=None)
     try:
         found = evaluate(before, release).to_dict()
     except ShoalError as error:
         # the budget is spent: a page without measures is better than none
         return None, before, (f"Nothing was measured: {error}",)
-    if sampled:
+    if max(total, published.n) > MOST_ROWS:
         found["risk"] = {name: value for name, value in found["risk"].items() if name not in _OF_ALL_ROWS}
     return found, before, remarks
 
 
+def _measurable(release: Release, before: Table, published: Table) -> tuple[Table, Release]:
+    """Original records and a release of theirs, of large tables a sample."""
+    if max(before.n, published.n) <= MOST_ROWS:
+        return before, replace(release, data=published, kept=None)
+    rows = some_rows(before.n, MOST_ROWS)
+    aligned = None if release.aligned is None else read(release.aligned).rows(rows)
+    published = published.rows(some_rows(published.n, MOST_ROWS))
+    return before.rows(rows), replace(release, data=published, aligned=aligned, kept=None)
+
+
 def _linkage(measured: Mapping[str, Any] | None, original: Table | None, subject: Subject) -> tuple[Any, ...]:
-    return () if measured is None else tuple(linkage_line(measured, original, subject.columns))
+    if measured is None:
+        return ()
+    beyond = _BEYOND.get(subject.statement["model"], "")
+    return tuple(linkage_line(measured, original, subject.columns, beyond=beyond))
+
+
+def _quasi_linkage(release: Release, before: Table, subject: Subject) -> tuple[Any, ...]:
+    """Linkage by what k-anonymity assumes to be known, and no more."""
+    if subject.statement["model"] != "k-anonymity" or release.aligned is None:
+        return ()
+    quasi = [
+        name
+        for name in subject.columns
+        if subject.attribute(name).role == "quasi-identifier" and name in before.names
+    ]
+    from shoal.evaluation import evaluate
+
+    compared, release = _measurable(release, before, subject.table)
+    try:
+        measured = evaluate(compared, release, columns=quasi).to_dict()
+    except ShoalError:
+        # the page says why with the other measures
+        return ()
+    title, known = "record linkage, quasi-identifiers", "the quasi-identifiers of all original records"
+    return tuple(linkage_line(measured, compared, quasi, title, known))

@@ -107,10 +107,10 @@ def _of_risks(risks: Sequence[RiskLine]) -> Iterable[Reason]:
     # a guess about a person that comes true may be knowledge about people in general: identity counts
     telling = [line for line in risks if line.identity]
     for line in telling:
-        if line.links_records and line.interval[0] > MOST_LINKED:
+        if line.links_records and line.interval[0] > MOST_LINKED and not line.beyond:
             yield Reason("red", f"{_found(line)}: more than {100 * MOST_LINKED:g}% of the records.")
         elif line.above_chance:
-            yield Reason("amber", f"{_found(line)}: above chance.")
+            yield Reason("amber", f"{_found(line)}: above chance{line.beyond and f'; {line.beyond}'}.")
     # an attacker who held a part of the table says nothing about one who holds it all
     harmless = [line for line in telling if not line.above_chance and not line.parted]
     if harmless:
@@ -123,6 +123,7 @@ def _of_risks(risks: Sequence[RiskLine]) -> Iterable[Reason]:
 def _found(line: RiskLine) -> str:
     low, high = line.interval
     return (
-        f"{line.name[0].upper()}{line.name[1:]} succeeds in {100 * line.success:.3g}% of the attempts "
+        f"{line.name[0].upper()}{line.name[1:]} succeeds in {100 * line.success:.3g}% of the "
+        f"{f'{line.attempts} attempts' if line.few else 'attempts'} "
         f"({100 * low:.3g}% to {100 * high:.3g}%), guessing in {100 * line.chance:.2g}%"
     )

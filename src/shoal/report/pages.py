@@ -134,7 +134,7 @@ def _first_screen(
     lines = () if risks is None else risks.lines
     told = explanation(subject.statement)
     lost = _lost(measured) if measured is not None else _detail(subject)
-    linked = next((line for line in lines if line.links_records), None)
+    linked = next((line for line in lines if line.links_records and not line.beyond), None)
     return {
         "private": private,
         "compared": before is not None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +24,8 @@ SAMPLE = 20_000
 # a few lucky attempts of a sampled attack are not worth a warning
 MATTERS = 0.01
 _FEWEST_ROWS = 10
+# half of what lies outside of a 95% interval
+_SMALL_CHANCE = 0.025
 _SEED = 1
 
 
@@ -39,6 +42,8 @@ class RiskLine:
         identity: it tells who somebody is, and not only what somebody is like.
         links_records: it finds the record of a released row.
         parted: the attacker held a sample of the released rows, drawn apart from the records: all rows can tell more.
+        attempts: of a sampled attack; 0 where all rows were counted.
+        beyond: why the promise is not about this attack, in words; empty where it is.
     """
 
     name: str
@@ -52,11 +57,30 @@ class RiskLine:
     identity: bool = False
     links_records: bool = False
     parted: bool = False
+    attempts: int = 0
+    beyond: str = ""
 
     @property
     def above_chance(self) -> bool:
         """The whole interval lies above what guessing reaches; of a sampled attack, by an amount that matters."""
-        return self.interval[0] > self.chance_high + (0.0 if self.links_records else MATTERS)
+        limit = self.chance_high + (0.0 if self.links_records else MATTERS)
+        return self.interval[0] > limit and not self._luck(limit)
+
+    @property
+    def few(self) -> bool:
+        """The attacker found less to try than was asked for."""
+        return 0 < self.attempts < ATTEMPTS
+
+    def _luck(self, rate: float) -> bool:
+        """Whether attempts that each succeed at this rate do as well in one case of 40, by the binomial distribution.
+
+        The interval is an approximation, which says too much about a handful of attempts.
+        """
+        if not self.attempts:
+            return False
+        wins, n = math.floor(self.success * self.attempts + 1e-9), self.attempts
+        fewer = math.fsum(math.comb(n, i) * rate**i * (1.0 - rate) ** (n - i) for i in range(wins))
+        return 1.0 - fewer > _SMALL_CHANCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +92,12 @@ class Risks:
 
 
 def linkage_line(
-    evaluation: Mapping[str, Any], original: Table | None, columns: Sequence[str]
+    evaluation: Mapping[str, Any],
+    original: Table | None,
+    columns: Sequence[str],
+    name: str = "record linkage",
+    known: str = "all original records",
+    beyond: str = "",
 ) -> list[RiskLine]:
     """Record linkage of an evaluation whose rows are matched; empty where it was not measured."""
     risk = evaluation["risk"]
@@ -77,14 +106,14 @@ def linkage_line(
     unprotected = None
     if original is not None:
         # every row of an unprotected table has its own record at distance 0, and shares it with its equals
-        names = [name for name in columns if name in original.names]
+        names = [column for column in columns if column in original.names]
         unprotected = actual_k(original, names).groups / original.n
     low, high = risk["record_linkage_interval"]
     chance = risk["record_linkage_chance"] / 100
     return [
         RiskLine(
-            name="record linkage",
-            known="all original records",
+            name=name,
+            known=known,
             success=risk["record_linkage"] / 100,
             interval=(low / 100, high / 100),
             chance=chance,
@@ -93,6 +122,7 @@ def linkage_line(
             unprotected_interval=None if unprotected is None else (unprotected, unprotected),
             identity=True,
             links_records=True,
+            beyond=beyond,
         )
     ]
 
@@ -171,6 +201,7 @@ def _line(found: AttackReport, bare: AttackReport, place: int, *, parted: bool) 
         unprotected_interval=None if same is None else same.success.interval,
         identity=not inferred,
         parted=parted,
+        attempts=risk.success.attempts,
     )
 
 

@@ -90,6 +90,8 @@ def epsilon_words(statement: Mapping[str, Any]) -> tuple[str, str]:
     epsilon = statement["epsilon"]
     if epsilon is None or not facts_of(statement).budgeted:
         return "none", "this promise has no privacy budget"
+    if tainted(statement):
+        return f"{epsilon:.6g}", "what the noise was made for; as it stands it promises nothing"
     return f"{epsilon:.6g}", f"privacy budget per {statement['unit']}; small is strong"
 
 
