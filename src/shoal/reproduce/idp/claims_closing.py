@@ -115,7 +115,7 @@ def _introduction(sets: Sets) -> Iterator[Claim]:
     rows = [found.facts["rows apart"] for found in sets]
     yield Claim(
         "introduction",
-        "the result never protects less than the microaggregation below it, which hides individuals in a "
+        "an iDP release never protects less than the microaggregation below it, which hides individuals in a "
         "group",
         f"each column by itself: at least {min(part['least_in_column'] for part in rows)} values are alike; "
         "of whole rows, "
@@ -141,7 +141,7 @@ def _introduction(sets: Sets) -> Iterator[Claim]:
     ]
     yield Claim(
         "introduction",
-        "for small ε it keeps utility that standard DP cannot offer",
+        "for small ε individual DP keeps utility that standard DP cannot offer",
         f"iDP-CBLS has a lower SSE than DP and DP-UM, each at its best k, in {counted(better)} cases (ε = 0.01 "
         "and 0.1)",
         judged(better),
@@ -171,14 +171,14 @@ def _conclusions(sets: Sets) -> Iterator[Claim]:
     gain = _gains(sets)
     yield Claim(
         "conclusions",
-        "it improves on plain DP by several orders of magnitude for a given ε",
+        "iDP-CBLS improves on plain DP by several orders of magnitude for a given ε",
         f"orders of magnitude of SSE at the best k, by ε: {_by_set(sets, gain)}",
         judged([value >= 2 for values in gain for value in values]),
     )
     yield _rivals(sets)
     yield _small_epsilon(
         "conclusions",
-        "it reconciles small ε (below 0.1) with the accuracy that releases need",
+        "iDP-CBLS reconciles small ε (below 0.1) with the accuracy that releases need",
         sets,
         EPSILONS[:1],
     )
@@ -191,7 +191,7 @@ def _conclusions(sets: Sets) -> Iterator[Claim]:
             words.append(f"{found.data.name}, ε = {e:g}: {loss} (k = {k})")
     yield Claim(
         "conclusions",
-        "for larger ε it reaches the accuracy of the original in classification",
+        "for larger ε iDP-CBLS reaches the accuracy of the original in classification",
         "loss of F at the best k: " + "; ".join(words),
         judged(reached),
     )
@@ -203,7 +203,7 @@ def _conclusions(sets: Sets) -> Iterator[Claim]:
         words.append(f"{found.data.name} {own} against {plain}")
     yield Claim(
         "conclusions",
-        "it is significantly better than standard DP in machine learning, even with much larger ε",
+        "iDP-CBLS is significantly better than standard DP in machine learning, even with much larger ε",
         "the experiments that the paper cites for this are not at hand. Forests trained on iDP-CBLS at ε = "
         "0.01 against "
         "forests trained on DP at ε = 10, loss of F: " + "; ".join(words),
@@ -232,7 +232,7 @@ def _multivariate(sets: Sets) -> Iterator[Claim]:
     least = [found.facts["rows together"]["least"] for found in sets]
     yield Claim(
         "conclusions",
-        "but it might guarantee k-anonymity whatever ε",
+        "multivariate microaggregation might guarantee k-anonymity whatever ε",
         f"at least {' and '.join(map(str, least))} rows are alike in a release with k = {TOGETHER.k} and ε = "
         f"{APART.epsilon:g}",
         judged([value >= TOGETHER.k for value in least]),
@@ -269,7 +269,7 @@ def _rivals(sets: Sets) -> Claim:
         )
     return Claim(
         "conclusions",
-        "it rivals DP with 10 to 100 times larger ε",
+        "iDP-CBLS rivals DP with 10 to 100 times larger ε",
         f"no worse than {METHODS['laplace']} in {counted(plain)} and than {METHODS['ranking-dp']} in "
         f"{counted(clustered)} cases, 10 and "
         "100 times ε. " + "; ".join(words),

@@ -57,14 +57,14 @@ def _plain(levels: _Levels) -> Iterator[Row]:
     yield "plain noise (DP) has the highest SSE", f"{counted(below)} settings", judged(below)
     ends = at("laplace", EPSILONS[0]), at("laplace", EPSILONS[-1])
     yield (
-        "its SSE barely decreases from ε = 0.01 to 1",
+        "the SSE of plain noise (DP) barely decreases from ε = 0.01 to 1",
         f"{ends[0]:.2f} to {ends[1]:.2f}",
         judged([ends[0] - ends[1] < 0.1]),
     )
     thrown = level(of_domain_ends(levels.found.values, NARROW)[PRINTED])
     gaps = [thrown - at("laplace", e) for e in EPSILONS]
     yield (
-        "its data are nearly random at all these ε",
+        "data masked by plain noise (DP) are nearly random for ε = 0.01 to 1",
         f"values thrown to either end of their domain at random have {thrown:.2f}; DP is lower by "
         + _list(gaps, ".3f"),
         judged([gap < 0.1 for gap in gaps]),
@@ -97,14 +97,14 @@ def _clustered(levels: _Levels) -> Iterator[Row]:
     yield "iDP-LS has lower SSE than DP-UM", f"{counted(lower)} settings", judged(lower)
     gaps, wide_gaps = levels.gaps(NARROW), levels.gaps(WIDE)
     yield (
-        "their difference grows with ε",
+        "the difference between DP-UM and iDP-LS grows with ε",
         f"mean difference by ε: {_list(gaps, '.3f')}",
         judged([a < b for a, b in itertools.pairwise(gaps)]),
     )
     ratios = [wide / narrow for wide, narrow in zip(wide_gaps, gaps, strict=True)]
     unchanged = all(0.8 < ratio < 1.25 for ratio in ratios)
     yield (
-        "their difference stays proportional when the domain varies",
+        "the difference between DP-UM and iDP-LS stays proportional when the domain varies",
         f"with α = 3 it is, by ε, {_list(ratios, '.2f')} times that with α = 1.5: "
         + ("much the same" if unchanged else "not the same")
         + (", by about one factor at all ε" if max(ratios) < 1.25 * min(ratios) else ""),
@@ -127,7 +127,7 @@ def _cluster_based(levels: _Levels) -> Iterator[Row]:
     gain = [min(levels.best(m, e)[0] for m in NOISY) - levels.best("idp-cbls", e)[0] for e in EPSILONS]
     same = [min(at(m, e, k) for m in NOISY) - at("idp-cbls", e, k) for e, k in levels.settings]
     yield (
-        "iDP-CBLS is better by several orders of magnitude",
+        "iDP-CBLS is better than the other methods by several orders of magnitude",
         f"each at its best k, by ε: {_list(gain, '.2f')} orders; at the same k {min(same):.2f} to "
         f"{max(same):.2f}, "
         f"two or more in {counted([g >= 2 for g in same])} settings",
@@ -160,13 +160,13 @@ def _best_sizes(levels: _Levels) -> Iterator[Row]:
     )
     rise = [at("idp-cbls", e, ks[-1]) - value for e, (value, _) in zip(EPSILONS, best, strict=True)]
     yield (
-        "larger k raise its SSE a little",
+        "larger k raise the SSE of iDP-CBLS a little",
         f"from the best k to k = {ks[-1]}, by ε: {_list(rise, '+.2f')}",
         judged([0 < change < 1 for change in rise]),
     )
     alone = [10 ** (at("idp-cbls", math.inf, ks[-1]) - at("idp-cbls", e, ks[-1])) for e in EPSILONS]
     yield (
-        "that is because microaggregation then distorts more than less noise helps",
+        "larger k do so because microaggregation then distorts iDP-CBLS more than less noise helps",
         f"at k = {ks[-1]} microaggregation alone, without noise, makes {_list(alone, '.1%')} of the SSE, by "
         "ε; the rest "
         "is noise, which does not fall with k, for wider clusters have larger sensitivities",

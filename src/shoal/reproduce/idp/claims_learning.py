@@ -113,7 +113,7 @@ def _both(losses: Losses) -> Iterator[Row]:
     # where nothing is lost there is nothing to explain
     lossy = [item for item in late if less(losses.original, item) == "yes"]
     yield (
-        "it does so because of the distortion by microaggregation",
+        "iDP-CBLS degrades for large k because of the distortion by microaggregation",
         f"at k = {ks[-1]} without noise {bare}, with noise by ε " + ", ".join(map(str, late)),
         judged([bare.value > item.value / 2 for item in lossy]) if lossy else "not tested",
     )
@@ -183,7 +183,7 @@ def _wine(losses: Losses) -> Iterator[Row]:
     even = found.facts["balanced"]["f"]
     gaps = [losses.upper[names[0]] - losses.upper[names[1]], even[names[0]] - even[names[1]]]
     yield (
-        "that is because it has fewer records",
+        "Excellent has the lower F-measure because it has fewer records",
         f"with as many Not Excellent as Excellent, for training and for the test, F of the original is "
         f"{even[names[0]]:.3f} and {even[names[1]]:.3f}: a gap of {gaps[1]:.3f} instead of {gaps[0]:.3f}",
         judged([abs(gaps[1]) < gaps[0], abs(gaps[1]) < gaps[0] / 4]),
@@ -197,7 +197,7 @@ def _wine(losses: Losses) -> Iterator[Row]:
         above = [item.value < 0 for item in own]
         beyond = [less(item, losses.original) == "yes" for item in own]
         yield (
-            f"iDP-CBLS at ε = {epsilon:g} slightly exceeds it for some k",
+            f"iDP-CBLS at ε = {epsilon:g} slightly exceeds the original for some k",
             f"{words}; on average at {counted(above)} k; the original itself varies by {losses.original.error:.1%}; "
             f"by more than {ERRORS:g} standard errors at {counted(beyond)} k",
             judged([any(above), any(beyond)]),

@@ -107,7 +107,7 @@ def _dp_data_sets(census: Measured, wine: Measured) -> Iterator[Claim]:
     ]
     yield Claim(
         "section 3.1",
-        "less noise more than compensates what microaggregation loses",
+        "with microaggregation, less noise more than compensates what the clusters lose",
         f"DP-UM has a lower SSE than DP in {counted(lower)} settings of both tables",
         judged(lower),
     )
@@ -140,7 +140,7 @@ def _structure(sets: Sequence[Measured]) -> Claim:
     }
     return Claim(
         "section 3.1",
-        "that is because microaggregation follows the structure of the data, and noise does not",
+        "microaggregation pays because it follows the structure of the data, and noise does not",
         f"without noise, k = {k}, clusters of records drawn at random lose more than clusters of consecutive values, "
         "by orders of magnitude of SSE: " + ", ".join(f"{name} {gap:.2f}" for name, gap in gaps.items()),
         judged([gap > 0 for gap in gaps.values()]),
@@ -223,7 +223,7 @@ def _idp_data_sets(census: Measured, wine: Measured) -> Iterator[Claim]:
     above, wider = _sum(facts, "inner_above_local"), _sum(facts, "inner_above_global")
     yield Claim(
         "section 3.2.2",
-        "sensitivities are then smaller, for clusters are usually narrower than domains",
+        "without extremes sensitivities are smaller, for clusters are usually narrower than domains",
         f"larger than that of proposition 2 in {above} of {clusters:,} clusters, larger than the global one "
         f"in {wider}: "
         "for 0, 0, W it is three times W",
@@ -232,7 +232,7 @@ def _idp_data_sets(census: Measured, wine: Measured) -> Iterator[Claim]:
     moved = _sum(facts, "inner_moved_by_domain")
     yield Claim(
         "section 3.2.2",
-        "attributes need no bounds",
+        "with cluster-based sensitivities attributes need no bounds",
         f"{moved} of {clusters:,} sensitivities change with α; bounds are still used to clip, in print as "
         "here",
         judged([moved == 0]),
@@ -240,7 +240,7 @@ def _idp_data_sets(census: Measured, wine: Measured) -> Iterator[Claim]:
     three, fifteen = census.facts["reclustered 3"], census.facts["reclustered 15"]
     yield Claim(
         "section 3.2.2",
-        "the result is an ε-individual DP data set",
+        "iDP-CBLS gives an ε-individual DP data set",
         "given the clusters, with frozen scales. If the clusters follow the replaced record, scales still "
         "frozen, "
         f"{three['inner_above']} of {three['replacements']} replacements on Census lose more than ε: "

@@ -114,7 +114,7 @@ def baseline_claims(curves: Curves) -> list[Claim]:
         ),
         Claim(
             "abstract; sections 4.5, 5",
-            "That is a significant improvement of utility over the insensitive method.",
+            "The methods improve utility significantly over the insensitive method.",
             f"At the same ε and k the insensitive method has {min(gains):.1f} to {max(gains):.0f} times the SSE; at "
             f"ε = 1, k = 100 "
             + ", ".join(f"{ratio:.0f} times that of {name}" for name, ratio in at_hundred.items())
@@ -197,7 +197,7 @@ def _alone_flattens(curves: Curves) -> Claim:
     slopes = {name: _slopes(curves, name, 1, "sse_alone") for name in (MDAV, IR_1)}
     return Claim(
         "section 4.5, Figure 3",
-        "The growth is steep for small k and levels out.",
+        "SSE of MDAV and IR_MDAV alone is steep in k for small k and levels out.",
         "; ".join(
             f"{label}: {early:.2g} per record of k up to k = 10, {late:.2g} from k = 100 on"
             for label, (early, late) in zip(("MDAV", "IR_MDAV"), slopes.values(), strict=True)
@@ -213,7 +213,7 @@ def _noisy_falls(curves: Curves) -> Claim:
     falls = sum(curves.over_k(name, epsilon)[0] > min(curves.over_k(name, epsilon)) for name, epsilon in best)
     return Claim(
         "section 4.5, Figure 3",
-        "With noise the opposite: SSE falls as k grows.",
+        "With noise, SSE falls as k grows.",
         "Up to a point, from which the clusters dominate: "
         + "; ".join(f"{name}, ε = {epsilon}: lowest at k = {k}" for (name, epsilon), k in best.items())
         + f" (of {curves.ks[0]} to {curves.ks[-1]}).",
@@ -231,7 +231,7 @@ def _noisy_flattens(curves: Curves) -> Claim:
     early, late = slopes[IR_2, 1]
     return Claim(
         "section 4.5, Figure 3",
-        "The fall is steeper for small k.",
+        "With noise, SSE falls more steeply for small k.",
         f"For {steeper} of {len(slopes)} curves; IR_MDAV+DP_2 at ε = 1: {early:.2g} per record of k up to k = 10, "
         f"{late:+.2g} from k = 100 on.",
         share_verdict(steeper, len(slopes)),
@@ -273,7 +273,7 @@ def _rate(curves: Curves) -> Claim:
     near = sum(abs(half - 1) < 0.25 for half in halves)
     return Claim(
         "section 4.5, Figure 3",
-        "How fast they tend to it is proportional to ε.",
+        "How fast methods tend to the SSE of their clusters is proportional to ε.",
         "In this sense: noise depends on k·ε only, so twice ε does what twice k does. The excess over the clusters at "
         f"(2k, ε = 1) is {min(halves):.2f} to {max(halves):.2f} times that at (k, ε = 2). At the same k, ε = 2 has "
         f"{min(ratios):.1f} to {max(ratios):.1f} times less: up to the square of the ratio.",
@@ -337,7 +337,7 @@ def _difference_small(curves: Curves) -> Claim:
     small = [part for part in less.values() if part <= _CLOSE - 1]
     return Claim(
         "section 4.5, Figure 3",
-        "The difference between the two is small.",
+        "The difference in SSE between IR_MDAV+DP_1 and IR_MDAV+DP_2 is small.",
         f"{min(less.values()):.0%} to {max(less.values()):.0%} less; {less[1, 50]:.0%} at ε = 1, k = 50 and "
         f"{less[1, 100]:.0%} at k = 100. At most 10% in {len(small)} of {len(less)} points, those of large k.",
         share_verdict(len(small), len(less)),

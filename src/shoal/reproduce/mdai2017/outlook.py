@@ -124,7 +124,7 @@ def _claims(
         ),
         Claim(
             "future work",
-            "They cost more computing.",
+            "Variable sizes cost more computing.",
             f"About {float(f'{slower:.1g}'):.0f} times the processor time of individual ranking here, for the 1,080 "
             "records of an attribute; both are O(n log n) (docs/optimal.md has a million).",
             "holds" if slower > 1 else "fails",

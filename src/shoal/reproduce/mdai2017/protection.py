@@ -241,7 +241,7 @@ def _composition(
         ),
         Claim(
             "section 4.2; conclusion",
-            "Hence individual ranking with that split is always to be preferred to MDAV, in theory.",
+            "Individual ranking with ε in proportion to the widths is always to be preferred to MDAV, in theory.",
             f"On Census-4 its clusters lose less for {sum(census)} of {len(census)} values of k. They lose more in "
             f"{divided} of {2 * tables} random tables where k divides n, and in {left} of as many where it does not: "
             f"{theory.COUNTEREXAMPLE} with k = 2 has SSE {together:g} together and {separate:g} one by one.",

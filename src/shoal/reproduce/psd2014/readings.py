@@ -42,7 +42,7 @@ def _alone(curves: Curves) -> list[Claim]:
         ),
         Claim(
             "section 5, Figure 1",
-            "It is negligible beside the noise for most ε.",
+            "What individual ranking alone loses is negligible beside the noise for most ε.",
             "At most "
             + ", ".join(f"{share:.0e} of plain noise at ε = {epsilon}" for epsilon, share in shares.items())
             + f". Of the method's own error it is {own['0.1']:.1%}, {own['1']:.1%} and {own['10']:.0%} at k = "
@@ -69,7 +69,7 @@ def _gains(curves: Curves) -> list[Claim]:
         ),
         Claim(
             "section 5, Figure 1",
-            "The relative gain depends on ε.",
+            "The relative gain over plain noise depends on ε.",
             "log10 of the gain at k = "
             f"{curves.ks[-1]}: "
             + ", ".join(f"{gain:.2f} at ε = {epsilon}" for epsilon, gain in last.items())
@@ -86,7 +86,7 @@ def _small_epsilon(curves: Curves) -> list[Claim]:
     return [
         Claim(
             "section 5, Figure 1",
-            "At ε = 0.1 the output is of little use even so.",
+            "At ε = 0.1 the output is of little use even after individual ranking.",
             f"Worse than one mean for all (log10 {logarithm(curves.spread):.2f}) at {sum(worse)} of {len(worse)} "
             "values of k.",
             share_verdict(sum(worse), len(worse)),
@@ -135,7 +135,7 @@ def _large_epsilon(curves: Curves) -> list[Claim]:
         ),
         Claim(
             "section 5, Figure 1",
-            "There it is almost as low as individual ranking alone for large k.",
+            "At ε = 10 SSE is almost as low as individual ranking alone for large k.",
             "log10 is higher by "
             + ", ".join(f"{gap:.2f} at k = {k}" for k, gap in above.items())
             + f"; almost is taken to be {_ALMOST}, a factor of two.",
@@ -143,7 +143,7 @@ def _large_epsilon(curves: Curves) -> list[Claim]:
         ),
         Claim(
             "section 5, Figure 1",
-            "There the error of large groups dominates and limits the gain.",
+            "At ε = 10 the error of large groups dominates and limits the gain.",
             f"It is {parts[curves.ks[-1]]:.0%} of SSE at k = {curves.ks[-1]}, "
             + ", ".join(f"{parts[k]:.0%} at {k}" for k in (10, 25, 50))
             + (f": more than half from k = {min(main)} on." if main else ": never more than half."),
