@@ -69,7 +69,10 @@ STUDY = Study(
         Section(
             "Table 1",
             "How it was made.",
-            [Number("Table 1", "k | 3", ".018", 0.0182), Number("Table 1", "k = 5", ".02", 0.03, why="typo")],
+            [
+                Number("Table 1", "k | 3", ".018", 0.0182, why="unused"),
+                Number("Table 1", "k = 5", ".02", 0.03, why="typo"),
+            ],
             "| a |\n| --- |",
             [Figure("curve", "A curve", "<svg/>")],
             [
