@@ -15,6 +15,11 @@ _STRATEGIES = {
 }
 _REBUILDS = ("centroid", "normal", "skew-normal")
 _MOMENTS = ("means", "means and covariances", "means, covariances and coskewnesses")
+_SPECTRA = (
+    "means",
+    "means, eigenvalues and eigenvectors of covariances",
+    "means, coskewnesses, eigenvalues and eigenvectors of covariances",
+)
 _PARTITIONS = ("mdav", "vmdav", "ranking", "optimal", "insensitive", "given")
 
 
@@ -80,11 +85,9 @@ class _Line:
         return tuple(found)
 
     def _about(self) -> str:
-        what = _MOMENTS[self.moments]
+        what = (_SPECTRA if self.form == "E" else _MOMENTS)[self.moments]
         if self.moments and self.entries == "V":
             what = what.replace("covariances", "variances")
-        if self.form == "E":
-            what = what.replace("covariances", "eigenvectors of covariances")
         clusters = "rank groups of each attribute" if self.partition == "I" else "clusters"
         if not self.masked:
             return f"{what} of {clusters}, without noise"
