@@ -193,6 +193,21 @@ def _model() -> Iterator[Claim]:
         "are left out.",
         "holds partly" if everything > Fraction(1, 3) else "holds",
     )
+    yield Claim(
+        "3.1",
+        "Somebody who knows the confidential values of others in a group re-identifies the rest of it more precisely.",
+        f"In a group of 3: with probability {one_less} if one is known, {everything} if two are, instead of 1/3.",
+        judged([one_less > Fraction(1, 3), everything > one_less]),
+    )
+    sampled = [Fraction(size, 6) * swap_chances([[(0, 1), (2, 3)][: size // 2]])[0] for size in (2, 4)]
+    yield Claim(
+        "3.3.1",
+        "Releasing all records gives the intruder the best information: what is protected then is so in a sample too.",
+        "Six records, a random sample of 2 or of 4, swapped in pairs: the record of a person is there with a value of "
+        f"their own with probability {' or '.join(map(str, sampled))}, against 1/2 with all records; given that it is "
+        "there, 1/2 again.",
+        judged(chance <= Fraction(1, 2) for chance in sampled),
+    )
     inside, outside = swap_chances([[(0, 1, 2), (3, 4, 5)]])[1:4:2]
     kept, other = swap_chances(random_groups(6, 3))[:2]
     yield Claim(
@@ -300,6 +315,21 @@ def _intruders(facts: Mapping[str, Any]) -> Iterator[Claim]:
         "Permuting the quasi-identifiers is the same as permuting the confidential values the other way round.",
         "Either way the released records of Census are the same set.",
         judged([facts["either_side"]]),
+    )
+    yield Claim(
+        "3.3",
+        "Swapping does not hide who is in the table: identities are not masked.",
+        "After both swaps the quasi-identifiers of Census are released as they are, record by record.",
+        judged([facts["presence"]]),
+    )
+    again = facts["again"]
+    yield Claim(
+        "3.4.1",
+        "Single executions may come out otherwise another time.",
+        "Another run releases something else: "
+        + ", ".join(f"{method} {'yes' if other else 'no'}" for method, other in again.items())
+        + ". MDAV-ID draws nothing, so that a hundred runs of it are one.",
+        judged(again.values()),
     )
     open_ = facts["guessed"]
     yield Claim(

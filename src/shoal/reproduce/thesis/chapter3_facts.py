@@ -58,6 +58,19 @@ def census_facts(folder: Path) -> dict[str, Any]:
         "own_k": _own_k(made),
         "either_side": _either_side(made),
         "singled_out": _singled_out(made, mdav(known, 5)),
+        "presence": all(np.array_equal(one[:, :FIRST_PROTECTED], known) for one in swaps.values()),
+        "again": _again(made),
+    }
+
+
+def _again(made: Experiment) -> dict[str, bool]:
+    """Whether another run of each method releases something else."""
+    return {
+        "MDAV-ID": not np.array_equal(identical(made, K), identical(made, K)),
+        **{
+            name: not np.array_equal(swap(made, K, Seeded(0)), swap(made, K, Seeded(1)))
+            for name, swap in (("MDAV-SWAP", swapped_mdav), ("IR-SWAP", swapped_ranking))
+        },
     }
 
 

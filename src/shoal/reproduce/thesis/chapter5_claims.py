@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
+from inspect import signature
 from itertools import permutations, product
 
 from shoal.query.composition import Charge, protocol_1_total, total
@@ -41,6 +42,7 @@ def claims(*, quick: bool) -> Iterator[Claim]:
     """All statements of the chapter, in its order."""
     yield from _mechanism()
     yield from _algorithm()
+    yield from _branches()
     yield from _deltas()
     yield from _several(6 if quick else 9)
     yield from _boolean()
@@ -128,6 +130,31 @@ def _algorithm() -> Iterator[Claim]:
         f"As printed they add up to {mass:.2f} in the first branch (p_u and p_d are swapped), and the second divides "
         f"by 1 - p_u - p_d = {rest:.0f}. Corrected, {'all' if right else 'not all'} laws add up to 1 exactly.",
         judged([abs(mass - 1) < _SLACK, rest != 0]),
+    )
+
+
+def _branches() -> Iterator[Claim]:
+    pairs = [(1 + up / 10, down / 10) for up in range(1, 30) for down in range(10)]
+    masses = [(1 - down) / (up - down) for up, down in pairs]
+    skewed = boolean(Fraction(1, 100), _ONE)
+    wanted = float(Factors.individual(_ONE).mass_up)
+    yield Claim(
+        "5.1, 5.2",
+        "With continuous prior knowledge there is a set with the mass that any factors ask for; otherwise there may be "
+        "none.",
+        f"The mass lies between 0 and 1 for {counted(0 <= mass <= 1 for mass in masses)} pairs of factors. A prior of "
+        f"0.99 and 0.01 has no set of mass {wanted:.3f}.",
+        judged([*(0 <= mass <= 1 for mass in masses), wanted not in (0.0, 0.01, 0.99, 1.0)]),
+    )
+    factors = Factors.individual(_ONE)
+    ratios = [law[value] / (Fraction(99, 100), Fraction(1, 100))[value] for law in skewed for value in (0, 1)]
+    yield Claim(
+        "5.2, Algorithm 5.1",
+        "In the second branch, too, differential privacy holds: the factor of the rest lies between the other two.",
+        "Corrected as in the errata. Factors on the prior of 0.99 and 0.01 at ε = 1: "
+        + ", ".join(f"{float(ratio):.4f}" for ratio in ratios)
+        + f", all between {float(factors.down):.4f} and {float(factors.up):.4f}.",
+        judged(factors.down <= ratio <= factors.up for ratio in ratios),
     )
 
 
@@ -271,19 +298,21 @@ def _continuous() -> Iterator[Claim]:
         "5.5, 5.6",
         "Laplace noise sends the answer out of range with great probability, refinement never.",
         "Out of [0, 1] with probability "
-        + ", ".join(f"{1 - p:.2f}" for p in inside)
-        + " (more than the printed table "
-        "says). Putting it back costs nothing.",
-        judged(p < 0.5 for p in inside[:3]),
+        + ", ".join(f"{1 - p:.2f} (ε = {epsilon:.2g})" for epsilon, p in zip(_EPSILONS, inside, strict=True))
+        + ", more than the printed table says; more likely out than in "
+        + f"at {counted(p < 0.5 for p in inside)} ε. Putting it back costs nothing.",
+        judged(p < 0.5 for p in inside),
     )
 
 
 def _discussion() -> Iterator[Claim]:
+    asked = list(signature(refine).parameters)
     yield Claim(
-        "5.6, 5.7",
+        "5.4.1, 5.6, 5.7",
         "Simplicity: no sensitivity has to be computed.",
-        "`shoal.query.refinement.refine` takes a prior, distances and factors; nothing of it depends on a sensitivity.",
-        "holds",
+        f"`shoal.query.refinement.refine` takes {', '.join(f'`{name}`' for name in asked)}; nothing of it depends on a "
+        "sensitivity.",
+        judged("sensitivity" not in name for name in asked),
     )
     parts = [Labels(("no", "yes"))] * 2
     prior = joint(parts, {("no", "no"): 1, ("no", "yes"): 2, ("yes", "no"): 7})

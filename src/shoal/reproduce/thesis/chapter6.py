@@ -149,8 +149,15 @@ def _beyond_print(found: Measured) -> Iterator[Number]:
 def _theory(found: Measured, drawings: list[Figure]) -> Section:
     records = census.census(found.folder)
     single = int(((records == records.max(axis=0)).sum(axis=0) == 1).sum())
+    stable = {k: replaced.hardly_changed(found.folder, range(0, 1080, 108), k) for k in KS}
     claims = theory(
-        found.census, found.adult, adult.adult(found.folder).trees, found.replaced, found.broken, single
+        found.census,
+        found.adult,
+        adult.adult(found.folder).trees,
+        found.replaced,
+        found.broken,
+        single,
+        stable,
     )
     text = (
         "Print has no coordinates for Figures 6.1 to 6.3: a table of our own shows the same, 15 records of "

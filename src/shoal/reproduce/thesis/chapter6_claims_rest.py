@@ -242,6 +242,12 @@ def conclusions(census: Found, adult: Found, strict: Strict, replaced: Replaced)
         judged([insensitive_worst() <= 1]),
     )
     yield Claim(
+        "6.4.2",
+        "ε from 0.01 to 10 covers what is usual in the literature.",
+        "A survey of the literature, not a computation.",
+        "not tested",
+    )
+    yield Claim(
         "8.3",
         "Counts in such clusters instead of fixed buckets may be more accurate on sparse data.",
         "A proposal for future work; Shoal's `tree-dp` does it with a private tree instead.",

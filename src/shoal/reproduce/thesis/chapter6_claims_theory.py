@@ -10,6 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from shoal.partition import mdav
+from shoal.reproduce.psd2014.lemma import alternating_move
 from shoal.reproduce.study import Claim, counted, judged
 from shoal.reproduce.thesis import chapter6_semantics as semantics
 from shoal.reproduce.thesis import chapter6_small as small
@@ -29,6 +30,7 @@ def theory(
     replaced: Mapping[str, Replaced],
     broken: Mapping[int, tuple[int, int]],
     single: int,
+    stable: Mapping[int, float],
 ) -> list[Claim]:
     """All statements of the three sections, in their order.
 
@@ -39,9 +41,11 @@ def theory(
         replaced: what one replaced record changes, by box.
         broken: in how many of how many replacements MDAV violates Definition 12, by k.
         single: attributes of Census whose largest value only one record has.
+        stable: share of MDAV's clusters on Census that one replaced record changes by one record at most, by k.
     """
     return [
         *_noise(census, adult),
+        _most_clusters(stable),
         *_insensitivity(broken),
         *_sensitivity(replaced["insensitive"]),
         *_numeric(census, adult, replaced["insensitive"]),
@@ -70,6 +74,17 @@ def _noise(census: Found, adult: Found) -> Iterator[Claim]:
         f"{max(variances):.0%}, the "
         "more the larger k.",
         judged([max(means) < 1e-12, max(variances) < 0.1]),
+    )
+
+
+def _most_clusters(stable: Mapping[int, float]) -> Claim:
+    return Claim(
+        "6.2",
+        "With any microaggregation, the change of one record affects most clusters slightly only.",
+        "Clusters of MDAV on Census that differ in one record at most from a cluster after a record was replaced: "
+        + ", ".join(f"{share:.0%} (k = {k})" for k, share in stable.items())
+        + ".",
+        judged(share > 0.5 for share in stable.values()),
     )
 
 
@@ -142,6 +157,15 @@ def _sensitivity(replaced: Replaced) -> Iterator[Claim]:
         "The change of one record is spread over all centroids, each moving less.",
         f"On the table of the figure the record moves by {farthest}, all three centroids by {extent(moved)}.",
         judged([bool((moved > 0).all()), bool(moved.max() < farthest)]),
+    )
+    changed, total = alternating_move()
+    yield Claim(
+        "6.2",
+        "Only a few centroids can move by as much as 1/k of the largest variation.",
+        "True of one attribute, where all of them together move by no more. Nine records of two attributes, clusters "
+        f"of three in one order, two ends of the domain in turn: {changed} of 3 centroids move by "
+        f"{total / changed:.2f} times 1/k of the diagonal each.",
+        judged([small.insensitive_worst() <= 1, total / changed < 0.9]),
     )
     line = np.array([[0], [1], [2], [8], [9], [10]])
     shifted = line.copy()
@@ -233,6 +257,16 @@ def _categorical(adult: Found, trees: Sequence[Taxonomy]) -> Iterator[Claim]:
         f"SSE with the most frequent value over SSE with the least marginal concept: "
         f"{extent(one.others['mode'] / one.sse for one in kinds)} on Adult; larger in {counted(modal)} settings.",
         judged([*modal, min(one.others["mode"] / one.sse for one in kinds) > 1.5]),
+    )
+    tree = Taxonomy.flat(["a", "b"])
+    candidates = [set(tree.minimal(values).labels) for values in (["a"], ["a", "b"])]
+    loss_of_all = small.concept_loss(tree, tree.diameter, ["a"] * 5, ["a"] * 4 + ["b"])
+    yield Claim(
+        "6.3.4",
+        "All concepts of the domain must be candidates for a centroid, not only those of the sample.",
+        f"A cluster of five a can only become a with its own concepts, four a and a b also {len(candidates[1]) - 1} "
+        f"others: no ε bounds that. With all concepts one draw at ε = 1 loses {loss_of_all:.2f}.",
+        judged([candidates[0] != candidates[1], loss_of_all <= 1]),
     )
     yield Claim(
         "6.3.4",

@@ -103,6 +103,24 @@ def mdav_breaks(folder: Path, numbers: Sequence[int], k: int) -> int:
     return broken
 
 
+def hardly_changed(folder: Path, numbers: Sequence[int], k: int) -> float:
+    """Share of MDAV's clusters that differ in one record at most from some cluster after a record is replaced."""
+    records, scale = census(folder), widths(folder)
+    before = clusters(folder, "MDAV", k)
+    near = total = 0
+    for number in numbers:
+        after = records.copy()
+        after[number] = 0
+        made = mdav(after / scale, k)
+        kept = np.arange(before.n) != number
+        shared = np.zeros((len(before), len(made)), dtype=np.int64)
+        np.add.at(shared, (before.labels[kept], made.labels[kept]), 1)
+        apart = np.maximum(before.sizes[:, np.newaxis], made.sizes) - shared
+        near += int((apart.min(axis=1) <= 1).sum())
+        total += len(before)
+    return near / total
+
+
 def measure(desk: Desk, effort: Effort) -> tuple[dict[str, Replaced], dict[int, tuple[int, int]]]:
     """Insensitive clusters by box, and for how many of how many records MDAV breaks, by k."""
     folder = desk.file(FILE).parent

@@ -170,6 +170,18 @@ def census_facts(folder: Path, runs: int) -> dict[str, Any]:
             for j in range(6, 13)
             for t in (2, 3, 5)
         ],
+        "quasi_loss": {
+            "confidential": _quasi_loss(quasi, ranking(values[:, 10], _K)),
+            "quasi": _quasi_loss(quasi, mdav(quasi, _K)),
+        },
+        "bucket_loss": {
+            str(t + 1): _bucket_loss(values[:, 7], ordered_buckets(values[:, 7], t)) for t in (1, 2, 5, 9)
+        },
+        "whole": [
+            _correlation_change(values, values[Seeded(seed).permutation(len(values)), 7])
+            for seed in range(runs)
+        ],
+        "truthful": _truthful(values, quasi),
         "swap": [_change(values, quasi, seed) for seed in range(runs)],
         "laplace": [_noise_change(values, seed) for seed in range(runs)],
     }
@@ -200,7 +212,29 @@ def _unbucketised(x: Floats, clusters: Partition) -> float:
 def _loss(quasi: Floats, x: Floats, t: int) -> float:
     """Information loss of the quasi-identifiers inside t-close groups of 12 over three buckets, in per cent."""
     made = close_groups(quasi, ordered_buckets(x, 2), t, _K).partition
-    return float(100 * ((quasi - made.centroids(quasi)[made.labels]) ** 2).sum() / (quasi**2).sum())
+    return _quasi_loss(quasi, made)
+
+
+def _quasi_loss(quasi: Floats, groups: Partition) -> float:
+    """Information loss of the quasi-identifiers if those of a group are replaced by their mean, in per cent."""
+    return float(100 * ((quasi - groups.centroids(quasi)[groups.labels]) ** 2).sum() / (quasi**2).sum())
+
+
+def _bucket_loss(x: Floats, buckets: Counts) -> float:
+    """Information loss of an attribute of which only the bucket is told, in per cent."""
+    means = np.bincount(buckets, x) / np.bincount(buckets)
+    return float(100 * ((x - means[buckets]) ** 2).sum() / ((x - x.mean()) ** 2).sum())
+
+
+def _truthful(values: Floats, quasi: Floats) -> bool:
+    """Whether swapping inside 2-close groups leaves every group the values that its members have."""
+    x = values[:, 7]
+    made = close_groups(quasi, ordered_buckets(x, 2), 2, _K).partition
+    swapped = x[permute_within(made, Seeded(0))]
+    return all(
+        np.array_equal(np.sort(x[made.labels == g]), np.sort(swapped[made.labels == g]))
+        for g in range(len(made))
+    )
 
 
 def _change(values: Floats, quasi: Floats, seed: int) -> float:
