@@ -33,7 +33,7 @@ VERDICTS = {
     "falls much for small k": "holds partly",
     "error of large groups dominates": "holds partly",
     "usual in the literature": "not tested",
-    "So the stronger guarantee of ε = 0.1": "holds partly",
+    "The stronger guarantee of ε = 0.1": "holds partly",
     "almost as low as individual ranking": "holds partly",
     "change, removal or addition": "holds partly",
     "Parallel composition": "holds partly",

@@ -129,7 +129,7 @@ def _composition(curves: Curves, linked: Linked) -> list[Claim]:
         ),
         Claim(
             "section 5",
-            "So the stronger guarantee of ε = 0.1 comes at the loss that the standard approach has at ε = 1.",
+            "The stronger guarantee of ε = 0.1 comes at the loss that the standard approach has at ε = 1.",
             f"At k = {curves.ks[-1]} at no more than that: log10(SSE/m) {own:.2f} beside {logarithm(plain):.2f}. The "
             "guarantee is that of Lemma 4, which linked columns do not have.",
             share_verdict(int(own <= logarithm(plain)) + int(not linked.refutes), 2),
