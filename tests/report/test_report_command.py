@@ -56,6 +56,7 @@ def test_with_the_original_the_page_compares_and_warns(
         "inference of income",
         "unprotected",
         "total_variation",
+        "Record linkage was not measured",
     ):
         assert words in page
     assert sorted(path.name for path in here.iterdir()) == [
@@ -64,6 +65,14 @@ def test_with_the_original_the_page_compares_and_warns(
         "survey.csv",
         "survey.toml",
     ]
+
+
+def test_an_original_of_another_size_is_remarked_on(here: Path) -> None:
+    write(survey(300), here / "other.csv")
+    for original, words in (("survey.csv", 0), ("other.csv", 1)):
+        assert run(["report", "bundle", "--original", original, "--out", f"{original}.html"]) == 0
+        page = (here / f"{original}.html").read_text("utf-8")
+        assert page.count("or this is not the table that was protected") == words
 
 
 def test_the_same_bundle_gives_the_same_page(here: Path) -> None:
@@ -86,6 +95,7 @@ REFUSED = {
         ["bundle", "--original", "survey.csv", "--out", "x/../bundle/inner.html"],
         "inside the published folder",
     ),
+    "another table": (["bundle", "--original", "other.csv"], "the original has no column 'education'"),
     "a folder": (["bundle", "--out", "."], "is a folder"),
     "exists": (["bundle", "--out", "survey.csv"], "exists already"),
     "no parent": (["bundle", "--out", "deep/down/page.html"], "there is no folder"),
@@ -98,6 +108,7 @@ def test_what_cannot_be_done_is_one_line_and_leaves_nothing(
 ) -> None:
     words, message = REFUSED[name]
     (here / "x").mkdir()
+    (here / "other.csv").write_text("age,sex,income\n30,f,1000\n31,m,2000\n")
     before = {path: path.stat().st_size for path in here.rglob("*")}
     capsys.readouterr()
     assert run(["report", *words]) == 2

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shoal.errors import InputError, did_you_mean
 from shoal.io import Table, read
 from shoal.report.album import Album, attribute_sections, relation_sections
 from shoal.report.compare import percent_words
@@ -32,6 +34,10 @@ if TYPE_CHECKING:
 
 Progress = Callable[[str, int, int], None]
 
+_NOT_LINKED = (
+    "Record linkage was not measured: a bundle does not tell which row came from which record. "
+    "'shoal protect --internal' measures it."
+)
 # runs of learning for a report: enough for an interval
 _RUNS = 3
 
@@ -89,7 +95,7 @@ def bundle_report(
         progress: called with (what, done, total).
 
     Raises:
-        InputError: the folder is not a bundle, or a table cannot be read.
+        InputError: the folder is not a bundle, a table cannot be read, or the original lacks a released column.
     """
     tell = progress or (lambda what, done, total: None)
     subject = of_bundle(folder)
@@ -103,22 +109,38 @@ def bundle_report(
     from shoal.evaluation.target import parse_target
 
     before = read(original, subject.na)
+    for name in subject.columns:
+        if name not in before.names:
+            raise InputError(
+                f"the original has no column '{name}', which the bundle '{folder}' released: pass the table that was "
+                f"protected.{did_you_mean(name, before.names)}"
+            )
     if target is not None:
         parse_target(target, before)  # refused before the long work begins
     tell("measuring what was lost", 0, 1)
     measured = evaluate(before, published(subject), target=target, runs=_RUNS).to_dict()
     tell("attacking the released table", 0, 1)
     risks = attacked(before, subject.table, subject.columns)
+    risks = replace(risks, remarks=(*risks.remarks, _NOT_LINKED))
     tell("comparing columns", 0, 1)
     return _render(
         "full.html.j2",
         **_first_screen(subject, private=True, measured=measured, risks=risks, before=before),
         **_sections(album, subject, before, measured, risks),
-        remarks=(),
+        remarks=_other_size(before, subject.table),
         clusters=None,
         facts=None,
         notes=(),
         script=_script(album),
+    )
+
+
+def _other_size(before: Table, after: Table) -> tuple[str, ...]:
+    if before.n == after.n:
+        return ()
+    return (
+        f"The original has {before.n:,} rows, the released table {after.n:,}: rows were dropped or drawn anew, or "
+        "this is not the table that was protected.",
     )
 
 
