@@ -57,7 +57,7 @@ def test_the_reasons_are_right() -> None:
 
 def test_statements_are_all_there(study: Study) -> None:
     verdicts = {claim.where: claim.verdict for claim in study.claims}
-    assert len(study.claims) == 22
+    assert len(study.claims) == 23
     assert {claim.verdict for claim in study.claims} == {"holds", "holds partly"}
     assert verdicts["Theorem 2"] == verdicts["Theorem 3"] == "holds partly"
     assert len(study.errata) == 9

@@ -12,6 +12,7 @@ from shoal.partition import mdav
 from shoal.query.refinement import Factors
 from shoal.reproduce.psd2014.lemma import alternating_move
 from shoal.reproduce.thesis import chapter3_claims, chapter4_claims, chapter5_claims, chapter7_claims
+from shoal.reproduce.thesis.chapter4_theorems import lopsided_gain
 from shoal.reproduce.thesis.chapter6_census import census, clusters, widths
 from shoal.reproduce.thesis.chapter6_claims_theory import _most_clusters
 from shoal.reproduce.thesis.chapter6_replaced import hardly_changed
@@ -29,6 +30,11 @@ def test_samples_are_no_worse_than_the_whole_table() -> None:
 def test_a_smaller_scale_is_not_private() -> None:
     assert chapter4_claims._laplace_loss(1.0) == pytest.approx(1)
     assert chapter4_claims._laplace_loss(0.5) == pytest.approx(2)
+
+
+def test_noise_that_is_not_symmetric_can_be_optimal_and_a_wide_centre_cannot() -> None:
+    assert lopsided_gain(6, 1, 4, 1.0) < 1e-6
+    assert lopsided_gain(6, 7, 7, 1.0) > 0.5
 
 
 def test_intervals_tell_a_private_staircase_from_one_that_is_not() -> None:

@@ -20,6 +20,7 @@ from shoal.reproduce.thesis.chapter4_theorems import (
     constructed,
     dominating,
     laplace_on_lattice,
+    lopsided_gain,
     mixtures,
 )
 
@@ -282,6 +283,7 @@ def theorem_claims(count: int) -> Iterator[Claim]:
         f"The formula gives d back from the height of the centre: {counted(same)}.",
         judged(same),
     )
+    yield _not_symmetric()
     yield _any_criterion(line)
     boxes = {
         (steps, centre): box_gain(steps, centre, 1.0)
@@ -301,6 +303,21 @@ def theorem_claims(count: int) -> Iterator[Claim]:
         "For one query those that are symmetric; section 4.4 leaves the others out, 4.5 calls the general form for "
         "several queries out of scope.",
         "holds partly",
+    )
+
+
+def _not_symmetric() -> Claim:
+    gains = {(a, b): lopsided_gain(_STEPS, a, b, 1.0) for a, b in ((4, 4), (2, 7), (0, 9), (3, 11))}
+    return Claim(
+        "4.4",
+        "Optimal noises need not be symmetric.",
+        "Staircases with a centre from -a to b, in twelfths of Δf, against all private noises: the linear programme "
+        "gains "
+        + ", ".join(
+            f"{gain if gain > _NOTHING else 0:.2g} (a = {a}, b = {b})" for (a, b), gain in gains.items()
+        )
+        + ".",
+        judged(gain < _NOTHING for gain in gains.values()),
     )
 
 

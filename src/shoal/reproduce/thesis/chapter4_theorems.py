@@ -97,6 +97,54 @@ class Line:
         return float(-(found.fun or 0.0) - wanted.sum())
 
 
+def lopsided_gain(steps: int, left: int, right: int, epsilon: float, blocks: int = 4) -> float:
+    """How much mass of a staircase with a centre from -left to right can be moved towards zero; 0 if it is optimal.
+
+    Among all private noises of the integers, symmetric or not; one step of the query is `steps` integers.
+    """
+    from scipy.optimize import linprog
+    from scipy.sparse import csr_matrix, vstack
+
+    end = steps * blocks
+    places = np.arange(-end, end + 1)
+    level = np.maximum(-(-np.maximum(places - right, -left - places) // steps), 0)
+    # beyond the last step on either side every noise falls by exp(-ε) per step
+    weights = np.where(np.abs(places) > end - steps, 1 / -math.expm1(-epsilon), 1.0)
+    masses = np.exp(-epsilon * level)
+    masses /= weights @ masses
+    pairs = sorted({pair for place in places.tolist() for pair in _within_a_step(place, steps, end)})
+    factor = math.exp(epsilon)
+    entries = [entry for _, _, share in pairs for entry in (1.0, -factor * math.exp(-epsilon * share))]
+    columns = [column + end for one, other, _ in pairs for column in (one, other)]
+    private: Any = csr_matrix(
+        (entries, (np.repeat(np.arange(len(pairs)), 2), columns)), shape=(len(pairs), places.size)
+    )
+    inside = (np.minimum(0, places)[:, np.newaxis] <= places) & (
+        places <= np.maximum(0, places)[:, np.newaxis]
+    )
+    between = inside.astype(np.float64)
+    wanted = between @ masses
+    found = linprog(
+        -between.sum(axis=0),
+        A_ub=vstack([private, csr_matrix(-between)]),
+        b_ub=np.concatenate((np.zeros(len(pairs)), -wanted + 1e-12)),
+        A_eq=weights[np.newaxis],
+        b_eq=[1.0],
+    )
+    return float(-(found.fun or 0.0) - wanted.sum())
+
+
+def _within_a_step(place: int, steps: int, end: int) -> Iterator[tuple[int, int, int]]:
+    """p(one) <= e^ε p(other) e^(-ε·share) for places at most a step apart; share is ±1 where one lies in a tail."""
+    for move in range(-steps, steps + 1):
+        other = place + move
+        share = int(abs(other) > end)
+        other -= share * int(math.copysign(steps, other))
+        if other != place:
+            yield place, other, share
+            yield other, place, -share
+
+
 def laplace_on_lattice(line: Line) -> Floats:
     """Mass of the cells around the integers under Laplace noise of the scale that the query needs."""
     scale = line.steps / line.epsilon
