@@ -36,6 +36,14 @@ class Estimate:
     bytes: int
     probe: str
 
+    def longer(self, seconds: float, what: str) -> Estimate:
+        """With further work counted.
+
+        >>> str(Estimate(1.0, 10, "p").longer(2.0, "the report included"))
+        'about 3 seconds and 1 MB of memory (p, the report included)'
+        """
+        return replace(self, seconds=self.seconds + seconds, probe=f"{self.probe}, {what}")
+
     def __str__(self) -> str:
         return f"about {_duration(self.seconds)} and {_size(self.bytes)} of memory ({self.probe})"
 
@@ -68,14 +76,14 @@ def _probe(run: Callable[[int], float], first: int, n: int) -> tuple[int, float,
 
 
 def _run_seconds(prepared: Preparation, rows: int) -> float:
-    described = _made_up(prepared.described, rows)
+    described = made_up(prepared.described, rows)
     started = time.perf_counter()
     plan = prepared.mechanism.plan(prepared.method, described)
     prepared.mechanism.run(prepared.method, described, plan, Seeded(0), lambda *_: None, None)
     return max(time.perf_counter() - started, 1e-6)
 
 
-def _made_up(described: Described, rows: int) -> Described:
+def made_up(described: Described, rows: int) -> Described:
     """A heavy-tailed table on the same lattices."""
     import pyarrow as pa
 

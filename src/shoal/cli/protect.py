@@ -158,6 +158,8 @@ def protect(
         if dry_run or prepared.described.n * len(prepared.described.columns) >= _WORTH_AN_ESTIMATE:
             expected = estimate(prepared, columnwise=on_disk)
             if dry_run:
+                if internal is not None:
+                    expected = expected.longer(internal_seconds(prepared), "the internal report included")
                 _say_plan(prepared, expected, on_disk, as_json)
                 return None
             if expected.seconds > _LONG_SECONDS:
@@ -190,6 +192,7 @@ def protect(
     from shoal.evaluation import evaluate as measure
     from shoal.io import read
     from shoal.release import carry_out
+    from shoal.report.duration import internal_seconds
 
     done = interruptibly(work)
     if done is not None and out is not None:
