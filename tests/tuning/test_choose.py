@@ -181,3 +181,14 @@ def test_the_picture_is_well_formed_and_has_every_point() -> None:
     assert len(names) == 1 + 3
     without_risk = [Row(Setting("laplace"), "dp", exactly(1.0), None)]
     ElementTree.fromstring(plot_svg(without_risk, "normalised_sse", None, "fast"))
+
+
+def test_the_frontier_is_drawn_over_the_rest_and_the_recommended_setting_last() -> None:
+    figures = ((1.0, 9.0), (2.0, 5.0), (3.0, 7.0), (4.0, 1.0))
+    rows = with_frontier([row(k, exactly(loss), exactly(risk)) for k, (loss, risk) in enumerate(figures, 3)])
+    best = best_row(rows, None)
+    drawn = plot_svg(rows, "wasserstein", best, "Loss and risk").split('r="5" fill="')[1:]
+    filled = [not part.startswith("white") for part in drawn]
+    assert filled == sorted(filled)
+    assert sum(filled) == sum(found.frontier for found in rows) == 3
+    assert 'stroke-width="2"' in drawn[-1]

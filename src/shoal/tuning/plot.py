@@ -55,6 +55,8 @@ def plot_svg(rows: Sequence[Row], utility: str, best: Row | None, title: str) ->
     x = _axis([across(row) for row in drawn], _LEFT, _RIGHT)
     y = _axis([row.loss.mean for row in drawn if row.loss], _BOTTOM, _TOP)
     methods = list(dict.fromkeys(row.setting.method for row in drawn))
+    # what lies on the frontier must not be covered by what does not
+    in_front_last = sorted(drawn, key=lambda row: (row.frontier, row is best))
     colours = {method: _COLOURS[place % len(_COLOURS)] for place, method in enumerate(methods)}
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
@@ -67,7 +69,7 @@ def plot_svg(rows: Sequence[Row], utility: str, best: Row | None, title: str) ->
         f'<text transform="translate(18 {(_TOP + _BOTTOM) / 2}) rotate(-90)" text-anchor="middle">'
         f"{escape(UTILITIES[utility])}</text>",
         *_frontier_line(drawn, across, x, y),
-        *(_point(row, across(row), x, y, colours[row.setting.method], row is best) for row in drawn),
+        *(_point(row, across(row), x, y, colours[row.setting.method], row is best) for row in in_front_last),
         *_legend(colours, best),
         f'<text x="{_LEFT}" y="{_HEIGHT - 12}" font-size="11" fill="#555">Facts about the original data: not for '
         "publication. Claims differ between methods.</text>",
