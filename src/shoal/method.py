@@ -42,7 +42,7 @@ OPTIONS: Mapping[str, str] = {
     "split": "how ε is shared over attributes: equal, proportional, optimal, or weights by column",
     "groups": "attribute groups that are partitioned separately, for example [['a', 'b'], ['c']]",
     "partition": "how records are grouped: mdav, vmdav (clusters of varying size), given (by labels=); for xm-* also "
-    "ranking, optimal, insensitive",
+    "ranking, optimal, insensitive, and tree (which is tree-dp, without k)",
     "gamma": "with partition=vmdav: how readily a cluster takes one more record",
     "remainder": "which rank group takes the records left over: middle, last, first",
     "normalise": "scaling before distances: domain (public), none, zscore (looks at the data)",

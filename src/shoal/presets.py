@@ -154,6 +154,30 @@ def preset(name: str) -> Method:
     return PRESETS[name]
 
 
+def configured(name: str, **options: Any) -> Method:
+    """A published method with its settings.
+
+    A private tree has boxes, noise and a claim of its own. Moments on top of it are sums and sums of squares in the
+    boxes, so that an xm method with partition=tree is `tree-dp`, which keeps them.
+
+    >>> configured("xm-6", epsilon=1, partition="tree").name
+    'tree-dp'
+    """
+    method = preset(name)
+    if options.get("partition") != "tree" or method.mechanism != "moments":
+        return method.configure(**options)
+    if method.moments > 1 or method.form != "coefficients" or method.sensitivity == "none":
+        raise OptionError(
+            f"method '{name}' cannot have partition=tree: the tree keeps noisy means and variances of its boxes. Take "
+            "xm-1 to xm-7 or xm-20 to xm-23, or another partition."
+        )
+    if options.get("k") is not None:
+        raise OptionError("partition=tree has no k: the tree sizes its boxes by n and ε. Leave k out.")
+    settings = {option: value for option, value in options.items() if option != "partition"}
+    rebuild = "normal" if method.moments else "centroid"
+    return PRESETS["tree-dp"].configure(**{"rebuild": rebuild, **settings})
+
+
 def methods() -> list[MethodInfo]:
     """Every preset with its paper, claim and parameters.
 

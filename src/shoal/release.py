@@ -23,7 +23,7 @@ from shoal.noise import Source
 from shoal.noise import source as noise_source
 from shoal.noise_rule import noise_allowed
 from shoal.partition import Partition
-from shoal.presets import preset
+from shoal.presets import configured
 from shoal.rebuild import narrow_floats, on_step, whole_numbers
 from shoal.schema import Schema
 from shoal.statement import Circumstances, PrivacyStatement, state
@@ -268,27 +268,25 @@ def prepare(
     """Settle method, lattices, budget and statement; arguments as for `protect`."""
     if labels is not None:
         options = {"partition": "given", **options}
-    configured = preset(method).configure(epsilon=epsilon, k=k, **options)
+    settled = configured(method, epsilon=epsilon, k=k, **options)
     chosen = tuned_settings(tuned, tuned_epsilon)
     declared = replace(
         Declaration.of(schema, columns, domains, domain_from_data, outside, missing, na), tuned=chosen
     )
-    described = describe(
-        table, declared, configured.kinds, free=MODELS[privacy_model(configured, 1)].of_the_table
-    )
+    described = describe(table, declared, settled.kinds, free=MODELS[privacy_model(settled, 1)].of_the_table)
     for attribute in described.attributes:
-        check_storable(table, attribute, generalise=configured.generalise)
-    noise_allowed(configured, len(described.columns))
-    mechanism = MECHANISMS[configured.mechanism]
+        check_storable(table, attribute, generalise=settled.generalise)
+    noise_allowed(settled, len(described.columns))
+    mechanism = MECHANISMS[settled.mechanism]
     advice: tuple[str, ...] = ()
     if mechanism.settle is not None:
-        configured, advice = mechanism.settle(configured, described)
-    plan = mechanism.plan(configured, described)
+        settled, advice = mechanism.settle(settled, described)
+    plan = mechanism.plan(settled, described)
     source = noise_source(seed)
     circumstances = _with_tuning(_with_seed(described.circumstances, source), chosen)
-    statement = state(configured, described.lattices, plan, circumstances)
-    described = replace(described, notes=(*described.notes, *advice, *_starved(configured, plan)))
-    return Preparation(configured, declared, described, mechanism, plan, source, statement)
+    statement = state(settled, described.lattices, plan, circumstances)
+    described = replace(described, notes=(*described.notes, *advice, *_starved(settled, plan)))
+    return Preparation(settled, declared, described, mechanism, plan, source, statement)
 
 
 def _starved(method: Method, plan: Plan) -> list[str]:

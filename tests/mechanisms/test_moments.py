@@ -460,6 +460,32 @@ def test_every_partition_carries_moments(name: str, partition: str) -> None:
     assert len(release.statistics) == sum(len(made) for made in release.partition)
 
 
+@pytest.mark.parametrize(("name", "rebuild"), [("xm-1", "centroid"), ("xm-2", "normal"), ("xm-22", "normal")])
+def test_a_private_tree_carries_means_and_variances(name: str, rebuild: str) -> None:
+    asked = shoal.protect(table(), method=name, epsilon=1, partition="tree", domains=DOMAINS, seed=1)
+    tree = shoal.protect(table(), method="tree-dp", epsilon=1, rebuild=rebuild, domains=DOMAINS, seed=1)
+    assert asked.statement == tree.statement
+    assert asked.statement.model == "dp"
+    assert asked.data.equals(tree.data)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("xm-8", {}, "'xm-8' cannot have partition=tree: .* variances"),
+        ("xm-14", {}, "'xm-14' cannot have partition=tree"),
+        ("xm-b2", {}, "'xm-b2' cannot have partition=tree"),
+        ("xm-2", {"k": 20}, "no k: .* Leave k out"),
+        ("xm-2", {"weights": [1, 1]}, "'tree-dp' has no option 'weights'"),
+    ],
+)
+def test_what_a_private_tree_cannot_carry_is_refused(
+    name: str, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(OptionError, match=message):
+        shoal.protect(table(), method=name, epsilon=1, partition="tree", domains=DOMAINS, **options)
+
+
 def test_given_clusters_and_groups() -> None:
     labels = np.arange(120) // 30
     release = protect("xm-8", labels=labels, seed=1)
