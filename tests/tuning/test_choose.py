@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ElementTree
 
 import pytest
@@ -187,8 +188,12 @@ def test_the_frontier_is_drawn_over_the_rest_and_the_recommended_setting_last() 
     figures = ((1.0, 9.0), (2.0, 5.0), (3.0, 7.0), (4.0, 1.0))
     rows = with_frontier([row(k, exactly(loss), exactly(risk)) for k, (loss, risk) in enumerate(figures, 3)])
     best = best_row(rows, None)
-    drawn = plot_svg(rows, "wasserstein", best, "Loss and risk").split('r="5" fill="')[1:]
-    filled = [not part.startswith("white") for part in drawn]
+    drawn = re.findall(
+        r'r="5" fill="([^"]+)" stroke=.*', plot_svg(rows, "wasserstein", best, "Loss and risk")
+    )
+    filled = [colour != "white" for colour in drawn]
     assert filled == sorted(filled)
     assert sum(filled) == sum(found.frontier for found in rows) == 3
-    assert 'stroke-width="2"' in drawn[-1]
+    lines = plot_svg(rows, "wasserstein", best, "Loss and risk").splitlines()
+    [ringed] = [place for place, line in enumerate(lines) if 'stroke-width="2"' in line]
+    assert ringed == max(place for place, line in enumerate(lines) if 'stroke-width="1.5"' in line)
