@@ -13,6 +13,7 @@ from samples import LIBRARIES, PEOPLE_COLUMNS, PEOPLE_DOMAINS, column, frame, pe
 
 import shoal
 from shoal.models import MODELS, privacy_model
+from shoal.recipe import load_recipe, recipe_text
 
 K = 5
 # Anatomy releases two linked tables instead of one: see kanonymity/test_anatomy.py
@@ -71,6 +72,17 @@ def test_columns_order_and_dtypes_are_kept_and_identifiers_gone(name: str, libra
     assert tuple(after.columns) == PEOPLE_COLUMNS
     assert after.schema == {column: before.schema[column] for column in PEOPLE_COLUMNS}
     assert len(after) == len(before) or release_of(name, library).aligned is None
+
+
+@every_method
+def test_a_recipe_repeats_the_release(name: str, tmp_path: Path) -> None:
+    first = release_of(name)
+    path = tmp_path / "method.toml"
+    path.write_text(recipe_text(first), "utf-8")
+    again = shoal.protect(frame(people(), "pyarrow"), seed=1, **load_recipe(path))
+    assert again.statement == first.statement
+    assert again.data.equals(first.data)
+    assert recipe_text(again) == recipe_text(first)
 
 
 @every_library

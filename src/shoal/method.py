@@ -221,9 +221,11 @@ class Method:
         return self
 
     def _check_partition(self, name: str) -> None:
-        if name not in self.partitions:
+        # a recipe names the method's own partition too
+        known = tuple(dict.fromkeys((self.partition, *self.partitions)))
+        if name not in known:
             raise OptionError(
-                f"partition '{name}' is not one of {', '.join(self.partitions)}.{did_you_mean(name, self.partitions)}"
+                f"partition '{name}' is not one of {', '.join(known)}.{did_you_mean(name, known)}"
             )
 
     def resolve_groups(self, columns: Sequence[str]) -> tuple[tuple[str, ...], ...]:
