@@ -78,9 +78,10 @@ class RiskLine:
         """
         if not self.attempts:
             return False
-        wins, n = math.floor(self.success * self.attempts + 1e-9), self.attempts
-        fewer = math.fsum(math.comb(n, i) * rate**i * (1.0 - rate) ** (n - i) for i in range(wins))
-        return 1.0 - fewer > _SMALL_CHANCE
+        from scipy.special import bdtrc
+
+        wins = math.floor(self.success * self.attempts + 1e-9)
+        return bool(bdtrc(wins - 1, self.attempts, rate) > _SMALL_CHANCE)
 
 
 @dataclass(frozen=True, slots=True)
