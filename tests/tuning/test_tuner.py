@@ -387,6 +387,15 @@ def test_the_table_loses_nothing_on_a_narrow_terminal() -> None:
     assert ">*" in words
 
 
+@pytest.mark.parametrize(
+    ("method", "utility", "said"),
+    [("xm-3", "normalised_sse", True), ("xm-3", "wasserstein", False), ("laplace", "normalised_sse", False)],
+)
+def test_errors_of_drawn_rows_say_what_they_are_compared_with(method: str, utility: str, said: bool) -> None:
+    caption = tuned(methods=[method], utility=utility, seeds=2).table().caption
+    assert ("match=none" in str(caption)) == said
+
+
 def test_a_single_run_is_not_called_exact() -> None:
     from rich.console import Console
 

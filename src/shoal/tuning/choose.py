@@ -22,7 +22,7 @@ UTILITIES: Mapping[str, str] = {
     "total_variation": "share of rows moved, per column",
     "learning": "1 - F-measure of a random forest",
 }
-_OF_ROWS = ("normalised_sse", "scaled_sse")
+OF_ROWS = ("normalised_sse", "scaled_sse")
 _NOBODY = "its rows belong to nobody, so there is no error of a row"
 
 
@@ -115,7 +115,7 @@ def make_row(setting: Setting, model: Model, measures: dict[str, Figure], utilit
     if loss is None:
         if not measured:
             apart = f"{utility} has no closed form for it: it takes runs (fast=False, without --fast)"
-        elif utility in _OF_ROWS and not belongs:
+        elif utility in OF_ROWS and not belongs:
             apart = f"{_NOBODY}: compare by utility=wasserstein or total_variation"
         elif utility == "learning":
             apart = (

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from shoal.errors import OutputError
 from shoal.evaluation.result import plain
 from shoal.lattice import decimal_text
+from shoal.presets import PRESETS
 from shoal.tuned import Tuned
-from shoal.tuning.choose import UTILITIES, Row
+from shoal.tuning.choose import OF_ROWS, UTILITIES, Row
 from shoal.tuning.plot import plot_svg
 
 if TYPE_CHECKING:
@@ -157,6 +158,9 @@ class Tuning:
                 "-" if row.loss is None else str(row.loss),
                 "-" if row.risk is None else str(row.risk),
             )
+        # drawn rows belong to nobody: what they are compared with changes their error
+        drawn = self.utility in OF_ROWS and any(PRESETS[row.setting.method].moments for row in shown)
+        paired = ", xm rows as they are drawn (match=none)" if drawn else ""
         linked = f"linked: rows nearest to their own record, guessing links {100 / self.n:.2g}%."
         runs = (
             f"{linked} Intervals (95%) are over {self.seeds} seeds; without one, a figure is exact."
@@ -164,7 +168,7 @@ class Tuning:
             else f"{linked} One run has no interval; other figures are exact."
         )
         out.caption = (
-            f"loss: {UTILITIES[self.utility or '']}; "
+            f"loss: {UTILITIES[self.utility or '']}{paired}; "
             f"{runs if self.seeds else 'expectations in closed form, nothing was run.'} > is recommended."
         )
         return out
