@@ -29,8 +29,8 @@ class OutputError(ShoalError, OSError):
 def did_you_mean(word: object, known: Iterable[str]) -> str:
     """A hint to append to an error, empty when nothing is close.
 
-    >>> did_you_mean("FEDTAXX", ["FEDTAX", "FICA"])
-    " Did you mean 'FEDTAX'?"
+    >>> did_you_mean("FEDTAXX", ["FEDTAX", "FICA"]), did_you_mean("nope", ["income"])
+    (" Did you mean 'FEDTAX'?", '')
     """
-    close = difflib.get_close_matches(str(word), list(known), n=1)
+    close = difflib.get_close_matches(str(word), list(known), n=1, cutoff=0.65)
     return f" Did you mean '{close[0]}'?" if close else ""
