@@ -25,7 +25,7 @@ from shoal.machine import machine_words
 ROOT = Path(__file__).parents[1]
 EPSILONS = ("0.1", "1", "10")
 # seconds of elapsed time after which a synthesiser is stopped
-LIMIT = 3600
+LIMIT = 10_800
 
 
 PROMISES = (
