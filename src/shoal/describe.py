@@ -12,15 +12,14 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.coding import labels_of, numbers, public_facts
+from shoal.coding import labels_of, numbers, public_facts, releasable, stored_numbers
 from shoal.declaration import Declaration
 from shoal.errors import InputError, OptionError, did_you_mean
-from shoal.io import Table, first_row
-from shoal.labels import holds_missing
+from shoal.io import ColumnType, Table, first_row, type_of, type_words, with_types
 from shoal.lattice import Lattice, exact
 from shoal.missing import settle_gaps
-from shoal.schema import DROPPED_ROLES, Attribute, Schema
-from shoal.statement import Circumstances
+from shoal.schema import DROPPED_ROLES, FACTS, RECORDS, Attribute, Schema
+from shoal.statement import TAKEN_FROM_DATA, Circumstances
 from shoal.taxonomy import Taxonomy
 
 
@@ -76,6 +75,26 @@ class Described:
         values = numbers(self.table, self.attribute(name))
         return values if self.kept is None else values[self.kept]
 
+    def stored(
+        self, name: str, values: NDArray[np.float64], *, clip: bool, computed: bool = True
+    ) -> NDArray[Any]:
+        """Values as the column stores them, rounded; those that were not `computed` keep their decimals."""
+        return stored_numbers(
+            self.table, self.attribute(name), self.lattices[name], values, clip=clip, computed=computed
+        )
+
+    def released_frame(self, columns: Mapping[str, NDArray[Any]], *, generalise: bool) -> Any:
+        """A frame of the caller's library; what its types list or leave room for follows from what is declared."""
+        chosen = [attribute for attribute in self.attributes if attribute.name in columns]
+        listed = {
+            attribute.name: found
+            for attribute in chosen
+            if attribute.name not in self.circumstances.private_domains
+            and (found := releasable(self.table, attribute, generalise=generalise)) is not None
+        }
+        nullable = {attribute.name for attribute in chosen if attribute.missing == "category"}
+        return self.table.like(columns, keep_dtypes=True, categories=listed, nullable=nullable)
+
     def positions(self, name: str) -> tuple[NDArray[np.int64], int]:
         """Lattice positions of one column and how many values had to be clipped (a private fact)."""
         values = self.original(name)
@@ -111,8 +130,10 @@ def describe(
     if table.n == 0:
         raise InputError("the table has no rows: there is nothing to protect.")
     schema, chosen, notes = _choose(table, declared, kinds, free)
-    tainted: list[str] = []
-    policies = {attribute.name: _policy(table, attribute, declared.missing) for attribute in chosen}
+    table = _as_declared(table, chosen, declared.na)
+    chosen = [_with_stored_type(table, attribute) for attribute in chosen]
+    tainted = [] if free else _facts_from_records(table, schema, chosen)
+    policies = {attribute.name: _policy(attribute, declared.missing) for attribute in chosen}
     chosen = [_with_policy(attribute, policies[attribute.name]) for attribute in chosen]
     undeclared: list[str] = []
     chosen = [_with_values(table, attribute, undeclared) for attribute in chosen]
@@ -149,7 +170,7 @@ def describe(
         circumstances,
         data_dependent=tuple(tainted),
         private_domains=(*taken, *undeclared),
-        domains={a.name: public_facts(a, lattices[a.name]) for a in attributes},
+        domains={a.name: _stated_facts(table, a, lattices[a.name]) for a in attributes},
         separated=gaps.separating,
         nominal=sum(attribute.kind == "nominal" for attribute in attributes),
     )
@@ -165,13 +186,95 @@ def describe(
     )
 
 
-def _policy(table: Table, attribute: Attribute, default: str) -> str:
-    """What becomes of missing values; a category is for names only, and for types that can release a gap."""
+def _as_declared(table: Table, chosen: Sequence[Attribute], na: Sequence[str]) -> Table:
+    """The table with its columns in the types that somebody declared; others stay as their cells look."""
+    known = [
+        a
+        for a in chosen
+        if a.type is not None and (a.name not in table.inferred or a.source.get("type") != RECORDS)
+    ]
+    # Python's own values can stay what they are: names and dates are told by their text
+    objects = {a.name for a in known if a.kind != "numeric" and table.holds_objects(a.name)}
+    table = replace(table, inferred=table.inferred - objects)
+    return with_types(table, {a.name: a.type for a in known if a.type and a.name not in objects}, na)
+
+
+def _with_listed_type(table: Table, attribute: Attribute) -> Attribute:
+    """A frame's column of objects is what its declared values are."""
+    declared = attribute.values or attribute.ordered or attribute.taxonomy or attribute.kind == "date"
+    if table.reads_cells or attribute.name not in table.inferred or not declared:
+        return attribute
+    if attribute.type is not None and attribute.source.get("type") != RECORDS:
+        return attribute
+    known = {fact: source for fact, source in attribute.source.items() if fact not in ("kind", "type")}
+    return replace(attribute, type=_type_of_names(attribute.values), source=known)
+
+
+def _type_of_names(names: Sequence[str]) -> ColumnType:
+    """The type of names that are truth values or whole numbers by their spelling, text for any others."""
+    if names and {name.lower() for name in names} <= {"true", "false"}:
+        return "boolean"
+    return "integer" if names and all(name.lstrip("-").isdigit() for name in names) else "text"
+
+
+def _with_stored_type(table: Table, attribute: Attribute) -> Attribute:
+    """The attribute with the type of a frame's column, which is the caller's word for it.
+
+    What the cells of a file look like is nobody's word: neither that nor a step that rests on it is kept.
+    """
+    if attribute.name in table.inferred:
+        return replace(attribute, type=None, decimals=None)
+    if attribute.type is not None:
+        return attribute
+    return replace(attribute, type=type_of(table.dtype(attribute.name)))
+
+
+def _facts_from_records(table: Table, schema: Schema, chosen: Sequence[Attribute]) -> list[str]:
+    """What is known about the released columns, and about whose rows they are, from these records only."""
+    units = [] if schema.unit is None else [schema.unit]
+    found: dict[str, list[str]] = {}
+    for attribute in (*chosen, *units):
+        facts = set(attribute.from_records)
+        if attribute.name in table.inferred and attribute not in units:
+            # where nobody declared the type, the guess of the kind rests on it
+            facts = (facts | {"type"}) - {"kind"}
+        for fact in facts:
+            found.setdefault(fact, []).append(attribute.name)
+    return [
+        f"{_FACT_WORDS[fact]} read off the records: {', '.join(found[fact])} (declare "
+        f"{'lo and hi, or values,' if fact == 'domain' else fact} in the schema, with a source other than '{RECORDS}')."
+        for fact in FACTS
+        if fact in found
+    ]
+
+
+_FACT_WORDS = {
+    "kind": "kinds",
+    "type": "types",
+    "domain": "domains",
+    "step": "steps",
+    "max_rows": "largest number of rows of a person",
+}
+
+
+def _stated_facts(table: Table, attribute: Attribute, lattice: Lattice) -> dict[str, str]:
+    """The public facts about a column in words; a step that follows a type that nobody declared is none."""
+    facts = public_facts(attribute, lattice)
+    unknown = attribute.name in table.inferred
+    if unknown and attribute.kind == "numeric" and attribute.declared_step is None:
+        facts["step"] = TAKEN_FROM_DATA
+    facts["type"] = TAKEN_FROM_DATA if unknown else type_words(attribute.type, attribute.decimals)
+    facts["source"] = attribute.source_words
+    return facts
+
+
+def _policy(attribute: Attribute, default: str) -> str:
+    """What becomes of missing values; a category is for names only."""
     policy = attribute.missing or default
     if policy != "category":
         return policy
     # under a policy for the whole table, other kinds of columns may have no gaps
-    return policy if attribute.kind == "nominal" and holds_missing(table, attribute.name) else "error"
+    return policy if attribute.kind == "nominal" else "error"
 
 
 def _with_policy(attribute: Attribute, policy: str) -> Attribute:
@@ -201,7 +304,7 @@ def _choose(
     for attribute in schema.attributes:
         table.known(attribute.name)
     domains = declared.domains or {}
-    for name in domains:
+    for name in (*domains, *(declared.types or {})):
         table.known(name)
     if declared.columns is not None:
         for name in declared.columns:
@@ -220,7 +323,8 @@ def _choose(
     described = set(schema.names)
     for name in requested - described:
         raise OptionError(f"column '{name}' is not described in the schema.{did_you_mean(name, described)}")
-    schema = schema.with_domains(domains)
+    schema = schema.with_domains(domains).with_types(declared.types or {})
+    schema = Schema(tuple(_with_listed_type(table, a) for a in schema.attributes))
     chosen: list[Attribute] = []
     notes: list[str] = []
     for name in table.names:

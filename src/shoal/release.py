@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shoal.budget import Plan
 from shoal.coding import check_storable, restored
-from shoal.declaration import Declaration, missing_texts
+from shoal.declaration import Declaration, declared_types, missing_texts
 from shoal.describe import Described, describe
 from shoal.io import Codebook, Format, Table, read
 from shoal.mechanisms import MECHANISMS, Mechanism, Progress, Rebuilt
@@ -24,7 +24,6 @@ from shoal.noise import source as noise_source
 from shoal.noise_rule import noise_allowed
 from shoal.partition import Partition
 from shoal.presets import configured
-from shoal.rebuild import narrow_floats, on_step, whole_numbers
 from shoal.schema import Schema
 from shoal.statement import Circumstances, PrivacyStatement, state
 from shoal.tuned import Tuned, tuned_settings
@@ -106,6 +105,7 @@ def protect(
     outside: str = "error",
     missing: str = "error",
     na: Sequence[str] = (),
+    types: Mapping[str, str] | None = None,
     labels: ArrayLike | None = None,
     tuned: str | Sequence[str] | None = None,
     tuned_epsilon: Any = None,
@@ -129,6 +129,8 @@ def protect(
         missing: what to do with missing values: "error", "drop" (taints the statement), "category" (one more value of
             a nominal column) or "separate" (they stay missing, in clusters of their own).
         na: texts that stand for a missing value, such as ["?"].
+        types: declared type by column (integer, decimal:2, date, timestamp, text, boolean), on top of the schema; types
+            of a file's other columns are read off the records, which taints the statement.
         labels: cluster labels made elsewhere, for methods with partition="given".
         tuned: settings that were chosen by looking at these records, such as "k"; taints the statement.
         tuned_epsilon: the budget that a private choice of them cost (`shoal tune --private`): added to the claim, which
@@ -151,7 +153,7 @@ def protect(
     (['age', 'income'], 4, 'dp-given-partition')
     """
     prepared = prepare(
-        read(data, missing_texts(na)),
+        read(data, missing_texts(na), declared_types(schema, types)),
         schema,
         method,
         epsilon,
@@ -163,6 +165,7 @@ def protect(
         outside=outside,
         missing=missing,
         na=na,
+        types=types,
         labels=labels,
         tuned=tuned,
         tuned_epsilon=tuned_epsilon,
@@ -260,6 +263,7 @@ def prepare(
     outside: str = "error",
     missing: str = "error",
     na: Sequence[str] = (),
+    types: Mapping[str, str] | None = None,
     labels: ArrayLike | None = None,
     tuned: str | Sequence[str] | None = None,
     tuned_epsilon: Any = None,
@@ -271,11 +275,11 @@ def prepare(
     settled = configured(method, epsilon=epsilon, k=k, **options)
     chosen = tuned_settings(tuned, tuned_epsilon)
     declared = replace(
-        Declaration.of(schema, columns, domains, domain_from_data, outside, missing, na), tuned=chosen
+        Declaration.of(schema, columns, domains, domain_from_data, outside, missing, na, types), tuned=chosen
     )
     described = describe(table, declared, settled.kinds, free=MODELS[privacy_model(settled, 1)].of_the_table)
     for attribute in described.attributes:
-        check_storable(table, attribute, generalise=settled.generalise)
+        check_storable(described.table, attribute, generalise=settled.generalise)
     noise_allowed(settled, len(described.columns))
     mechanism = MECHANISMS[settled.mechanism]
     advice: tuple[str, ...] = ()
@@ -313,14 +317,16 @@ def published_columns(
     for column, values in rebuilt.values.items():
         order = orders[column]
         gaps = described.gaps.get(column)
+        computed = column not in rebuilt.unchanged
         if gaps is None:
-            found[column] = stored(described, column, values[order], method.clip)
+            found[column] = described.stored(column, values[order], clip=method.clip, computed=computed)
             continue
         # no type holds "nothing" until the values are objects
         tree = described.tree(column)
         any_value = float(described.lattices[column].lo) if tree is None else float(tree.domain[0])
         filled = np.where(gaps, any_value, values)
-        found[column] = with_gaps(stored(described, column, filled[order], method.clip), gaps[order])
+        made = described.stored(column, filled[order], clip=method.clip, computed=computed)
+        found[column] = with_gaps(made, gaps[order])
     return found
 
 
@@ -328,7 +334,7 @@ def _one_table(
     method: Method, described: Described, rebuilt: Rebuilt, source: Source
 ) -> tuple[Any, dict[str, Any]]:
     released = published_columns(method, described, rebuilt, source)
-    return described.table.like(released, keep_dtypes=True), {}
+    return described.released_frame(released, generalise=method.generalise), {}
 
 
 def _measured(described: Described, rebuilt: Rebuilt) -> Any:
@@ -370,20 +376,6 @@ def _row_orders(method: Method, rebuilt: Rebuilt, source: Source) -> dict[str, N
     if method.link:
         return dict.fromkeys(rebuilt.values, source.permutation(rows))
     return {column: source.permutation(rows) for column in rebuilt.values}
-
-
-def stored(described: Described, column: str, values: NDArray[np.float64], clip: bool) -> NDArray[Any]:
-    """Values as the column stores them: whole numbers are rounded here, as the very last step."""
-    table, lattice, attribute = described.table, described.lattices[column], described.attribute(column)
-    if attribute.kind == "nominal":
-        return restored(table, attribute, values)
-    if attribute.kind != "numeric":
-        return restored(table, attribute, np.clip(values, float(lattice.lo), float(lattice.hi)))
-    if table.is_integer(column):
-        return whole_numbers(values, lattice, table.integer_limits(column), clip=clip)
-    if attribute.step is not None:
-        values = on_step(values, lattice, clip=clip)
-    return narrow_floats(values, lattice, table.float_type(column), clip=clip)
 
 
 def public_schema(described: Described, declared: Declaration) -> Schema:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
+from datetime import date
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +14,8 @@ from typing import Any, Literal, get_args
 
 from shoal.dates import ISO_DAY, day_number, day_text, is_day
 from shoal.errors import InputError, OptionError, did_you_mean
-from shoal.io import read
+from shoal.io import ColumnType, known_type, read
+from shoal.io.column_types import TYPES
 from shoal.lattice import DEFAULT_REAL_STEPS, Lattice, exact
 from shoal.missing import POLICIES
 from shoal.taxonomy import Taxonomy
@@ -24,14 +26,33 @@ MISSING_VALUE = "(missing)"
 
 Kind = Literal["numeric", "ordinal", "nominal", "date"]
 Role = Literal["identifier", "quasi-identifier", "confidential", "unit", "weight", "other"]
+# Where a fact about a column is known from; the last one is no source that a promise could rest on.
+SOURCES = ("questionnaire", "law", "common knowledge", "an earlier release", "these records")
+RECORDS = SOURCES[-1]
+# The facts about a column that have a source.
+FACTS = ("kind", "type", "domain", "step", "max_rows")
 # Roles whose columns never leave the house.
 DROPPED_ROLES: frozenset[Role] = frozenset({"identifier", "unit", "weight"})
+
+# the types that a column of a kind can have; names can be stored as anything
+_TYPES_OF_KIND: Mapping[Kind, tuple[ColumnType, ...]] = {
+    "numeric": ("integer", "decimal"),
+    "date": ("date", "timestamp", "text"),
+}
+# more do not fit into a float64
+MOST_DECIMALS = 15
 
 _HEADER = """\
 # What is public about this table. Edit by hand:
 #   kind   numeric | ordinal | nominal | date
 #   role   identifier | quasi-identifier | confidential | unit | weight | other
 #          (identifiers, units and weights are never released)
+#   type   integer | decimal | date | timestamp | text | boolean: how the column is read and released
+#   decimals  for a decimal column: how many it is released with
+#   source where the facts about a column are known from: questionnaire | law | common knowledge |
+#          an earlier release | these records. A draft says "these records", and no promise holds as it stands
+#          until you have checked it and say where you know it from
+#          (for single facts: source = { domain = "law", type = "questionnaire" })
 #   lo, hi the range the attribute can take, known without looking at these records
 #          (dates as 1984-05-31)
 #   ordered  for an ordinal column: its values, lowest first
@@ -58,8 +79,12 @@ class Attribute:
     taxonomy: Taxonomy | None = None
     missing: str | None = None
     max_rows: int | None = None
+    type: ColumnType | None = None
+    decimals: int | None = None
+    source: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "source", _sources(self.name, self.source))
         if self.kind not in get_args(Kind):
             raise OptionError(f"column '{self.name}': kind '{self.kind}' is not one of {_words(Kind)}.")
         if self.role not in get_args(Role):
@@ -93,6 +118,7 @@ class Attribute:
             raise OptionError(
                 f"column '{self.name}': missing 'category' is for nominal columns, and it is {self.kind}."
             )
+        self._check_type()
         if self.taxonomy is not None and not self.values and not _of_leaves(self.taxonomy):
             # a tree that was told its values keeps them also where only its links are written down
             object.__setattr__(self, "values", self.taxonomy.values)
@@ -102,6 +128,31 @@ class Attribute:
             raise OptionError(str(error)) from None
         if self.lo is not None and self.hi is not None and self.kind in ("numeric", "date"):
             self.lattice(integer=False)
+
+    def _check_type(self) -> None:
+        if self.type is not None:
+            object.__setattr__(self, "type", known_type(self.type, f"column '{self.name}'"))
+        fitting = _TYPES_OF_KIND.get(self.kind, TYPES)
+        if self.type is not None and self.type not in fitting:
+            raise OptionError(
+                f"column '{self.name}' is {self.kind}, and its type '{self.type}' is not one of {', '.join(fitting)}: "
+                "correct kind or type."
+            )
+        if self.decimals is None:
+            return
+        if self.type is None and self.kind == "numeric":
+            object.__setattr__(self, "type", "decimal")
+        if self.type != "decimal":
+            raise OptionError(f"column '{self.name}': decimals are for columns of type decimal.")
+        if type(self.decimals) is not int or not 0 <= self.decimals <= MOST_DECIMALS:
+            raise OptionError(
+                f"column '{self.name}': decimals must be a whole number from 0 to {MOST_DECIMALS}, got {self.decimals}."
+            )
+        if self.step is not None and (self.step * 10**self.decimals).denominator != 1:
+            raise OptionError(
+                f"column '{self.name}': its step has more than {self.decimals} decimals: give it more decimals, or a "
+                "larger step."
+            )
 
     @cached_property
     def tree(self) -> Taxonomy | None:
@@ -126,8 +177,15 @@ class Attribute:
         more = Taxonomy.from_pairs([*found.to_pairs(), (MISSING_VALUE, found.labels[0])])
         return more.minimal([*found.values, MISSING_VALUE])
 
+    @property
+    def declared_step(self) -> Fraction | None:
+        """The finest difference that matters, if anybody said so: by itself, or as a number of decimals."""
+        if self.step is None and self.decimals is not None:
+            return Fraction(1, 10**self.decimals)
+        return self.step
+
     def lattice(self, *, integer: bool) -> Lattice:
-        """The public lattice; `integer` says that the column is stored as integers (default step 1).
+        """The public lattice; `integer` says that a column without a declared type is stored as integers (step 1).
 
         That of an ordinal attribute are the places in its order, that of a date are days since 1970-01-01, that of a
         nominal one are the places of its values in its taxonomy.
@@ -151,29 +209,84 @@ class Attribute:
                 "(domains= in Python) or in the schema, not taken from the data, or name only the columns to release "
                 "with --columns (columns= in Python)."
             )
-        step = self.step
+        step = self.declared_step
         if step is None:
-            step = Fraction(1) if integer or self.kind == "date" else (self.hi - self.lo) / DEFAULT_REAL_STEPS
+            whole = integer if self.type is None else self.type == "integer"
+            step = Fraction(1) if whole or self.kind == "date" else (self.hi - self.lo) / DEFAULT_REAL_STEPS
         try:
             return Lattice(self.lo, self.hi, step)
         except OptionError as error:
             raise OptionError(f"column '{self.name}': {error}") from None
 
     def with_domain(self, domain: Any) -> Attribute:
-        """The attribute with a public domain: (lo, hi), or the values or the taxonomy of a nominal one."""
+        """The attribute with a public domain: (lo, hi), or the values or the taxonomy of a nominal one.
+
+        The form of the domain settles the kind, where the column's own type leaves it open.
+        """
         what = f"the domain of column '{self.name}'"
+        kept = {fact: origin for fact, origin in self.source.items() if fact not in ("kind", "domain")}
         if isinstance(domain, Taxonomy):
             # values listed in the schema stay the domain, unless the tree was told its own
             values = self.values if _of_leaves(domain) else ()
             return replace(
-                self, kind="nominal", taxonomy=domain, values=values, ordered=(), lo=None, hi=None, step=None
+                self,
+                kind="nominal",
+                taxonomy=domain,
+                values=values,
+                ordered=(),
+                lo=None,
+                hi=None,
+                step=None,
+                source=kept,
             )
-        if self.kind == "nominal" and not _is_range(domain):
-            return replace(self, taxonomy=None, values=tuple(str(v) for v in _listed(self.name, domain)))
+        days = _is_span_of_days(domain)
+        if self.kind == "nominal" and not _is_range(domain) and not days:
+            listed = tuple(str(v) for v in _listed(self.name, domain))
+            return replace(self, taxonomy=None, values=listed, source=kept)
         lo, hi = _pair(self.name, domain)
-        if self.kind == "date":
-            return replace(self, lo=day_number(lo, what), hi=day_number(hi, what))
-        return replace(self, kind="numeric", lo=exact(lo, what), hi=exact(hi, what), values=(), taxonomy=None)
+        if self.kind == "date" or (self.kind == "nominal" and days):
+            ends = day_number(lo, what), day_number(hi, what)
+            return replace(self, kind="date", lo=ends[0], hi=ends[1], values=(), taxonomy=None, source=kept)
+        return replace(
+            self,
+            kind="numeric",
+            lo=exact(lo, what),
+            hi=exact(hi, what),
+            values=(),
+            taxonomy=None,
+            source=kept,
+        )
+
+    def with_type(self, type: str) -> Attribute:
+        """The attribute with a declared type; decimal:2 has two decimals.
+
+        >>> Attribute("income").with_type("decimal:2").decimals
+        2
+        """
+        word, colon, decimals = type.partition(":")
+        if colon and not decimals.strip().isdigit():
+            raise OptionError(f"column '{self.name}': type '{type}' is not of the form decimal:2.")
+        kept = {fact: origin for fact, origin in self.source.items() if fact not in ("kind", "type")}
+        named = known_type(word.strip(), f"column '{self.name}'")
+        kind: Kind = self.kind
+        if named not in _TYPES_OF_KIND.get(kind, TYPES) or kind == "numeric":
+            kind = "numeric" if named in _TYPES_OF_KIND["numeric"] else "nominal"
+        return replace(
+            self, kind=kind, type=named, decimals=int(decimals) if colon else self.decimals, source=kept
+        )
+
+    @property
+    def from_records(self) -> tuple[str, ...]:
+        """The facts about the column that are known from these records only."""
+        return tuple(fact for fact in FACTS if self.source.get(fact) == RECORDS)
+
+    @property
+    def source_words(self) -> str:
+        """Where the facts about the column are known from, as a statement says it."""
+        named = set(self.source.values())
+        if len(named) == 1 and set(self.source) == set(FACTS):
+            return next(iter(named))
+        return ", ".join(f"{fact}: {origin}" for fact, origin in self.source.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,9 +320,17 @@ class Schema:
     def unit(self) -> Attribute | None:
         return next((a for a in self.attributes if a.role == "unit"), None)
 
+    @property
+    def types(self) -> dict[str, ColumnType]:
+        """The declared types by column: what files are read with."""
+        return {a.name: a.type for a in self.attributes if a.type is not None}
+
     @classmethod
     def infer(cls, data: Any) -> Schema:
         """Guess kinds and roles from names and types; domains stay empty, they must not come from the data.
+
+        The types of a frame are the caller's word. Those of a file's cells, and of a frame's columns of objects, are
+        read off the records: their source says so, until somebody has checked them.
 
         >>> import pyarrow as pa
         >>> schema = Schema.infer(pa.table({"person_id": [1, 2], "age": [30, 41], "town": ["A", "B"]}))
@@ -249,13 +370,18 @@ class Schema:
         return {
             "attribute": [
                 {
-                    field.name: _written(attribute, field.name, value)
-                    for field in fields(attribute)
-                    if (value := getattr(attribute, field.name)) not in (None, ())
+                    name: _written(attribute, name, value)
+                    for name in _IN_ORDER
+                    if (value := getattr(attribute, name)) not in (None, (), {})
                 }
                 for attribute in self.attributes
             ]
         }
+
+    def with_types(self, types: Mapping[str, str]) -> Schema:
+        """The schema with types declared; an unknown column is an error."""
+        changed = {name: self[name].with_type(type) for name, type in types.items()}
+        return Schema(tuple(changed.get(a.name, a) for a in self.attributes))
 
     def with_domains(self, domains: Mapping[str, Any]) -> Schema:
         """The schema with public domains set; an unknown column is an error."""
@@ -268,7 +394,18 @@ def draft_text(schema: Schema) -> str:
     return _HEADER + "\n" + dumps(schema.to_dict())
 
 
+# how a person reads an entry: what it is, then its facts, then how they are known
+_FIRST = ("name", "kind", "role", "type", "decimals")
+_IN_ORDER = (*_FIRST, *(f.name for f in fields(Attribute) if f.name not in (*_FIRST, "source")), "source")
+
+
 def _written(attribute: Attribute, key: str, value: Any) -> Any:
+    if key == "source":
+        return (
+            attribute.source_words
+            if set(value) == set(FACTS) and len(set(value.values())) == 1
+            else dict(value)
+        )
     if attribute.kind == "date" and key in ("lo", "hi") and is_day(value):
         return day_text(value)
     if isinstance(value, Taxonomy):
@@ -369,6 +506,17 @@ def _pair(name: str, bounds: Any) -> tuple[object, object]:
     return lo, hi
 
 
+def _is_span_of_days(domain: Any) -> bool:
+    """Two dates, or their texts: a column of text can be declared to hold dates."""
+    return (
+        isinstance(domain, (tuple, list))
+        and len(domain) == 2
+        and all(
+            isinstance(end, date) or (isinstance(end, str) and ISO_DAY.match(end.strip())) for end in domain
+        )
+    )
+
+
 def _is_range(domain: Any) -> bool:
     """Two numbers: a column of text can still be declared numeric."""
     return (
@@ -376,6 +524,26 @@ def _is_range(domain: Any) -> bool:
         and len(domain) == 2
         and all(isinstance(end, (int, float, Fraction)) and not isinstance(end, bool) for end in domain)
     )
+
+
+def _sources(name: str, given: object) -> dict[str, str]:
+    """The source of each fact: one text for all of them, or a table."""
+    if isinstance(given, str):
+        given = dict.fromkeys(FACTS, given)
+    if not isinstance(given, Mapping):
+        raise OptionError(f"column '{name}': source must be a text or a table of texts, got {given!r}.")
+    for fact, origin in given.items():
+        if fact not in FACTS:
+            raise OptionError(
+                f"column '{name}': source names '{fact}', which is not one of {', '.join(FACTS)}."
+                f"{did_you_mean(str(fact), FACTS)}"
+            )
+        if origin not in SOURCES:
+            raise OptionError(
+                f"column '{name}': source '{origin}' is not one of {', '.join(SOURCES)}."
+                f"{did_you_mean(str(origin), SOURCES)}"
+            )
+    return {fact: given[fact] for fact in FACTS if fact in given}
 
 
 def _listed(name: str, domain: Any) -> list[object]:

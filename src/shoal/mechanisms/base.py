@@ -31,6 +31,7 @@ class Rebuilt:
         internal: private facts for the internal report.
         measured: the values that errors are measured on, where drawn rows are matched to records; never published.
         statistics: columns of the table of cluster statistics, where a method keeps them; may be published.
+        unchanged: columns that hold the records' own values, which keep all their decimals.
     """
 
     values: dict[str, NDArray[np.float64]]
@@ -39,6 +40,7 @@ class Rebuilt:
     internal: dict[str, Any] = field(default_factory=dict)
     measured: dict[str, NDArray[np.float64]] | None = None
     statistics: dict[str, Any] | None = None
+    unchanged: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from shoal.declaration import missing_texts
+from shoal.declaration import declared_types, missing_texts
 from shoal.errors import OptionError, OutputError
 from shoal.io import read
 from shoal.mechanisms import Progress
@@ -55,6 +55,7 @@ def tune(
     outside: str = "error",
     missing: str = "error",
     na: Sequence[str] = (),
+    types: Mapping[str, str] | None = None,
     out: str | Path | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
@@ -123,8 +124,9 @@ def tune(
         "outside": outside,
         "missing": missing,
         "na": na,
+        "types": types,
     }
-    table = read(data, missing_texts(na))
+    table = read(data, missing_texts(na), declared_types(schema, types))
     if private is not None:
         # first of all: what other options would say about the records is not paid for
         check_private(methods, utility, target, max_risk, noises)
