@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shoal.attribute import MISSING_VALUE, Attribute
 from shoal.errors import OptionError, OutputError, ShoalError
 from shoal.io import ENDINGS, Codebook, Format, check_writable, known_format, read, write
 from shoal.recipe import recipe_text
-from shoal.schema import MISSING_VALUE, Attribute
 
 if TYPE_CHECKING:
     from shoal.release import Release

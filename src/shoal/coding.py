@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.attribute import MISSING_VALUE, Attribute
 from shoal.dates import day_text, is_day
 from shoal.errors import InputError, did_you_mean
 from shoal.io import Table
 from shoal.labels import stored_labels, texts
 from shoal.lattice import Lattice, decimal_text
 from shoal.rebuild import narrow_floats, on_step, whole_numbers, with_few_decimals
-from shoal.schema import MISSING_VALUE, Attribute
 from shoal.taxonomy.build import label
 
 

@@ -12,14 +12,16 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.coding import labels_of, numbers, public_facts, releasable, stored_numbers
+from shoal.attribute import DROPPED_ROLES, Attribute
+from shoal.coding import labels_of, numbers, releasable, stored_numbers
 from shoal.declaration import Declaration
 from shoal.errors import InputError, OptionError, did_you_mean
-from shoal.io import ColumnType, Table, first_row, type_of, type_words, with_types
+from shoal.io import Table, first_row
 from shoal.lattice import Lattice, exact
 from shoal.missing import settle_gaps
-from shoal.schema import DROPPED_ROLES, FACTS, RECORDS, Attribute, Schema
-from shoal.statement import TAKEN_FROM_DATA, Circumstances
+from shoal.provenance import as_declared, facts_from_records, stated_facts, with_listed_type, with_stored_type
+from shoal.schema import Schema
+from shoal.statement import Circumstances
 from shoal.taxonomy import Taxonomy
 
 
@@ -33,6 +35,7 @@ class Described:
         kept: numbers of the input rows that take part, or None for all of them.
         gaps: for columns whose missing values stay missing, which of these rows have one.
         notes: what the custodian should know (columns left out and why); not published.
+        left_out: the columns of the table that are not released.
     """
 
     table: Table
@@ -43,6 +46,7 @@ class Described:
     notes: tuple[str, ...]
     outside: str
     gaps: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -130,9 +134,16 @@ def describe(
     if table.n == 0:
         raise InputError("the table has no rows: there is nothing to protect.")
     schema, chosen, notes = _choose(table, declared, kinds, free)
-    table = _as_declared(table, chosen, declared.na)
-    chosen = [_with_stored_type(table, attribute) for attribute in chosen]
-    tainted = [] if free else _facts_from_records(table, schema, chosen)
+    table = as_declared(table, chosen, declared.na)
+    chosen = [with_stored_type(table, attribute) for attribute in chosen]
+    left_out = tuple(name for name in table.names if name not in {a.name for a in chosen})
+    tainted = [] if free else facts_from_records(table, schema, chosen)
+    guessed = declared.schema is None and declared.columns is None and table.reads_cells
+    if guessed and not free and not table.inferred.isdisjoint(left_out):
+        tainted.append(
+            "without a schema, which columns are released follows from types read off the records: name them "
+            "(columns=, --columns), or describe them in a schema."
+        )
     policies = {attribute.name: _policy(attribute, declared.missing) for attribute in chosen}
     chosen = [_with_policy(attribute, policies[attribute.name]) for attribute in chosen]
     undeclared: list[str] = []
@@ -169,8 +180,8 @@ def describe(
     circumstances = replace(
         circumstances,
         data_dependent=tuple(tainted),
-        private_domains=(*taken, *undeclared),
-        domains={a.name: _stated_facts(table, a, lattices[a.name]) for a in attributes},
+        private_domains=(*taken, *undeclared, *(a.name for a in attributes if "domain" in a.from_records)),
+        domains={a.name: stated_facts(table, a, lattices[a.name]) for a in attributes},
         separated=gaps.separating,
         nominal=sum(attribute.kind == "nominal" for attribute in attributes),
     )
@@ -183,89 +194,8 @@ def describe(
         tuple(notes),
         declared.outside,
         gaps.separate,
+        left_out,
     )
-
-
-def _as_declared(table: Table, chosen: Sequence[Attribute], na: Sequence[str]) -> Table:
-    """The table with its columns in the types that somebody declared; others stay as their cells look."""
-    known = [
-        a
-        for a in chosen
-        if a.type is not None and (a.name not in table.inferred or a.source.get("type") != RECORDS)
-    ]
-    # Python's own values can stay what they are: names and dates are told by their text
-    objects = {a.name for a in known if a.kind != "numeric" and table.holds_objects(a.name)}
-    table = replace(table, inferred=table.inferred - objects)
-    return with_types(table, {a.name: a.type for a in known if a.type and a.name not in objects}, na)
-
-
-def _with_listed_type(table: Table, attribute: Attribute) -> Attribute:
-    """A frame's column of objects is what its declared values are."""
-    declared = attribute.values or attribute.ordered or attribute.taxonomy or attribute.kind == "date"
-    if table.reads_cells or attribute.name not in table.inferred or not declared:
-        return attribute
-    if attribute.type is not None and attribute.source.get("type") != RECORDS:
-        return attribute
-    known = {fact: source for fact, source in attribute.source.items() if fact not in ("kind", "type")}
-    return replace(attribute, type=_type_of_names(attribute.values), source=known)
-
-
-def _type_of_names(names: Sequence[str]) -> ColumnType:
-    """The type of names that are truth values or whole numbers by their spelling, text for any others."""
-    if names and {name.lower() for name in names} <= {"true", "false"}:
-        return "boolean"
-    return "integer" if names and all(name.lstrip("-").isdigit() for name in names) else "text"
-
-
-def _with_stored_type(table: Table, attribute: Attribute) -> Attribute:
-    """The attribute with the type of a frame's column, which is the caller's word for it.
-
-    What the cells of a file look like is nobody's word: neither that nor a step that rests on it is kept.
-    """
-    if attribute.name in table.inferred:
-        return replace(attribute, type=None, decimals=None)
-    if attribute.type is not None:
-        return attribute
-    return replace(attribute, type=type_of(table.dtype(attribute.name)))
-
-
-def _facts_from_records(table: Table, schema: Schema, chosen: Sequence[Attribute]) -> list[str]:
-    """What is known about the released columns, and about whose rows they are, from these records only."""
-    units = [] if schema.unit is None else [schema.unit]
-    found: dict[str, list[str]] = {}
-    for attribute in (*chosen, *units):
-        facts = set(attribute.from_records)
-        if attribute.name in table.inferred and attribute not in units:
-            # where nobody declared the type, the guess of the kind rests on it
-            facts = (facts | {"type"}) - {"kind"}
-        for fact in facts:
-            found.setdefault(fact, []).append(attribute.name)
-    return [
-        f"{_FACT_WORDS[fact]} read off the records: {', '.join(found[fact])} (declare "
-        f"{'lo and hi, or values,' if fact == 'domain' else fact} in the schema, with a source other than '{RECORDS}')."
-        for fact in FACTS
-        if fact in found
-    ]
-
-
-_FACT_WORDS = {
-    "kind": "kinds",
-    "type": "types",
-    "domain": "domains",
-    "step": "steps",
-    "max_rows": "largest number of rows of a person",
-}
-
-
-def _stated_facts(table: Table, attribute: Attribute, lattice: Lattice) -> dict[str, str]:
-    """The public facts about a column in words; a step that follows a type that nobody declared is none."""
-    facts = public_facts(attribute, lattice)
-    unknown = attribute.name in table.inferred
-    if unknown and attribute.kind == "numeric" and attribute.declared_step is None:
-        facts["step"] = TAKEN_FROM_DATA
-    facts["type"] = TAKEN_FROM_DATA if unknown else type_words(attribute.type, attribute.decimals)
-    facts["source"] = attribute.source_words
-    return facts
 
 
 def _policy(attribute: Attribute, default: str) -> str:
@@ -324,7 +254,7 @@ def _choose(
     for name in requested - described:
         raise OptionError(f"column '{name}' is not described in the schema.{did_you_mean(name, described)}")
     schema = schema.with_domains(domains).with_types(declared.types or {})
-    schema = Schema(tuple(_with_listed_type(table, a) for a in schema.attributes))
+    schema = Schema(tuple(with_listed_type(table, a) for a in schema.attributes))
     chosen: list[Attribute] = []
     notes: list[str] = []
     for name in table.names:

@@ -15,8 +15,9 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
+from shoal.attribute import FACTS, RECORDS, Attribute, Kind, Role
 from shoal.io import ColumnType, Table, Variable, type_of
-from shoal.schema import FACTS, RECORDS, Attribute, Kind, Role, Schema
+from shoal.schema import Schema
 
 _IDENTIFIER_WORDS = {
     "id",

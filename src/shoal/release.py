@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from shoal.budget import Plan
 from shoal.coding import check_storable, restored
 from shoal.declaration import Declaration, declared_types, missing_texts
 from shoal.describe import Described, describe
+from shoal.errors import LeftOutWarning
 from shoal.io import Codebook, Format, Table, read
 from shoal.mechanisms import MECHANISMS, Mechanism, Progress, Rebuilt
 from shoal.method import Method
@@ -24,6 +26,7 @@ from shoal.noise import source as noise_source
 from shoal.noise_rule import noise_allowed
 from shoal.partition import Partition
 from shoal.presets import configured
+from shoal.provenance import public_attribute
 from shoal.schema import Schema
 from shoal.statement import Circumstances, PrivacyStatement, state
 from shoal.tuned import Tuned, tuned_settings
@@ -171,6 +174,13 @@ def protect(
         tuned_epsilon=tuned_epsilon,
         **options,
     )
+    if schema is None and columns is None and prepared.described.left_out:
+        warnings.warn(
+            f"not released: {', '.join(prepared.described.left_out)}; release.notes say why. Name the columns to "
+            "release (columns=), or describe them in a schema.",
+            LeftOutWarning,
+            stacklevel=2,
+        )
     return carry_out(prepared, progress, labels)
 
 
@@ -381,9 +391,7 @@ def _row_orders(method: Method, rebuilt: Rebuilt, source: Source) -> dict[str, N
 def public_schema(described: Described, declared: Declaration) -> Schema:
     """What a recipe may say: declared facts only, so a domain taken from the data stays out."""
     private = described.circumstances.private_domains
-    attributes = [
-        replace(a, lo=None, hi=None, values=()) if a.name in private else a for a in described.attributes
-    ]
+    attributes = [public_attribute(a, private_domain=a.name in private) for a in described.attributes]
     if declared.schema is not None and declared.schema.unit is not None:
         attributes.append(declared.schema.unit)
     return Schema(tuple(attributes))

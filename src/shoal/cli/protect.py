@@ -268,8 +268,12 @@ def _say(release: Release, out: Path, internal: Path | None, measured: Any, as_j
             complain(f"not for publication: {reason}")
     for entry in release.statement.data_dependent:
         complain(f"looked at the records: {entry}")
+    nobody_said_so = release.declared.schema is None and release.declared.columns is None
     for note in release.notes:
-        messages().print(f"note: {note}", markup=False, style="dim")
+        if nobody_said_so:
+            complain(f"note: {note}")
+        else:
+            messages().print(f"note: {note}", markup=False, style="dim")
     if measured is not None:
         console.print(measured)
         console.print("These measures are facts about the original data: keep them inside.", markup=False)

@@ -106,8 +106,8 @@ def converted(values: Any, type: ColumnType, name: str, na: Sequence[str] = ()) 
         row = _first_wrong(values, convert)
         found = str(values[row - 1].as_py())[:40]
         raise InputError(
-            f"column '{name}' is declared as {type}, but row {row} holds '{found}': correct it, or declare another type "
-            "in the schema."
+            f"column '{name}' is declared as {type}, but row {row} holds '{found}': correct it, or declare another "
+            "type in the schema."
         ) from None
 
 

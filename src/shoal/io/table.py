@@ -243,7 +243,7 @@ def _pandas_series(values: pa.ChunkedArray, index: Any) -> Any:
 
 def _pandas_dtype(dtype: Any, values: NDArray[Any], listed: Sequence[Any] | None, nullable: bool) -> Any:
     """The dtype of a released pandas column: the caller's, without what it may tell of the records."""
-    import pandas as pd  # type: ignore[import-untyped]
+    import pandas as pd
 
     if isinstance(dtype, pd.CategoricalDtype):
         # a column of text that is no list of names, such as dates, has no categories to list
