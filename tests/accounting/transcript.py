@@ -397,11 +397,12 @@ def _replacements(run: Run) -> dict[Any, Any]:
 
 def _replace_everywhere(functions: Mapping[Any, Any]) -> None:
     """Put functions in the place of others in every module of the package that has them by any name."""
+    replacing = {id(before): after for before, after in functions.items()}
     for name, module in list(sys.modules.items()):
-        if name.split(".")[0] == "shoal" and module is not None:
+        if name.startswith("shoal") and module is not None:
             for attribute, value in list(vars(module).items()):
-                if callable(value) and not isinstance(value, type) and value in functions:
-                    setattr(module, attribute, functions[value])
+                if id(value) in replacing:
+                    setattr(module, attribute, replacing[id(value)])
 
 
 @contextmanager
