@@ -123,6 +123,11 @@ class Described:
             )
         return lattice.positions(values), count
 
+    def check(self) -> None:
+        """Raise now what `positions` would raise once the budget is spent."""
+        for name in self.columns:
+            self.positions(name)
+
 
 def describe(
     table: Table, declared: Declaration, kinds: Sequence[str] = ("numeric",), *, free: bool = False

@@ -232,7 +232,7 @@ def state(
         model=model,
         target=facts.target,
         epsilon=None if budget is None else budget * rows,
-        epsilon_per_attribute=_stated(plan.shares, rows, private),
+        epsilon_per_attribute=_stated(plan.stated, rows, private),
         spending=_stated(spending, rows, private),
         neighbours=relation if facts.budgeted else None,
         unit=unit,

@@ -57,6 +57,8 @@ class Mechanism:
             about them.
         verify: reads what was written and raises where it does not hold what the statement says: the released table,
             and further ones by name.
+        check: raises now whatever the run would raise for these settings, records and labels: once the budget is spent
+            nothing may fail, because a rerun until it succeeds is another mechanism.
         publish: the released table, and further ones by name, where that is more than all columns in one random order.
     """
 
@@ -66,4 +68,5 @@ class Mechanism:
     run_frozen: Callable[[Method, Described, Plan, Source, Progress, Any], Rebuilt] | None = None
     settle: Callable[[Method, Described], tuple[Method, tuple[str, ...]]] | None = None
     verify: Callable[[Method, Described, Table, Mapping[str, Table]], None] | None = None
+    check: Callable[[Method, Described, Plan, ArrayLike | None], None] | None = None
     publish: Callable[[Method, Described, Rebuilt, Source], tuple[Any, dict[str, Any]]] | None = None

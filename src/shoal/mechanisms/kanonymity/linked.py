@@ -13,6 +13,7 @@ from shoal.errors import OptionError
 from shoal.io import Table
 from shoal.kanonymity import dissect
 from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
+from shoal.mechanisms.kanonymity import grouping
 from shoal.mechanisms.kanonymity.bucket_words import bucket_words
 from shoal.mechanisms.kanonymity.closeness import bucket_conditions, buckets_of, groups_by_buckets
 from shoal.mechanisms.kanonymity.columns import (
@@ -51,6 +52,13 @@ def plan(method: Method, described: Described) -> Plan:
     if method.l is not None:
         found.append(f"Every group has at least {method.l} different values of each confidential column.")
     return Plan({}, {}, tuple(found))
+
+
+def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
+    """Raise what `run` would raise."""
+    if method.t is not None and (labels is not None or method.l is not None):
+        raise OptionError("t makes its own groups: leave out labels and l, or leave out t.")
+    grouping.check(method, described, plan, labels)
 
 
 def run(
@@ -138,8 +146,6 @@ def _groups(
     method: Method, columns: Columns, names: tuple[str, ...], progress: Progress, labels: ArrayLike | None
 ) -> tuple[Partition, dict[str, Any]]:
     if method.t is not None:
-        if labels is not None or method.l is not None:
-            raise OptionError("t makes its own groups: leave out labels and l, or leave out t.")
         return groups_by_buckets(method, columns, names, progress)
     if method.group_by == "confidential" and labels is None:
         # Algorithm 7.1 is individual ranking with the remainder in the middle; several columns are a compound one
@@ -152,4 +158,4 @@ def _groups(
     return enforced(method, columns, columns.points(known), made)
 
 
-ANATOMY = Mechanism(plan, run, verify=verify, publish=publish)
+ANATOMY = Mechanism(plan, run, verify=verify, check=check, publish=publish)
