@@ -355,9 +355,8 @@ def test_unused_categories_are_not_published() -> None:
         ["judge", "clerk"]
     )
     # without declared values the list is what was released
-    swapped = shoal.protect(
-        frame.assign(age=range(10)), of(job={}, age={"role": "quasi-identifier"}), "k-anonymity", k=2
-    )
+    plain = of(job={"kind": "nominal"}, age={"role": "quasi-identifier"})
+    swapped = shoal.protect(frame.assign(age=range(10)), plain, "k-anonymity", k=2)
     assert set(swapped.data["job"].cat.categories) == {"clerk", "judge"}
 
 

@@ -70,6 +70,19 @@ def test_neighbours_and_one_transcript_give_one_bundle(case: str, ending: str, t
         assert [name for name in first if first[name] != second[name]] == []
 
 
+def test_the_instrument_sees_types_that_follow_the_records(tmp_path: Path) -> None:
+    """Positive control: the same columns without declared types. Their statement is tainted for that reason."""
+    facts = shoal.Schema.from_dict({"attribute": [{"name": "rooms", "lo": 0, "hi": 20}]})
+    files = {}
+    for odd in (False, True):
+        path = neighbours.write(tmp_path / f"{odd}.csv", odd=odd)
+        with recording(1):
+            release = shoal.protect(path, facts, "laplace", epsilon=1)
+        assert not release.statement.publishable
+        files[odd] = files_of(release.save(tmp_path / f"out-{odd}", format="parquet"))
+    assert [name for name in files[True] if files[True][name] != files[False][name]] == ["data.parquet"]
+
+
 def test_every_method_that_claims_differential_privacy_is_among_them() -> None:
     claiming = {info.name for info in methods() if "dp" in info.claim.replace(";", " ").split()}
     assert claiming == {method for method, _, _ in PRIVATE.values()}
