@@ -97,6 +97,6 @@ def account(
 
 
 def accounts(run: Callable[[Any], Any], table: Any, neighbour: Any, seed: int = 0) -> tuple[Account, Account]:
-    """One account of random outcomes, and one of outcomes turned to where most is lost, as far as the first can tell."""
+    """An account of random outcomes, and one of outcomes turned to where most is lost, as far as the first tells."""
     first = account(run, table, neighbour, seed)
     return first, account(run, table, neighbour, seed, worst_outcomes(*first.draws))

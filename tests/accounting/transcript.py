@@ -202,6 +202,7 @@ class Run:
     def orders(self, method: Any, rebuilt: Any, source: Source) -> dict[str, Integers]:
         """Row orders that release the prescribed rows: a shuffle gives any order of the same rows the same odds."""
         together = [list(rebuilt.values)] if method.link else [[column] for column in rebuilt.values]
+        _check_shuffles(method, rebuilt, together)
         found: dict[str, Integers] = {}
         for columns in together:
             bits = np.stack(
@@ -221,6 +222,34 @@ class Run:
             order = np.array([places[row].pop() for row in released], dtype=np.int64)
             found |= dict.fromkeys(columns, order)
         return found
+
+
+_row_orders = shoal.release._row_orders
+
+
+class _Shuffles(Source):
+    """Nothing but permutations, each of which is known again."""
+
+    reproducible = True
+
+    def __init__(self) -> None:
+        self.drawn: list[Integers] = []
+
+    def words(self, n: int) -> Any:
+        raise DivergenceError("rows are not ordered by permutations alone")
+
+    def permutation(self, n: int) -> Integers:
+        self.drawn.append(np.arange(n))
+        return self.drawn[-1]
+
+
+def _check_shuffles(method: Any, rebuilt: Any, together: Sequence[Sequence[str]]) -> None:
+    """The code orders columns that are linked by one permutation that was drawn for them, and by no other."""
+    shuffles = _Shuffles()
+    orders = _row_orders(method, rebuilt, shuffles)
+    used = [{id(orders[column]) for column in columns} for columns in together]
+    if [{id(order)} for order in shuffles.drawn] != used:
+        raise DivergenceError("rows are released in an order that is not random")
 
 
 def _sizes(law: Any, count: int) -> tuple[Any, Any]:
