@@ -27,7 +27,7 @@ from shoal.presets import configured
 from shoal.rebuild import narrow_floats, on_step, whole_numbers
 from shoal.schema import Schema
 from shoal.statement import Circumstances, PrivacyStatement, state
-from shoal.tuned import Tuned, tuned_settings
+from shoal.tuned import Tuned, tuned_settings, with_tuning
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,8 +107,9 @@ def protect(
     missing: str = "error",
     na: Sequence[str] = (),
     labels: ArrayLike | None = None,
-    tuned: str | Sequence[str] | None = None,
+    tuned: str | Sequence[str] | Tuned | None = None,
     tuned_epsilon: Any = None,
+    tuned_choice: Sequence[Any] | None = None,
     progress: Progress | None = None,
     **options: Any,
 ) -> Release:
@@ -130,9 +131,11 @@ def protect(
             a nominal column) or "separate" (they stay missing, in clusters of their own).
         na: texts that stand for a missing value, such as ["?"].
         labels: cluster labels made elsewhere, for methods with partition="given".
-        tuned: settings that were chosen by looking at these records, such as "k"; taints the statement.
-        tuned_epsilon: the budget that a private choice of them cost (`shoal tune --private`): added to the claim, which
-            must be `dp`, and then nothing is tainted.
+        tuned: what was chosen by looking at these records: settings such as "k", "columns", "domains" or "domain:NAME";
+            taints the statement, unless it is the `Tuning.tuned` of a private choice.
+        tuned_epsilon: the budget that a private choice of settings cost (`shoal tune --private`): added to the claim,
+            which must be `dp`, and then nothing is tainted; counts only for the values in tuned_choice.
+        tuned_choice: what it bought, as a recipe has it: setting, chosen and candidates of each.
         progress: called with (what, done, total) during long work.
         options: settings of the method, such as split, groups, link, remainder.
 
@@ -166,6 +169,7 @@ def protect(
         labels=labels,
         tuned=tuned,
         tuned_epsilon=tuned_epsilon,
+        tuned_choice=tuned_choice,
         **options,
     )
     return carry_out(prepared, progress, labels)
@@ -261,15 +265,16 @@ def prepare(
     missing: str = "error",
     na: Sequence[str] = (),
     labels: ArrayLike | None = None,
-    tuned: str | Sequence[str] | None = None,
+    tuned: str | Sequence[str] | Tuned | None = None,
     tuned_epsilon: Any = None,
+    tuned_choice: Sequence[Any] | None = None,
     **options: Any,
 ) -> Preparation:
     """Settle method, lattices, budget and statement; arguments as for `protect`."""
     if labels is not None:
         options = {"partition": "given", **options}
     settled = configured(method, epsilon=epsilon, k=k, **options)
-    chosen = tuned_settings(tuned, tuned_epsilon)
+    chosen = tuned_settings(tuned, tuned_epsilon, tuned_choice)
     declared = replace(
         Declaration.of(schema, columns, domains, domain_from_data, outside, missing, na), tuned=chosen
     )
@@ -283,7 +288,9 @@ def prepare(
         settled, advice = mechanism.settle(settled, described)
     plan = mechanism.plan(settled, described)
     source = noise_source(seed)
-    circumstances = _with_tuning(_with_seed(described.circumstances, source), chosen)
+    chosen_on_records = with_tuning(described.circumstances, chosen, described.columns, settled)
+    described = replace(described, circumstances=chosen_on_records)
+    circumstances = _with_seed(chosen_on_records, source)
     statement = state(settled, described.lattices, plan, circumstances)
     described = replace(described, notes=(*described.notes, *advice, *_starved(settled, plan)))
     return Preparation(settled, declared, described, mechanism, plan, source, statement)
@@ -355,13 +362,6 @@ def _with_seed(circumstances: Circumstances, source: Source) -> Circumstances:
         return circumstances
     reason = "A seed was given: whoever knows it can remove the noise."
     return replace(circumstances, experiment=(*circumstances.experiment, reason))
-
-
-def _with_tuning(circumstances: Circumstances, tuned: Tuned | None) -> Circumstances:
-    if tuned is None:
-        return circumstances
-    tainted = circumstances.data_dependent + tuned.taint
-    return replace(circumstances, data_dependent=tainted, bought=tuned if tuned.epsilon is not None else None)
 
 
 def _row_orders(method: Method, rebuilt: Rebuilt, source: Source) -> dict[str, NDArray[np.int64]]:

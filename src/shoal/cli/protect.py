@@ -88,6 +88,7 @@ def protect(
     missing: options.Missing = None,
     na: options.MissingTexts = None,
     domain_from_data: options.DomainFromData = None,
+    tuned: options.TunedOnRecords = None,
     seed: Annotated[
         int | None, typer.Option(help="Experiments: a reproducible release, not publishable.")
     ] = None,

@@ -73,6 +73,7 @@ def tune(
     missing: options.Missing = None,
     na: options.MissingTexts = None,
     domain_from_data: options.DomainFromData = None,
+    tuned: options.TunedOnRecords = None,
     out: Annotated[
         Path | None, typer.Option(help="New folder for the results, or one to go on with.")
     ] = None,

@@ -85,6 +85,7 @@ class Tuning:
                 "why": self.why,
                 "tuned": None if self.tuned is None else self.tuned.what,
                 "tuned_epsilon": float(self.tuned.epsilon) if self.tuned and self.tuned.epsilon else None,
+                "tuned_choice": [] if self.tuned is None else [one.to_dict() for one in self.tuned.choice],
                 "settings": [row.to_dict() for row in self.rows],
                 "refused": [
                     {**setting.to_dict(), "reason": reason} for setting, reason in self.refused.items()

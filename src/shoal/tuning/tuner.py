@@ -16,7 +16,7 @@ from shoal.noise import source as noise_source
 from shoal.partition.base import check_k
 from shoal.release import Preparation, silent
 from shoal.schema import Schema
-from shoal.tuned import Tuned
+from shoal.tuned import Choice, Tuned
 from shoal.tuning.checks import check_comparison, check_options, check_private, private_epsilon
 from shoal.tuning.choose import Row, automatic_utility, best_row, figures, make_row, with_frontier
 from shoal.tuning.grid import Setting, compared, make_grid
@@ -55,6 +55,7 @@ def tune(
     outside: str = "error",
     missing: str = "error",
     na: Sequence[str] = (),
+    tuned: str | Sequence[str] | None = None,
     out: str | Path | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
@@ -84,6 +85,7 @@ def tune(
         claim: compare only settings whose statement makes this claim, such as "dp".
         private: choose k by the exponential mechanism at this ε instead, without looking at anything else; only for
             `ranking-dp` of one column or with link=False.
+        tuned: what else was chosen by looking at these records, such as "domains": the recipe says so, too.
         out: folder that keeps every finished run, so that the same call goes on after an interruption, and gets
             `tuning.json`, `tuning.svg` and `method.toml`.
         workers: processes; all cores when absent.
@@ -123,6 +125,7 @@ def tune(
         "outside": outside,
         "missing": missing,
         "na": na,
+        "tuned": tuned,
     }
     table = read(data, missing_texts(na))
     if private is not None:
@@ -213,6 +216,19 @@ def _chosen(settings: Sequence[Setting], best: Row | None) -> Tuned | None:
     return Tuned(what) if what else None
 
 
+def _bought(grid: Sequence[Setting], best: Setting, chosen_among: Sequence[str]) -> tuple[Choice, ...]:
+    """What the price of a private choice paid for: each setting's value, and what it was drawn from."""
+
+    def value(setting: Setting, name: str) -> int | str:
+        found = getattr(setting, name)
+        return found if isinstance(found, str) else int(found)
+
+    return tuple(
+        Choice(name, value(best, name), tuple(dict.fromkeys(value(setting, name) for setting in grid)))
+        for name in chosen_among
+    )
+
+
 def _tune_privately(
     question: Question,
     ks: Sequence[int] | None,
@@ -234,7 +250,7 @@ def _tune_privately(
     if not chosen_among:
         raise OptionError(f"there is one setting only, {grid[0]}: nothing is left to be chosen privately.")
     best = choose_privately(candidates, epsilon, noise_source(None))
-    tuned = Tuned(chosen_among, epsilon)
+    tuned = Tuned(chosen_among, epsilon, _bought(grid, best, chosen_among))
     described = candidates[best].described
     found = Tuning(
         epsilon=parse_epsilon(question.epsilon),
