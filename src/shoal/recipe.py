@@ -59,9 +59,10 @@ def _document(
             document["tuned_epsilon"] = declared.tuned.epsilon
     if declared.domain_from_data is not None:
         document["domain_from_data"] = declared.domain_from_data
+    document |= tables
     if declared.tuned is not None and declared.tuned.choice:
-        tables["tuned_choice"] = [choice.to_dict() for choice in declared.tuned.choice]
-    return document | tables | schema.to_dict()
+        document["tuned_choice"] = [choice.to_dict() for choice in declared.tuned.choice]
+    return document | schema.to_dict()
 
 
 def load_recipe(path: str | Path) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from shoal.method import Method
 from shoal.models import MODELS, Model, ModelFacts, privacy_model
 from shoal.stages import PARTITIONS
 from shoal.tuned import Tuned
+from shoal.unit import unit_words
 
 # what is said in the place of a fact about the records
 _PRIVATE = "taken from the data"
@@ -213,11 +214,7 @@ def state(
         )
     # whether rows repeat is a private fact: where it does not refuse the claim, it must not show in it either
     per_person = circumstances.unit is not None and (circumstances.rows_declared or model == "dp")
-    unit = (
-        f"value of '{circumstances.unit}' (at most {rows} row{'s' if rows > 1 else ''})"
-        if per_person
-        else "row"
-    )
+    unit = unit_words(circumstances.unit if per_person else None, rows)
     # shares that follow the widths tell the ratio of domains taken from the data
     private = bool(circumstances.private_domains) and method.split in ("proportional", "optimal")
     spending = plan.spending

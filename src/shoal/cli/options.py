@@ -83,6 +83,12 @@ MissingTexts = Annotated[
 DomainFromData = Annotated[
     float | None, typer.Option(help="Experiments: domains 0 to this multiple of the maximum.")
 ]
+LedgerAddress = Annotated[
+    str | None, typer.Option(help="Charge what it costs to this ledger (path or postgresql:// address).")
+]
+DatasetName = Annotated[
+    str | None, typer.Option(help="With --ledger: whose budget it is; the same name for the same people.")
+]
 TunedOnRecords = Annotated[
     list[str] | None,
     typer.Option(

@@ -19,6 +19,7 @@ from shoal.errors import ClaimError, InputError, OptionError, did_you_mean
 from shoal.io import Table, read
 from shoal.lattice import Lattice, decimal_text
 from shoal.schema import Attribute, Schema
+from shoal.unit import unit_words
 
 Neighbours = Literal["replace-one", "add-remove"]
 _RELATIONS: dict[Neighbours, str] = {
@@ -74,10 +75,8 @@ class Facts:
 
     @property
     def unit(self) -> str:
-        unit, rows = self.schema.unit, self.rows_per_unit
-        return (
-            "row" if unit is None else f"value of '{unit.name}' (at most {rows} row{'s' if rows > 1 else ''})"
-        )
+        unit = self.schema.unit
+        return unit_words(None if unit is None else unit.name, self.rows_per_unit)
 
     def attribute(self, name: object) -> Attribute:
         if not isinstance(name, str) or name not in self.schema:
