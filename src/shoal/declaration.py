@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from shoal.display import internal
 from shoal.errors import OptionError
 from shoal.lattice import exact
 from shoal.missing import POLICIES
@@ -16,6 +17,7 @@ from shoal.tuned import Tuned
 OUTSIDE = ("error", "clip")
 
 
+@internal()
 @dataclass(frozen=True, slots=True)
 class Declaration:
     """Everything the caller declared about the table, before any record is looked at."""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from shoal.coding import labels_of, numbers, public_facts
 from shoal.declaration import Declaration
+from shoal.display import internal
 from shoal.errors import InputError, OptionError, did_you_mean
 from shoal.io import Table, first_row
 from shoal.labels import holds_missing
@@ -24,6 +25,7 @@ from shoal.statement import Circumstances
 from shoal.taxonomy import Taxonomy
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Described:
     """A table ready to be protected: which columns, on which lattices, from which rows.

@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shoal import summaries
 from shoal.budget import Plan
 from shoal.coding import check_storable, restored
 from shoal.declaration import Declaration, missing_texts
 from shoal.describe import Described, describe
+from shoal.display import displayed
 from shoal.io import Codebook, Format, Table, read
 from shoal.mechanisms import MECHANISMS, Mechanism, Progress, Rebuilt
 from shoal.method import Method
@@ -30,6 +32,7 @@ from shoal.statement import Circumstances, PrivacyStatement, state
 from shoal.tuned import Tuned, tuned_settings, with_tuning
 
 
+@displayed(summaries.of_release)
 @dataclass(frozen=True, slots=True, eq=False)
 class Release:
     """A protected table with its statement.
@@ -133,9 +136,8 @@ def protect(
         labels: cluster labels made elsewhere, for methods with partition="given".
         tuned: what was chosen by looking at these records: settings such as "k", "columns", "domains" or "domain:NAME";
             taints the statement, unless it is the `Tuning.tuned` of a private choice.
-        tuned_epsilon: the budget that a private choice of settings cost (`shoal tune --private`): added to the claim,
-            which must be `dp`, and then nothing is tainted; counts only for the values in tuned_choice.
-        tuned_choice: what it bought, as a recipe has it: setting, chosen and candidates of each.
+        tuned_epsilon, tuned_choice: what a private choice cost, and what it bought, as a recipe of
+            `shoal tune --private` has them; added to the claim, which must be `dp`, if these values are used.
         progress: called with (what, done, total) during long work.
         options: settings of the method, such as split, groups, link, remainder.
 
@@ -203,6 +205,7 @@ def carry_out(
     )
 
 
+@displayed(summaries.of_preparation)
 @dataclass(frozen=True, slots=True, eq=False)
 class Preparation:
     """Everything settled before the budget is spent."""
@@ -288,9 +291,8 @@ def prepare(
         settled, advice = mechanism.settle(settled, described)
     plan = mechanism.plan(settled, described)
     source = noise_source(seed)
-    chosen_on_records = with_tuning(described.circumstances, chosen, described.columns, settled)
-    described = replace(described, circumstances=chosen_on_records)
-    circumstances = _with_seed(chosen_on_records, source)
+    described = with_tuning(described, chosen, settled)
+    circumstances = _with_seed(described.circumstances, source)
     statement = state(settled, described.lattices, plan, circumstances)
     described = replace(described, notes=(*described.notes, *advice, *_starved(settled, plan)))
     return Preparation(settled, declared, described, mechanism, plan, source, statement)

@@ -11,7 +11,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from shoal import summaries
 from shoal.dates import ISO_DAY, day_number, day_text, is_day
+from shoal.display import displayed
 from shoal.errors import InputError, OptionError, did_you_mean
 from shoal.io import read
 from shoal.lattice import DEFAULT_REAL_STEPS, Lattice, exact
@@ -43,6 +45,7 @@ _HEADER = """\
 """
 
 
+@displayed(summaries.of_attribute)
 @dataclass(frozen=True)
 class Attribute:
     """One column: how to read it, what it may reveal, and the public range of its values."""
@@ -176,6 +179,7 @@ class Attribute:
         return replace(self, kind="numeric", lo=exact(lo, what), hi=exact(hi, what), values=(), taxonomy=None)
 
 
+@displayed(summaries.of_schema)
 @dataclass(frozen=True, slots=True)
 class Schema:
     """The attributes of a table, in column order."""

@@ -14,8 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from shoal import summaries
 from shoal._version import __version__
 from shoal.budget import Plan
+from shoal.display import displayed, internal
 from shoal.errors import ClaimError
 from shoal.lattice import Lattice, decimal_text
 from shoal.local_sensitivity import CALIBRATIONS
@@ -38,6 +40,7 @@ _NEIGHBOURS: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 
 
+@internal()
 @dataclass(frozen=True, slots=True)
 class Circumstances:
     """How the inputs of a method were chosen; all that a statement needs besides the method.
@@ -69,6 +72,7 @@ class Circumstances:
     bought: Tuned | None = None
 
 
+@displayed(summaries.of_statement)
 @dataclass(frozen=True, slots=True)
 class PrivacyStatement:
     """The promise of one release. Only public facts: no counts of clips, no scale that depends on records."""

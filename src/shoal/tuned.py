@@ -20,7 +20,7 @@ from shoal.method import OPTIONS, Method
 from shoal.noise import parse_epsilon
 
 if TYPE_CHECKING:
-    from shoal.statement import Circumstances
+    from shoal.describe import Described
 
 # what `shoal tune --private` can choose
 BOUGHT = ("k", "split")
@@ -145,7 +145,9 @@ class Tuned:
 
     @property
     def condition(self) -> str:
-        """What a statement says about a choice that was paid for."""
+        """What a statement says about a choice that was paid for; nothing about any other."""
+        if not self.choice:
+            return ""
         first, *others = self.choice
         chosen = f"{first.words} was chosen from the candidates {', '.join(map(str, first.candidates))}"
         chosen += "".join(
@@ -245,20 +247,20 @@ def together(first: Tuned | None, second: Tuned | None) -> Tuned | None:
     return replace(second, what=tuple(dict.fromkeys((*first.what, *second.what))))
 
 
-def with_tuning(
-    circumstances: Circumstances, tuned: Tuned | None, columns: Sequence[str], method: Method
-) -> Circumstances:
-    """The circumstances of a release of these columns, with what was chosen on the records before it."""
+def with_tuning(described: Described, tuned: Tuned | None, method: Method) -> Described:
+    """A described table, with what was chosen on its records among the circumstances of its release."""
     if tuned is None:
-        return circumstances
+        return described
+    before = described.circumstances
     # a bound that somebody read off the records is as private as one that Shoal took from them
-    private = (*circumstances.private_domains, *tuned.tuned_domains(columns))
-    return replace(
-        circumstances,
-        data_dependent=circumstances.data_dependent + tuned.taints(method),
+    private = (*before.private_domains, *tuned.tuned_domains(described.columns))
+    circumstances = replace(
+        before,
+        data_dependent=before.data_dependent + tuned.taints(method),
         private_domains=tuple(dict.fromkeys(private)),
         bought=tuned.purchase(method),
     )
+    return replace(described, circumstances=circumstances)
 
 
 def _merged(tuned: Tuned, epsilon: Any, choice: Iterable[Any] | None) -> Tuned:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.coding import labels_of, numbers, public_facts
+from shoal.display import internal
 from shoal.errors import ClaimError, InputError, OptionError, did_you_mean
 from shoal.io import Table, read
 from shoal.lattice import Lattice, decimal_text
@@ -144,6 +145,7 @@ class Facts:
         )
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class QueryTable:
     """The records, ready to be asked. They never leave this object but through a mechanism.
