@@ -9,7 +9,9 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal, get_args
 
+from shoal import summaries
 from shoal.dates import ISO_DAY, day_number
+from shoal.display import displayed
 from shoal.errors import InputError, OptionError, did_you_mean
 from shoal.io import ColumnType, known_type
 from shoal.io.column_types import TYPES
@@ -35,6 +37,7 @@ _DAYS: tuple[ColumnType, ...] = ("date", "timestamp")
 MOST_DECIMALS = 15
 
 
+@displayed(summaries.of_attribute)
 @dataclass(frozen=True)
 class Attribute:
     """One column: how to read it, what it may reveal, and the public range of its values."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from shoal.display import internal
 from shoal.errors import OptionError
 from shoal.io import ColumnType, known_type
 from shoal.lattice import exact
@@ -17,6 +18,7 @@ from shoal.tuned import Tuned
 OUTSIDE = ("error", "clip")
 
 
+@internal()
 @dataclass(frozen=True, slots=True)
 class Declaration:
     """Everything the caller declared about the table, before any record is looked at."""

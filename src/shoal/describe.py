@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from shoal.attribute import DROPPED_ROLES, Attribute
 from shoal.coding import labels_of, numbers, releasable, stored_numbers
 from shoal.declaration import Declaration
+from shoal.display import internal
 from shoal.errors import InputError, OptionError, did_you_mean
 from shoal.io import Table, first_row
 from shoal.lattice import Lattice, exact
@@ -25,6 +26,7 @@ from shoal.statement import Circumstances
 from shoal.taxonomy import Taxonomy
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Described:
     """A table ready to be protected: which columns, on which lattices, from which rows.

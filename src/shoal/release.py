@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shoal import summaries
 from shoal.budget import Plan
 from shoal.coding import check_storable, restored
 from shoal.declaration import Declaration, declared_types, missing_texts
 from shoal.describe import Described, describe
+from shoal.display import displayed
 from shoal.errors import LeftOutWarning
 from shoal.io import Codebook, Format, Table, read
 from shoal.mechanisms import MECHANISMS, Mechanism, Progress, Rebuilt
@@ -30,9 +32,10 @@ from shoal.presets import configured
 from shoal.provenance import public_attribute
 from shoal.schema import Schema
 from shoal.statement import Circumstances, PrivacyStatement, state
-from shoal.tuned import Tuned, tuned_settings
+from shoal.tuned import Tuned, tuned_settings, with_tuning
 
 
+@displayed(summaries.of_release)
 @dataclass(frozen=True, slots=True, eq=False)
 class Release:
     """A protected table with its statement.
@@ -111,8 +114,9 @@ def protect(
     na: Sequence[str] = (),
     types: Mapping[str, str] | None = None,
     labels: ArrayLike | None = None,
-    tuned: str | Sequence[str] | None = None,
+    tuned: str | Sequence[str] | Tuned | None = None,
     tuned_epsilon: Any = None,
+    tuned_choice: Sequence[Any] | None = None,
     progress: Progress | None = None,
     **options: Any,
 ) -> Release:
@@ -136,9 +140,10 @@ def protect(
         types: declared type by column (integer, decimal:2, date, timestamp, text, boolean), on top of the schema; types
             of a file's other columns are read off the records, which taints the statement.
         labels: cluster labels made elsewhere, for methods with partition="given".
-        tuned: settings that were chosen by looking at these records, such as "k"; taints the statement.
-        tuned_epsilon: the budget that a private choice of them cost (`shoal tune --private`): added to the claim, which
-            must be `dp`, and then nothing is tainted.
+        tuned: what was chosen by looking at these records: settings such as "k", "columns", "domains" or "domain:NAME";
+            taints the statement, unless it is the `Tuning.tuned` of a private choice.
+        tuned_epsilon, tuned_choice: what a private choice cost, and what it bought, as a recipe of
+            `shoal tune --private` has them; added to the claim, which must be `dp`, if these values are used.
         progress: called with (what, done, total) during long work.
         options: settings of the method, such as split, groups, link, remainder.
 
@@ -173,6 +178,7 @@ def protect(
         labels=labels,
         tuned=tuned,
         tuned_epsilon=tuned_epsilon,
+        tuned_choice=tuned_choice,
         **options,
     )
     if schema is None and columns is None and prepared.described.left_out:
@@ -213,6 +219,7 @@ def carry_out(
     )
 
 
+@displayed(summaries.of_preparation)
 @dataclass(frozen=True, slots=True, eq=False)
 class Preparation:
     """Everything settled before the budget is spent."""
@@ -276,8 +283,9 @@ def prepare(
     na: Sequence[str] = (),
     types: Mapping[str, str] | None = None,
     labels: ArrayLike | None = None,
-    tuned: str | Sequence[str] | None = None,
+    tuned: str | Sequence[str] | Tuned | None = None,
     tuned_epsilon: Any = None,
+    tuned_choice: Sequence[Any] | None = None,
     **options: Any,
 ) -> Preparation:
     """Settle method, lattices, budget and statement; arguments as for `protect`.
@@ -287,7 +295,7 @@ def prepare(
     if labels is not None:
         options = {"partition": "given", **options}
     settled = configured(method, epsilon=epsilon, k=k, **options)
-    chosen = tuned_settings(tuned, tuned_epsilon)
+    chosen = tuned_settings(tuned, tuned_epsilon, tuned_choice)
     declared = replace(
         Declaration.of(schema, columns, domains, domain_from_data, outside, missing, na, types), tuned=chosen
     )
@@ -301,7 +309,8 @@ def prepare(
         settled, advice = mechanism.settle(settled, described)
     plan = mechanism.plan(settled, described)
     source = noise_source(seed)
-    circumstances = _with_tuning(_with_seed(described.circumstances, source), chosen)
+    described = with_tuning(described, chosen, settled)
+    circumstances = _with_seed(described.circumstances, source)
     statement = state(settled, described.lattices, plan, circumstances)
     described = replace(described, notes=(*described.notes, *advice, *_starved(settled, plan)))
     check_k(settled.size, described.n)
@@ -379,13 +388,6 @@ def _with_seed(circumstances: Circumstances, source: Source) -> Circumstances:
         return circumstances
     reason = "A seed was given: whoever knows it can remove the noise."
     return replace(circumstances, experiment=(*circumstances.experiment, reason))
-
-
-def _with_tuning(circumstances: Circumstances, tuned: Tuned | None) -> Circumstances:
-    if tuned is None:
-        return circumstances
-    tainted = circumstances.data_dependent + tuned.taint
-    return replace(circumstances, data_dependent=tainted, bought=tuned if tuned.epsilon is not None else None)
 
 
 def _row_orders(method: Method, rebuilt: Rebuilt, source: Source) -> dict[str, NDArray[np.int64]]:

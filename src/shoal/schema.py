@@ -10,8 +10,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from shoal import summaries
 from shoal.attribute import FACTS, Attribute
 from shoal.dates import ISO_DAY, day_number, day_text, is_day
+from shoal.display import displayed
 from shoal.errors import InputError, OptionError, did_you_mean
 from shoal.io import ColumnType, read
 from shoal.lattice import exact
@@ -42,6 +44,7 @@ _HEADER = """\
 """
 
 
+@displayed(summaries.of_schema)
 @dataclass(frozen=True, slots=True)
 class Schema:
     """The attributes of a table, in column order."""

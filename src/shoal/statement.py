@@ -14,8 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from shoal import summaries
 from shoal._version import __version__
 from shoal.budget import Plan
+from shoal.display import displayed, internal
 from shoal.errors import ClaimError
 from shoal.lattice import Lattice, decimal_text
 from shoal.local_sensitivity import CALIBRATIONS
@@ -23,6 +25,7 @@ from shoal.method import Method
 from shoal.models import MODELS, Model, ModelFacts, privacy_model
 from shoal.stages import PARTITIONS
 from shoal.tuned import Tuned
+from shoal.unit import unit_words
 
 # what is said in the place of a fact about the records
 TAKEN_FROM_DATA = "taken from the data"
@@ -37,6 +40,7 @@ _NEIGHBOURS: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 
 
+@internal()
 @dataclass(frozen=True, slots=True)
 class Circumstances:
     """How the inputs of a method were chosen; all that a statement needs besides the method.
@@ -68,6 +72,7 @@ class Circumstances:
     bought: Tuned | None = None
 
 
+@displayed(summaries.of_statement)
 @dataclass(frozen=True, slots=True)
 class PrivacyStatement:
     """The promise of one release. Only public facts: no counts of clips, no scale that depends on records."""
@@ -216,11 +221,7 @@ def state(
         )
     # whether rows repeat is a private fact: where it does not refuse the claim, it must not show in it either
     per_person = circumstances.unit is not None and (circumstances.rows_declared or model == "dp")
-    unit = (
-        f"value of '{circumstances.unit}' (at most {rows} row{'s' if rows > 1 else ''})"
-        if per_person
-        else "row"
-    )
+    unit = unit_words(circumstances.unit if per_person else None, rows)
     # shares that follow the widths tell the ratio of domains taken from the data
     private = bool(circumstances.private_domains) and method.split in ("proportional", "optimal")
     spending = plan.spending

@@ -70,6 +70,7 @@ def audit(
     missing: options.Missing = None,
     na: options.MissingTexts = None,
     domain_from_data: options.DomainFromData = None,
+    tuned: options.TunedOnRecords = None,
     runs: Annotated[
         int | None, typer.Option(help="Test runs; default: what fits into a few minutes.", show_default=False)
     ] = None,

@@ -84,6 +84,6 @@ def schema(
     unit = made.unit
     if unit is not None:
         complain(
-            f"column '{unit.name}' repeats, up to {unit.max_rows} rows each: it is drafted as the unit, so that a promise "
-            "is about persons and not about rows; declare max_rows as it is known from elsewhere."
+            f"column '{unit.name}' repeats, up to {unit.max_rows} rows each: it is drafted as the unit, so that a "
+            "promise is about persons and not about rows; declare max_rows as it is known from elsewhere."
         )

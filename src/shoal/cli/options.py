@@ -90,6 +90,19 @@ MissingTexts = Annotated[
 DomainFromData = Annotated[
     float | None, typer.Option(help="Experiments: domains 0 to this multiple of the maximum.")
 ]
+LedgerAddress = Annotated[
+    str | None, typer.Option(help="Charge what it costs to this ledger (path or postgresql:// address).")
+]
+DatasetName = Annotated[
+    str | None, typer.Option(help="With --ledger: whose budget it is; the same name for the same people.")
+]
+TunedOnRecords = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tuned",
+        help="What was chosen by looking at these records: k,split,..., columns, domains or domain:NAME; repeat it.",
+    ),
+]
 
 _DECLARATIONS = ("method", "outside", "missing", "domain_from_data")
 
@@ -114,6 +127,11 @@ def recipe_arguments(typed: Mapping[str, Any]) -> dict[str, Any]:
         arguments["na"] = typed["na"]
     if typed.get("types"):
         arguments["types"] = parse_types(typed["types"])
+    if typed.get("tuned"):
+        # on top of what the recipe says: a line typed later does not undo a look at the records
+        before = arguments.get("tuned", [])
+        names = _names(before) if isinstance(before, str) else list(before)
+        arguments["tuned"] = names + [name for text in typed["tuned"] for name in _names(text)]
     if typed["domain"]:
         arguments["domains"] = parse_domains(typed["domain"])
     if typed.get("taxonomy"):

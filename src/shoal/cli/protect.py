@@ -89,15 +89,12 @@ def protect(
     missing: options.Missing = None,
     na: options.MissingTexts = None,
     domain_from_data: options.DomainFromData = None,
+    tuned: options.TunedOnRecords = None,
     seed: Annotated[
         int | None, typer.Option(help="Experiments: a reproducible release, not publishable.")
     ] = None,
-    ledger: Annotated[
-        str | None, typer.Option(help="Charge the release to this ledger (path or postgresql:// address).")
-    ] = None,
-    dataset: Annotated[
-        str | None, typer.Option(help="With --ledger: whose budget it is; default: the name of DATA.")
-    ] = None,
+    ledger: options.LedgerAddress = None,
+    dataset: options.DatasetName = None,
     format: Annotated[
         str | None, typer.Option(help="csv, parquet, stata or spss; default: like DATA.")
     ] = None,
@@ -123,12 +120,14 @@ def protect(
     from shoal.bundle import check_output
     from shoal.evaluation.target import parse_target
     from shoal.io import check_writable, known_format
+    from shoal.query.ledger.units import named_dataset
     from shoal.release import prepare
 
     if out is None and not dry_run:
         raise OptionError("--out is missing: name a new folder for the bundle.")
     if out is not None:
         check_output(out, internal)
+    account = named_dataset(ledger, dataset)
     written = None if format is None else known_format(format)
     if target is not None and not evaluate:
         raise OptionError("--target is measured by --evaluate: give that option too.")
@@ -165,8 +164,8 @@ def protect(
             if expected.seconds > _LONG_SECONDS:
                 messages().print(f"This will take {expected}.", markup=False)
         assert out is not None
-        if ledger is not None:
-            _charge(ledger, dataset or data.stem, prepared, data)
+        if ledger is not None and account is not None:
+            _charge(ledger, account, prepared, data)
         with progress_bar() as progress:
             if on_disk:
                 return carry_out_columnwise(prepared, out, internal, progress), None
@@ -217,7 +216,9 @@ def _charge(address: str, dataset: str, prepared: Preparation, data: Path) -> No
     ledger = open_ledger(address)
     try:
         relation = prepared.method.neighbours
-        for warning in record_release(ledger, dataset, prepared.statement, relation, fingerprint(data)):
+        bought = prepared.described.circumstances.bought
+        warnings = record_release(ledger, dataset, prepared.statement, relation, fingerprint(data), bought)
+        for warning in warnings:
             complain(warning)
     finally:
         ledger.close()

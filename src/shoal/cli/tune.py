@@ -35,6 +35,7 @@ _HELP = """Compare methods and sizes on a table: loss, risk, and which setting t
       shoal tune people.csv --schema people.toml --epsilon 1 --claim dp --max-risk 1
 
       shoal tune people.csv --domain income=0:2000000 --epsilon 1 --private 0.1 --out tuning
+      --ledger ledger.sqlite --dataset people
     """
 
 
@@ -74,6 +75,9 @@ def tune(
     missing: options.Missing = None,
     na: options.MissingTexts = None,
     domain_from_data: options.DomainFromData = None,
+    tuned: options.TunedOnRecords = None,
+    ledger: options.LedgerAddress = None,
+    dataset: options.DatasetName = None,
     out: Annotated[
         Path | None, typer.Option(help="New folder for the results, or one to go on with.")
     ] = None,
@@ -83,6 +87,9 @@ def tune(
 ) -> None:
     typed = locals()
     from shoal.tuning import tune as run
+    from shoal.tuning.bought import account
+
+    account(ledger, dataset, private)  # a missing name is said before a large table is read
 
     # methods are named by an option of its own
     arguments = options.recipe_arguments({**typed, "config": None, "method": ""})
@@ -95,6 +102,7 @@ def tune(
     arguments["ks"] = None if ks is None else [_size(word) for word in _words(ks)]
     arguments |= {"seeds": seeds, "fast": fast, "target": target, "utility": utility, "max_risk": max_risk}
     arguments |= {"claim": claim, "private": private, "out": out, "workers": workers}
+    arguments |= {"ledger": ledger, "dataset": dataset}
     try:
         with progress_bar() as progress:
             found = run(table, **arguments, progress=progress, notice=_announce)

@@ -12,6 +12,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.display import internal
 from shoal.errors import InputError, did_you_mean
 from shoal.io.codebook import Codebook
 from shoal.io.column_types import ColumnType, converted, type_of
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+@internal(".frame")
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
     """A table at the edge: the caller's frame behind one surface, columns handed out as arrays.

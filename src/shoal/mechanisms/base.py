@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shoal.budget import Plan
 from shoal.describe import Described
+from shoal.display import internal
 from shoal.io import Table
 from shoal.method import Method
 from shoal.noise import Source
@@ -20,6 +21,7 @@ from shoal.partition import Partition
 Progress = Callable[[str, int, int], None]
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Rebuilt:
     """The protected table before shuffling and rounding.

@@ -15,10 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.coding import labels_of, numbers, public_facts
+from shoal.display import internal
 from shoal.errors import ClaimError, InputError, OptionError, did_you_mean
 from shoal.io import Table, read
 from shoal.lattice import Lattice, decimal_text
 from shoal.schema import Attribute, Schema
+from shoal.unit import unit_words
 
 Neighbours = Literal["replace-one", "add-remove"]
 _RELATIONS: dict[Neighbours, str] = {
@@ -77,10 +79,8 @@ class Facts:
 
     @property
     def unit(self) -> str:
-        unit, rows = self.schema.unit, self.rows_per_unit
-        return (
-            "row" if unit is None else f"value of '{unit.name}' (at most {rows} row{'s' if rows > 1 else ''})"
-        )
+        unit = self.schema.unit
+        return unit_words(None if unit is None else unit.name, self.rows_per_unit)
 
     def attribute(self, name: object) -> Attribute:
         if not isinstance(name, str) or name not in self.schema:
@@ -158,6 +158,7 @@ class Facts:
         )
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class QueryTable:
     """The records, ready to be asked. They never leave this object but through a mechanism.
