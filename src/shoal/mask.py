@@ -156,8 +156,8 @@ def check_noise(group: Group, shares: Mapping[str, Fraction], method: Method) ->
     if CALIBRATIONS[method.sensitivity].changes is not None:
         for column, lattice, floor in zip(group.columns, group.lattices, floors(group, method), strict=True):
             with _naming([column]):
-                # a sum without its extremes moves by twice the width of the domain at most
-                round_up_scale(max(2 * lattice.steps / shares[column], floor * group.n))
+                # without their extremes three records move their sum by three times the width, more of them by less
+                round_up_scale(max(3 * lattice.steps / shares[column], floor * group.n))
 
 
 @contextmanager
