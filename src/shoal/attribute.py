@@ -199,6 +199,8 @@ class Attribute:
         """
         what = f"the domain of column '{self.name}'"
         kept = {fact: origin for fact, origin in self.source.items() if fact not in ("kind", "domain")}
+        # texts where numbers are declared are complained about when they are read, with their row
+        number = self.type if self.type in types_of("numeric") else None
         if isinstance(domain, Taxonomy):
             # values listed in the schema stay the domain, unless the tree was told its own
             values = self.values if _of_leaves(domain) else ()
@@ -228,6 +230,7 @@ class Attribute:
             hi=exact(hi, what),
             values=(),
             taxonomy=None,
+            type=number,
             source=kept,
         )
 

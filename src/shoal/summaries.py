@@ -5,6 +5,7 @@ They are apart from the values, so that what is shown can be read, and judged, i
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shoal.display import Summary, counted, head_of, internal_summary, names_in_words
@@ -28,11 +29,13 @@ def of_release(release: Release) -> Summary:
     shape = f"{counted(len(release.columns), 'column')} ({names_in_words(release.columns)})"
     if not statement.publishable:
         return Summary(f"Release with {release.method.name}", (*_verdict(statement), f"{shape}."))
+    title, lines = f"Release with {release.method.name}", _verdict(statement)
+    if isinstance(release.data, Path):
+        # a table that was protected column by column is on disk already
+        return Summary(title, (*lines, f"{shape}, in a file; see .data, .statement."))
     rows = counted(len(release.data), "row")
     return Summary(
-        f"Release with {release.method.name}",
-        (*_verdict(statement), f"{rows}, {shape}; see .data, .statement, .save(folder)."),
-        head_of(release.data),
+        title, (*lines, f"{rows}, {shape}; see .data, .statement, .save(folder)."), head_of(release.data)
     )
 
 
