@@ -28,7 +28,7 @@ from shoal.tuned import Tuned
 from shoal.unit import unit_words
 
 # what is said in the place of a fact about the records
-_PRIVATE = "taken from the data"
+TAKEN_FROM_DATA = "taken from the data"
 
 # by neighbours: the relation in words, and what it leaves open
 _NEIGHBOURS: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -53,7 +53,7 @@ class Circumstances:
         rows_per_unit: declared maximum number of rows of one person.
         rows_declared: whether that maximum was declared; otherwise one row per person is assumed.
         unit_repeats: a person has several rows although no maximum is declared.
-        domains: ends and step of each column's domain, in words.
+        domains: type of each column, ends and step of its domain, and where they are known from, in words.
         separated: missing values stay missing, in clusters of their own.
         nominal: number of released columns whose values have no order.
         bought: settings that were chosen on the records under a budget of their own.
@@ -116,7 +116,7 @@ class PrivacyStatement:
         if name not in self.epsilon_per_attribute:
             return ""
         share = self.epsilon_per_attribute[name]
-        return _PRIVATE if share is None else f"{float(share):.6g}"
+        return TAKEN_FROM_DATA if share is None else f"{float(share):.6g}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -165,13 +165,16 @@ class PrivacyStatement:
         lines += [
             "## Attributes",
             "",
-            "| attribute | ε | public domain | step |",
-            "| --- | --- | --- | --- |",
+            "| attribute | ε | type | public domain | step | source |",
+            "| --- | --- | --- | --- | --- | --- |",
         ]
         for name, facts in self.attributes.items():
             stated = self.stated_share(name)
             cell = name.replace("|", "\\|")
-            lines.append(f"| {cell} | {stated} | {domain_words(facts)} | {facts['step']} |")
+            type, source = facts.get("type", ""), facts.get("source") or "not stated"
+            lines.append(
+                f"| {cell} | {stated} | {type} | {domain_words(facts)} | {facts['step']} | {source} |"
+            )
         versions = ", ".join(f"{key} {value}" for key, value in self.versions.items())
         return "\n".join([*lines, "", f"Made with {versions}.", ""])
 
@@ -230,7 +233,7 @@ def state(
         model=model,
         target=facts.target,
         epsilon=None if budget is None else budget * rows,
-        epsilon_per_attribute=_stated(plan.shares, rows, private),
+        epsilon_per_attribute=_stated(plan.stated, rows, private),
         spending=_stated(spending, rows, private),
         neighbours=relation if facts.budgeted else None,
         unit=unit,
@@ -257,7 +260,7 @@ def domain_words(facts: Mapping[str, str]) -> str:
     """The public domain of a column as a table shows it."""
     if "domain" in facts:
         return facts["domain"]
-    return facts["lo"] if facts["lo"] == _PRIVATE else f"{facts['lo']} to {facts['hi']}"
+    return facts["lo"] if facts["lo"] == TAKEN_FROM_DATA else f"{facts['lo']} to {facts['hi']}"
 
 
 def _stated(shares: Mapping[str, Fraction], rows: int, private: bool) -> dict[str, Fraction | None]:
@@ -359,7 +362,8 @@ def _obstacles(method: Method, facts: ModelFacts, circumstances: Circumstances) 
 
 def _public_facts(words: Mapping[str, str] | None, lattice: Lattice, *, private: bool) -> dict[str, str]:
     if private:
-        return dict.fromkeys(("lo", "hi", "step"), _PRIVATE)
+        kept = {key: words[key] for key in ("type", "source") if words is not None and key in words}
+        return dict.fromkeys(("lo", "hi", "step"), TAKEN_FROM_DATA) | kept
     if words is not None:
         return dict(words)
     return {

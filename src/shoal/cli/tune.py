@@ -67,6 +67,7 @@ def tune(
     ] = None,
     schema: options.SchemaFile = None,
     domain: options.Domain = None,
+    types: options.Types = None,
     taxonomy: options.TaxonomyFile = None,
     columns: options.Columns = None,
     link: options.Link = None,
@@ -85,7 +86,6 @@ def tune(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     typed = locals()
-    from shoal.io import read
     from shoal.tuning import tune as run
     from shoal.tuning.bought import account
 
@@ -94,7 +94,7 @@ def tune(
     # methods are named by an option of its own
     arguments = options.recipe_arguments({**typed, "config": None, "method": ""})
     del arguments["method"]
-    table = read(data, arguments.get("na", ()))
+    table = options.read_declared(data, arguments)
     if columns:
         arguments["columns"] = options.column_names(columns, table.names)
     for name, text in (("methods", methods), ("splits", splits), ("noises", noises)):

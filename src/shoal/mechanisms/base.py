@@ -33,6 +33,7 @@ class Rebuilt:
         internal: private facts for the internal report.
         measured: the values that errors are measured on, where drawn rows are matched to records; never published.
         statistics: columns of the table of cluster statistics, where a method keeps them; may be published.
+        unchanged: columns that hold the records' own values, which keep all their decimals.
     """
 
     values: dict[str, NDArray[np.float64]]
@@ -41,6 +42,7 @@ class Rebuilt:
     internal: dict[str, Any] = field(default_factory=dict)
     measured: dict[str, NDArray[np.float64]] | None = None
     statistics: dict[str, Any] | None = None
+    unchanged: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,8 @@ class Mechanism:
             about them.
         verify: reads what was written and raises where it does not hold what the statement says: the released table,
             and further ones by name.
+        check: raises now whatever the run would raise for these settings, records and labels: once the budget is spent
+            nothing may fail, because a rerun until it succeeds is another mechanism.
         publish: the released table, and further ones by name, where that is more than all columns in one random order.
     """
 
@@ -66,4 +70,5 @@ class Mechanism:
     run_frozen: Callable[[Method, Described, Plan, Source, Progress, Any], Rebuilt] | None = None
     settle: Callable[[Method, Described], tuple[Method, tuple[str, ...]]] | None = None
     verify: Callable[[Method, Described, Table, Mapping[str, Table]], None] | None = None
+    check: Callable[[Method, Described, Plan, ArrayLike | None], None] | None = None
     publish: Callable[[Method, Described, Rebuilt, Source], tuple[Any, dict[str, Any]]] | None = None

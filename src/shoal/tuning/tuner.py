@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from shoal.declaration import missing_texts
+from shoal.declaration import declared_types, missing_texts
 from shoal.errors import OptionError
 from shoal.io import read
 from shoal.mechanisms import Progress
@@ -52,6 +52,7 @@ def tune(
     outside: str = "error",
     missing: str = "error",
     na: Sequence[str] = (),
+    types: Mapping[str, str] | None = None,
     tuned: str | Sequence[str] | None = None,
     ledger: str | Path | None = None,
     dataset: str | None = None,
@@ -126,9 +127,10 @@ def tune(
         "outside": outside,
         "missing": missing,
         "na": na,
+        "types": types,
         "tuned": tuned,
     }
-    table = read(data, missing_texts(na))
+    table = read(data, missing_texts(na), declared_types(schema, types))
     charged = account(ledger, dataset, private)
     if private is not None:
         # first of all: what other options would say about the records is not paid for
