@@ -219,8 +219,11 @@ def test_nothing_that_is_reached_prints_a_record(name: str) -> None:
             private |= texts_of(root.aligned)
     for path, value in found:
         for how, text in shown(value).items():
-            allowed = published(root) if how == "html" else set()
-            leaked = sorted(mark for mark in private - allowed if mark in text)
+            rest = text
+            # a released 14388.42 holds the digits of an unrounded 14388.4 that stays inside
+            for allowed in sorted(published(root), key=len, reverse=True) if how == "html" else ():
+                rest = rest.replace(allowed, "")
+            leaked = sorted(mark for mark in private if mark in rest)
             assert not leaked, f"{how} of {path} ({type(value).__name__}) prints {leaked[:3]}: {text[:300]}"
             if how == "repr":
                 assert len(text) < LONGEST, f"repr of {path} ({type(value).__name__}) is {len(text)} long"

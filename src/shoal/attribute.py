@@ -55,7 +55,8 @@ class Attribute:
     max_rows: int | None = None
     type: ColumnType | None = None
     decimals: int | None = None
-    source: Mapping[str, str] = field(default_factory=dict)
+    # a mapping has no hash; columns that differ only in it are still told apart
+    source: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "source", _sources(self.name, self.source))
