@@ -46,7 +46,7 @@ def test_nothing_fails_once_a_release_is_prepared(preset: str) -> None:
 @pytest.mark.slow
 @every_preset
 def test_nothing_fails_in_hundreds_of_worlds(preset: str) -> None:
-    assert carried_out(preset, range(1000, 1300))
+    assert carried_out(preset, range(1000, 1100))
 
 
 def test_an_empty_interval_behind_the_last_name_is_no_failure() -> None:
