@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from shoal.display import internal
 from shoal.errors import OptionError, did_you_mean
 from shoal.lattice import exact
 
@@ -17,6 +18,7 @@ SPLITS = ("equal", "proportional", "optimal")
 Split = str | Mapping[str, object]
 
 
+@internal()
 @dataclass(frozen=True, slots=True)
 class Plan:
     """How ε will be spent, settled before any record is looked at.

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shoal.display import internal
 from shoal.errors import InputError
 from shoal.noise import Source
 from shoal.noise import source as noise_source
 from shoal.partition import Partition
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Anatomy:
     """Two linked tables, columns by name.

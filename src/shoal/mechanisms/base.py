@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shoal.budget import Plan
 from shoal.describe import Described
+from shoal.display import internal
 from shoal.io import Table
 from shoal.method import Method
 from shoal.noise import Source
@@ -21,6 +22,7 @@ from shoal.partition.base import check_k
 Progress = Callable[[str, int, int], None]
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Rebuilt:
     """The protected table before shuffling and rounding.
@@ -32,6 +34,7 @@ class Rebuilt:
         internal: private facts for the internal report.
         measured: the values that errors are measured on, where drawn rows are matched to records; never published.
         statistics: columns of the table of cluster statistics, where a method keeps them; may be published.
+        unchanged: columns that hold the records' own values, which keep all their decimals.
     """
 
     values: dict[str, NDArray[np.float64]]
@@ -40,6 +43,7 @@ class Rebuilt:
     internal: dict[str, Any] = field(default_factory=dict)
     measured: dict[str, NDArray[np.float64]] | None = None
     statistics: dict[str, Any] | None = None
+    unchanged: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,7 @@ def run(
         partitions=[made],
         aligned=True,
         internal=internal_facts(columns, [made], cost),
+        unchanged=frozenset(described.columns).difference(quasi),
     )
 
 

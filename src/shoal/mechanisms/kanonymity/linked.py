@@ -92,12 +92,10 @@ def publish(
     method: Method, described: Described, rebuilt: Rebuilt, source: Source
 ) -> tuple[Any, dict[str, Any]]:
     """The table of what an intruder may know, and the one of confidential values, in the caller's frame library."""
-    from shoal.release import stored
-
     names, known = confidential_columns(method, described), _known(method, described)
     kept = known if method.t is not None else (*known, *names)
     columns: dict[str, NDArray[Any]] = {
-        name: stored(described, name, rebuilt.values[name], method.clip) for name in kept
+        name: described.stored(name, rebuilt.values[name], clip=method.clip, computed=False) for name in kept
     }
     if method.t is not None:
         own = Columns(described, method, rebuilt.values, {})
@@ -109,19 +107,19 @@ def publish(
         source,
     )
     return (
-        _frame(described.table, made.quasi, kept),
-        {CONFIDENTIAL: _frame(described.table, made.confidential, kept)},
+        _frame(described, made.quasi, kept),
+        {CONFIDENTIAL: _frame(described, made.confidential, kept)},
     )
 
 
-def _frame(table: Table, columns: Mapping[str, NDArray[Any]], kept: tuple[str, ...]) -> Any:
+def _frame(described: Described, columns: Mapping[str, NDArray[Any]], kept: tuple[str, ...]) -> Any:
     """A frame of the caller's library; columns that hold the caller's values have the caller's types."""
     import narwhals as nw
 
-    frame = nw.from_dict(dict(columns), backend=table.frame.implementation)
+    frame = nw.from_dict(dict(columns), backend=described.table.frame.implementation)
     own = {name: values for name, values in columns.items() if name in kept}
     if own:
-        typed = nw.from_native(table.like(own, keep_dtypes=True), eager_only=True)
+        typed = nw.from_native(described.released_frame(own, generalise=False), eager_only=True)
         frame = frame.with_columns(typed.get_column(name) for name in own)
     return frame.select(*columns).to_native()
 

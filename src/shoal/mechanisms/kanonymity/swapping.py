@@ -192,6 +192,7 @@ def _rebuilt(
         partitions=groups if shown else [],
         aligned=True,
         internal=internal_facts(columns, groups, cost),
+        unchanged=frozenset(values),
     )
 
 
