@@ -55,7 +55,10 @@ def worlds(which: Claiming, wanted: int, *, one_column: bool = False) -> Iterato
     found = 0
     for seed in range(20 * wanted):
         made = world(which.preset, seed, one_column=one_column, tree=which.tree)
-        if made is not None and made.prepared(made.table).statement.model == "dp":
+        if made is None:
+            continue
+        statement = made.prepared(made.table).statement
+        if statement.model == "dp" and not statement.data_dependent:
             found += 1
             yield seed, made
             if found == wanted:
