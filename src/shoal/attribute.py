@@ -247,7 +247,7 @@ class Attribute:
         kept = {fact: origin for fact, origin in self.source.items() if fact not in ("kind", "type")}
         named = known_type(word.strip(), f"column '{self.name}'")
         kind: Kind = self.kind
-        if named not in types_of(kind):
+        if named not in types_of(kind) and not self.has_domain:
             # whoever declares the type knows better than a guess of the kind from a file's cells
             kind = "numeric" if named in types_of("numeric") else "date" if named in _DAYS else "nominal"
         return replace(
@@ -255,17 +255,34 @@ class Attribute:
         )
 
     @property
+    def facts(self) -> tuple[str, ...]:
+        """Which facts about the column are declared."""
+        there = {
+            "kind": True,
+            "type": self.type is not None,
+            "domain": self.has_domain,
+            "step": self.declared_step is not None,
+            "max_rows": self.max_rows is not None,
+        }
+        return tuple(fact for fact in FACTS if there[fact])
+
+    @property
+    def has_domain(self) -> bool:
+        """Whether a range, values, an order or a taxonomy is declared."""
+        return self.lo is not None or bool(self.values or self.ordered or self.taxonomy is not None)
+
+    @property
     def from_records(self) -> tuple[str, ...]:
         """The facts about the column that are known from these records only."""
-        return tuple(fact for fact in FACTS if self.source.get(fact) == RECORDS)
+        return tuple(fact for fact in self.facts if self.source.get(fact) == RECORDS)
 
     @property
     def source_words(self) -> str:
         """Where the facts about the column are known from, as a statement says it."""
-        named = set(self.source.values())
-        if len(named) == 1 and set(self.source) == set(FACTS):
-            return next(iter(named))
-        return ", ".join(f"{fact}: {origin}" for fact, origin in self.source.items())
+        known = {fact: self.source.get(fact, "") for fact in self.facts}
+        if len(set(known.values())) == 1:
+            return next(iter(known.values()))
+        return ", ".join(f"{fact}: {origin}" for fact, origin in known.items() if origin)
 
 
 def types_of(kind: Kind) -> tuple[ColumnType, ...]:

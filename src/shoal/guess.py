@@ -68,7 +68,8 @@ def guess(table: Table, name: str) -> Attribute:
     values = ("False", "True") if isinstance(dtype, nw.Boolean) else ()
     stored_type = _fitting(kind, type_of(dtype))
     if name in table.inferred:
-        known = dict.fromkeys(("kind", "type", *(["domain"] if values else [])), RECORDS)
+        facts = ["kind", *(["type"] if stored_type else []), *(["domain"] if values else [])]
+        known = dict.fromkeys(facts, RECORDS)
         return Attribute(name, kind, role, values=values, type=stored_type, source=known)
     step = Fraction(1) if stored_type == "integer" and kind == "numeric" else None
     # texts that look like dates are a fact about the records, whatever their type

@@ -126,9 +126,9 @@ class Schema:
         return {
             "attribute": [
                 {
-                    name: _written(attribute, name, value)
+                    name: written
                     for name in _IN_ORDER
-                    if (value := getattr(attribute, name)) not in (None, (), {})
+                    if (written := _written(attribute, name, getattr(attribute, name))) not in (None, [], {})
                 }
                 for attribute in self.attributes
             ]
@@ -157,11 +157,9 @@ _IN_ORDER = (*_FIRST, *(f.name for f in fields(Attribute) if f.name not in (*_FI
 
 def _written(attribute: Attribute, key: str, value: Any) -> Any:
     if key == "source":
-        return (
-            attribute.source_words
-            if set(value) == set(FACTS) and len(set(value.values())) == 1
-            else dict(value)
-        )
+        if set(value) == set(FACTS) and len(set(value.values())) == 1:
+            return value["kind"]
+        return {fact: origin for fact, origin in value.items() if fact in attribute.facts}
     if attribute.kind == "date" and key in ("lo", "hi") and is_day(value):
         return day_text(value)
     if isinstance(value, Taxonomy):
