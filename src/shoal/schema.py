@@ -160,7 +160,7 @@ def _written(attribute: Attribute, key: str, value: Any) -> Any:
         if set(value) == set(FACTS) and len(set(value.values())) == 1:
             return value["kind"]
         return {fact: origin for fact, origin in value.items() if fact in attribute.facts}
-    if attribute.kind == "date" and key in ("lo", "hi") and is_day(value):
+    if attribute.kind == "date" and key in ("lo", "hi") and value is not None and is_day(value):
         return day_text(value)
     if isinstance(value, Taxonomy):
         pairs = [list(pair) for pair in value.to_pairs()]
