@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import Literal, TextIO
 
 from tools.mutations import Mutant, mutants, mutated
+from tools.public_data import data_folder
 
 ROOT = Path(__file__).parents[1]
 LIST = ROOT / "tools" / "mutants.json"
@@ -149,7 +150,7 @@ def run_tests(tree: Path, tests: Sequence[str], limit: int) -> tuple[Outcome, fl
     process = subprocess.Popen(
         [sys.executable, "-m", "pytest", "-x", "-q", "-m", "not slow", "-p", "no:cacheprovider", *tests],
         cwd=tree,
-        env={**os.environ, "PYTHONPATH": str(tree / "src"), "SHOAL_DATA": _data()},
+        env={**os.environ, "PYTHONPATH": str(tree / "src"), "SHOAL_DATA": str(data_folder())},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
@@ -174,10 +175,6 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     except ProcessLookupError:
         return
     process.wait()
-
-
-def _data() -> str:
-    return os.environ.get("SHOAL_DATA") or str((ROOT / ".." / "shared" / "data").resolve())
 
 
 def copied(root: Path, to: Path) -> Path:

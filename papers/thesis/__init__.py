@@ -1,0 +1,31 @@
+"""The thesis recomputed, chapter by chapter: its data sets come in, one study leaves."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from papers.desk import Desk
+from papers.study import Study
+from papers.thesis import contributions
+
+# in the order of the page; each has `study(desk) -> Study`
+CHAPTERS = ("chapter3", "chapter4", "chapter5", "chapter6", "chapter7")
+
+_ABOUT = (
+    "The doctoral thesis behind much of Shoal: probabilistic k-anonymity (chapter 3), optimal noise (4), answers by "
+    "knowledge refinement (5), insensitive microaggregation before differential privacy (6), t-closeness by "
+    "bucketisation (7)."
+)
+
+
+def study(desk: Desk) -> Study:
+    """All chapters with tables, figures or checkable statements, in order."""
+    # a chapter is loaded when it is computed: each brings its own heavy libraries
+    parts: dict[str, Study] = {name: import_module(f"{__name__}.{name}").study(desk) for name in CHAPTERS}
+    return Study(
+        "The thesis, recomputed",
+        _ABOUT,
+        [*(section for part in parts.values() for section in part.sections), contributions.section(parts)],
+        [erratum for part in parts.values() for erratum in part.errata],
+        [series for part in parts.values() for series in part.series],
+    )

@@ -1,0 +1,226 @@
+"""Abstract, introduction, background and conclusions of the thesis: judged chapters come in, a section leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from papers import textbook
+from papers.study import Claim, ClaimVerdict, Section, Study, judged, tally
+from shoal.noise import Seeded
+
+_SLACK = 1e-9
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A statement that sums up others: where it stands, what it says, and how those of its chapter begin."""
+
+    where: str
+    said: str
+    chapter: str
+    rests_on: Sequence[str]
+
+
+SUMMARIES = (
+    Summary(
+        "abstract, 8.1",
+        "k-anonymity lacks protection against attribute disclosure, and many quasi-identifiers spoil its utility.",
+        "chapter3",
+        ("In a k-anonymous table a whole group", "The utility of k-anonymity falls"),
+    ),
+    Summary(
+        "abstract, 1.2, 8.1",
+        "Probabilistic k-anonymity has the same probability of re-identification, protects against informed intruders "
+        "and keeps more utility, thanks to several partitions of one table.",
+        "chapter3",
+        (
+            "Inside a group of k the right link",
+            "Intruders guess the value",
+            "Dissociating each confidential attribute",
+            "At a given 1/k the new methods",
+        ),
+    ),
+    Summary(
+        "abstract, 1.2, 8.1",
+        "The same guarantee can be had with less noise than Laplace noise; optimal noises are characterised and built.",
+        "chapter4",
+        (
+            "Laplace noise is not optimal",
+            "For every private noise",
+            "Every staircase",
+            "Box noise",
+            "All optimal noises",
+        ),
+    ),
+    Summary(
+        "8.1",
+        "For one query the improvement is small, for several it can be significant.",
+        "chapter4",
+        ("For one query Laplace noise is near-optimal", "For several queries Laplace noise"),
+    ),
+    Summary(
+        "abstract, 1.2, 8.1",
+        "Refining prior knowledge improves answers for users who have some, and preserves privacy in spite of the "
+        "additional interaction.",
+        "chapter5",
+        (
+            "Whatever the prior knowledge",
+            "The better the prior knowledge",
+            "With α_u = e^ε α_d",
+            "For a query about one person, α_u = e^ε",
+            "Whatever priors and distances",
+            "Laplace noise does not let the user",
+        ),
+    ),
+    Summary(
+        "1.2, 8.1",
+        "Under specific conditions t-closeness implies ε-differential privacy.",
+        "chapter7",
+        ("For uninformed intruders", "For informed intruders"),
+    ),
+    Summary(
+        "1.2, 8.1",
+        "A method to attain t-closeness by buckets is given; it keeps the data inside groups truthful.",
+        "chapter7",
+        ("The recipe", "The construction reaches", "The truthfulness"),
+    ),
+    Summary(
+        "3.5, 8.3",
+        "Since every confidential attribute is dealt with by itself, t-closeness is easily added to swapping.",
+        "chapter7",
+        ("The construction reaches", "The truthfulness"),
+    ),
+)
+
+
+def section(chapters: Mapping[str, Study]) -> Section:
+    """What the thesis says of itself, by the verdicts on its chapters.
+
+    Args:
+        chapters: the studies by the names of their modules.
+    """
+    lines = ["| chapter | statements | verdicts |", "| --- | ---: | --- |"]
+    for name, chapter in chapters.items():
+        verdicts = tally(claim.verdict for claim in chapter.claims)
+        lines.append(f"| {name.removeprefix('chapter')} | {len(chapter.claims)} | {verdicts} |")
+    return Section(
+        "Abstract, introduction, background and conclusions",
+        "Statements that sum up a chapter hold as far as the statements of the chapter do that they rest on.",
+        more="\n".join(lines),
+        claims=[*(_judged(one, chapters[one.chapter]) for one in SUMMARIES), *_background()],
+    )
+
+
+def _judged(one: Summary, chapter: Study) -> Claim:
+    found = [_claim(chapter, beginning) for beginning in one.rests_on]
+    return Claim(
+        one.where,
+        one.said,
+        f"Rests on {len(found)} statements of chapter {one.chapter.removeprefix('chapter')}: "
+        + "; ".join(f"{claim.where} {claim.verdict}" for claim in found)
+        + ".",
+        combined([claim.verdict for claim in found]),
+    )
+
+
+def _claim(chapter: Study, beginning: str) -> Claim:
+    (found,) = [claim for claim in chapter.claims if claim.said.startswith(beginning)]
+    return found
+
+
+def combined(verdicts: Sequence[ClaimVerdict]) -> ClaimVerdict:
+    """The verdict on a statement that rests on others.
+
+    >>> combined(["holds", "holds"]), combined(["holds", "fails"]), combined(["fails", "fails"])
+    ('holds', 'holds partly', 'fails')
+    """
+    if len(set(verdicts)) == 1:
+        return verdicts[0]
+    return "holds partly"
+
+
+def largest_laplace_loss(components: int, epsilon: float, tries: int) -> float:
+    """The largest loss of Laplace noise of scale Δf/ε on every component, over random moves of L1-length Δf = 1."""
+    source = Seeded(components)
+    worst = 0.0
+    for _ in range(tries):
+        move = source.below(1000, components) + 1.0
+        move = move / move.sum() * np.where(source.below(2, components) > 0, 1, -1)
+        x = (source.below(4001, components) - 2000) / 1000
+        worst = max(worst, float(epsilon * np.abs(np.abs(x + move) - np.abs(x)).sum()))
+    return worst
+
+
+def reconstructed(records: int, counts: int, error: int) -> float:
+    """Share of bits that least squares finds from counts of random subsets, each off by a uniform whole number."""
+    source = Seeded(9)
+    bits = source.below(2, records)
+    subsets = source.below(2, counts * records).reshape(counts, records)
+    answers = subsets @ bits + source.below(2 * error + 1, counts) - error
+    found = np.linalg.lstsq(subsets.astype(np.float64), answers.astype(np.float64), rcond=None)[0]
+    return float(((found > 0.5) == (bits > 0)).mean())
+
+
+def _counts(copies: int) -> tuple[textbook.Floats, textbook.Floats]:
+    """Chances of a noisy count at ε = 0.5 if a record and its copies are all 0, and if they are all 1."""
+    low, high = (textbook.counted_privately(ones, 4, 0.5) for ones in (0, 1 + copies))
+    return low, high
+
+
+def _background() -> Iterator[Claim]:
+    losses = {m: largest_laplace_loss(m, 1.0, 2000) for m in (1, 2, 5, 20)}
+    yield Claim(
+        "2.9",
+        "Laplace noise of scale Δf/ε on every component is ε-differentially private, whatever their number.",
+        "Largest loss over 2,000 random moves of length Δf at ε = 1: "
+        + ", ".join(f"{loss:.4f} ({m})" for m, loss in losses.items())
+        + " components. The printed density lacks ε in its exponent (errata).",
+        judged(loss <= 1 + _SLACK for loss in losses.values()),
+    )
+    near, far = (reconstructed(64, 256, error) for error in (1, 64))
+    yield Claim(
+        "2.9",
+        "Accurate answers to sufficiently many counts allow to reconstruct a database.",
+        "64 records of one bit, 256 counts of random subsets with errors up to 1: least squares gives back "
+        f"{near:.0%} of the bits; with errors up to 64, {far:.0%}, where a coin gives 50%.",
+        judged([near > 0.95]),
+    )
+    alone, copied = (textbook.loss(*_counts(others)) for others in (0, 1))
+    yield Claim(
+        "1.2, 2.9",
+        "ε-differential privacy limits the gain of knowledge from an answer by exp(ε), whatever a user knows before.",
+        "Between neighbouring tables, yes: a noisy count at ε = 0.5 changes the odds of one record by "
+        f"exp({alone:.2g}). Not for somebody who knows that another record is a copy of it: exp({copied:.2g}).",
+        judged([alone <= 0.5 + _SLACK, copied <= 0.5 + _SLACK]),
+    )
+    for where, said, why in (
+        (
+            "2.5",
+            "That nobody learns anything about a person from a release cannot be had, if it is to be useful.",
+            "Cited from elsewhere.",
+        ),
+        (
+            "2.8",
+            "Optimal k-anonymisation by generalisation and suppression is NP-hard.",
+            "Cited from elsewhere.",
+        ),
+        (
+            "2.9",
+            "Data sets can be released with differential privacy that keep the answers to arbitrarily many queries.",
+            "Cited from elsewhere; no experiment is given.",
+        ),
+        (
+            "2.3, 2.8",
+            "ZIP code, birth date and sex single out 87% of the population of the United States.",
+            "Cited; the data are not at hand.",
+        ),
+        (
+            "2.9",
+            "General-purpose methods for differentially private data sets are lacking.",
+            "A statement about the literature of 2013.",
+        ),
+    ):
+        yield Claim(where, said, why, "not tested")
