@@ -21,6 +21,9 @@ from papers.cross_moment.measure import cell_tasks
 from papers.desk import Desk
 from papers.linked_columns import linked
 from papers.study import Study
+from papers.texts import wording
+
+heading = wording("cross_moment/texts")
 
 _ABOUT = (
     "Parra-Arnau, Domingo-Ferrer and Soria-Comas, *Differentially Private Data Publishing via Cross-Moment "
@@ -50,8 +53,7 @@ def study(desk: Desk) -> Study:
     )
     over_k = curves.curves_of(desk, found)
     return Study(
-        "Cross-moment microaggregation, recomputed",
-        _ABOUT,
+        *heading("about"),
         [
             closing.data_section(desk),
             plain.section(desk, found, over_k),

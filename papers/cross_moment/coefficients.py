@@ -17,7 +17,11 @@ from papers.cross_moment.curves import (
 )
 from papers.cross_moment.figures import coefficient_figures
 from papers.cross_moment.measure import CENSUS, EIA, SETS
-from papers.study import Claim, Section, counted, judged
+from papers.study import Claim, Section, counted
+from papers.texts import judging, wording
+
+judge = judging("cross_moment/texts")
+heading = wording("cross_moment/texts")
 
 _BOTH = (1.0, 2.0)
 # all covariances and variances only, otherwise the same method; 3 is the same as 6
@@ -30,10 +34,7 @@ _MUCH = 0.25
 
 def section(curves: Curves) -> Section:
     return Section(
-        "Coefficients and MDAV (Figures 7 to 10)",
-        f"Medians of {curves.runs} runs, rows matched by rank. Method 6 is method 3 and is not drawn: with columns "
-        "divided "
-        "by their widths both give every statistic ε/(2d) (`tests/mechanisms/test_moments.py`).",
+        *heading("coefficients-mdav-figures-7", curves.runs),
         figures=coefficient_figures(curves),
         claims=[
             *_on_census(curves),
@@ -84,56 +85,42 @@ def _on_census(curves: Curves) -> list[Claim]:
         for one, two in zip(curves.medians(data, name, 1.0), curves.medians(data, name, 2.0), strict=True)
     ]
     return [
-        Claim(
-            "section 5.5, Figure 7",
-            "without noise the error grows, roughly, with k: larger clusters are described less well by few moments",
-            f"between neighbouring sizes B1 to B5 rise in {100 * float(np.mean(rising)):.0f}% of the steps; every "
-            "one of them "
-            f"more often than it falls: {counted(share > 0.5 for share in rising)}",
-            judged(share > 0.5 for share in rising),
+        judge(
+            "without-noise-error-grows",
+            (share > 0.5 for share in rising),
+            100 * float(np.mean(rising)),
+            counted(share > 0.5 for share in rising),
         ),
-        Claim(
-            "section 5.5, Figure 7",
-            "with noise and m = 1, 2 the error of every method falls substantially with k",
-            f"from the smallest to the largest k by {min(falls):.1f} to {max(falls):.1f} in log2 "
-            f"({counted(fall > 1 for fall in falls)} by more than 1)",
-            judged(fall > 1 for fall in falls),
+        judge(
+            "noise-m-1-2",
+            (fall > 1 for fall in falls),
+            min(falls),
+            max(falls),
+            counted(fall > 1 for fall in falls),
         ),
-        Claim(
-            "section 5.5, Figure 7",
-            "for m = 0 the noise costs nothing: the difference between method 1 and B1 vanishes over the range of k",
-            f"{max(extra):.2f} at the smallest k, {min(extra):.2f} at the largest (median log2 SSE); below 0.1 at "
-            f"{counted(value < 0.1 for value in extra)} points",
-            judged(value < 0.1 for value in extra),
+        judge(
+            "m-0-noise-costs",
+            (value < 0.1 for value in extra),
+            max(extra),
+            min(extra),
+            counted(value < 0.1 for value in extra),
         ),
-        Claim(
-            "section 5.5, Figures 7(a-c)",
-            "Census, ε = 1: methods 3 and 6 are the best of order 1, and nearly equal",
-            f"best at {counted(first)} points; they are one method, equal run by run",
-            judged(first),
-        ),
-        Claim(
-            "section 5.5, Figure 8",
-            "Census, ε = 2: methods 3 and 6 are the best of all of orders 1 and 2 again",
-            f"best at {counted(again)} points",
-            judged(again),
-        ),
-        Claim(
-            "section 5.5, Figures 7(a-c)",
-            "the methods with variances only gain on those with all covariances as the number of columns grows",
-            f"log2 SSE, averaged over k, on {', '.join(CENSUS)}: "
-            + "; ".join(
+        judge("census-epsilon-1-methods", first, counted(first)),
+        judge("census-epsilon-2-methods", again, counted(again)),
+        judge(
+            "methods-variances-only-gain",
+            (more > less for found in gaps.values() for less, more in pairwise(found)),
+            ", ".join(CENSUS),
+            "; ".join(
                 f"method {pure[3:]} is worse than {variances[3:]} by {', '.join(f'{gap:.2f}' for gap in found)}"
                 for (pure, variances), found in gaps.items()
             ),
-            judged(more > less for found in gaps.values() for less, more in pairwise(found)),
         ),
-        Claim(
-            "section 5.5, Figures 8 and 10",
-            "at ε = 2 errors are smaller than at ε = 1, because of the smaller noise",
-            f"at {counted(value > 0 for value in lower)} points of methods 2 to 13 on all data sets, by "
-            f"{float(np.median(lower)):.2f} in the median; errors without noise are the same by construction",
-            judged(value > 0 for value in lower),
+        judge(
+            "epsilon-2-errors-smaller",
+            (value > 0 for value in lower),
+            counted(value > 0 for value in lower),
+            float(np.median(lower)),
         ),
     ]
 
@@ -168,49 +155,28 @@ def _between_orders(curves: Curves) -> list[Claim]:
     other = [*census, *eia, *gains(CENSUS, 2.0), *gains(EIA[1:], 2.0)]
     other += [gain for k, gain in zip(curves.ks("EIA 2"), gains(EIA[:1], 2.0), strict=True) if k < 900]
     return [
-        Claim(
-            "section 5.5, Figures 7(d-f)",
-            "Census, ε = 1: the best methods for m = 1 beat those for m = 2",
-            f"at {counted(gain > 0 for gain in census)} points, by {float(np.median(census)):+.2f} in the median",
-            judged(gain > 0 for gain in census),
+        judge(
+            "census-epsilon-1-best",
+            (gain > 0 for gain in census),
+            counted(gain > 0 for gain in census),
+            float(np.median(census)),
         ),
-        Claim(
-            "section 5.5, Figures 7 and 8",
-            "Census: method 12 (variances, separately, strategy 1) is the best of order 2, while the best of order "
-            "1 masks "
-            "jointly",
-            f"best at {counted(census_twelve)} points; methods 9 (jointly) and 12 differ by "
-            f"{float(np.median(apart)):.2f} in "
-            f"the median and one of them is the best at {counted(variances)} points of all data sets. The best of "
-            "order 1 "
-            "masks jointly and separately: methods 3 and 6 are one",
-            judged(census_twelve),
+        judge(
+            "census-method-12-variances",
+            census_twelve,
+            counted(census_twelve),
+            float(np.median(apart)),
+            counted(variances),
         ),
-        Claim(
-            "section 5.5, Figures 9 and 10",
-            "EIA: method 12 is the best of order 2 again",
-            f"best at {counted(eia_twelve)} points",
-            judged(eia_twelve),
+        judge("eia-method-12-best", eia_twelve, counted(eia_twelve)),
+        judge(
+            "eia-epsilon-1-method",
+            (gain > 0 for gain in eia),
+            counted(gain > 0 for gain in eia),
+            float(np.median(eia)),
         ),
-        Claim(
-            "section 5.5, Figure 9",
-            "EIA, ε = 1: no method with coskewness improves on the best of order 1",
-            f"at {counted(gain > 0 for gain in eia)} points, by {float(np.median(eia)):+.2f} in the median",
-            judged(gain > 0 for gain in eia),
-        ),
-        Claim(
-            "section 5.5, Figure 10; section 6",
-            "few columns, k of about 1000 and ε = 2: methods 8 and 12 are slightly better than 2 and 3",
-            large[0],
-            judged(large[1]),
-        ),
-        Claim(
-            "section 6",
-            "in all other cases m = 1 is essentially better than m = 2",
-            f"the best of order 1 is better at {counted(gain > 0 for gain in other)} points: all but EIA 2 with ε = 2 "
-            "and k ≥ 900",
-            judged(gain > 0 for gain in other),
-        ),
+        judge("few-columns-k-about", large[1], large[0]),
+        judge("all-other-cases-m", (gain > 0 for gain in other), counted(gain > 0 for gain in other)),
     ]
 
 
@@ -243,37 +209,16 @@ def _on_eia(curves: Curves) -> list[Claim]:
     ]
     third = {epsilon: best(curves.each(EIA[1:], (epsilon,), FIRST_ORDER), ("xm-3",)) for epsilon in _BOTH}
     return [
-        Claim(
-            "section 5.5, Figure 9",
-            "the error of microaggregation is much larger on EIA than on Census, because EIA has four times the "
-            "records",
-            f"B1, two columns, k = {k}: larger by {apart:.1f} in log2, of which log2(4092/1080) = 1.9 comes from "
-            "the number of "
-            "records; the rest comes from columns of larger numbers",
-            judged([apart > 0, apart < 2 * 1.92]),
+        judge("error-microaggregation-much-larger", [apart > 0, apart < 2 * 1.92], k, apart),
+        judge(
+            "errors-all-methods-fall",
+            [*(ratio < 1 for ratio in slower), *(ratio <= 1 - _MUCH for ratio in slower)],
+            ", ".join(f"{slopes[data, 'xm-3']:.2f} ({data})" for data in SETS),
+            counted(ratio < 1 for ratio in slower),
+            counted(ratio <= 1 - _MUCH for ratio in slower),
         ),
-        Claim(
-            "section 5.5, Figure 9",
-            "the errors of all methods fall much more slowly with k on EIA than on Census",
-            "fall of log2 SSE for each doubling of k, ε = 1, method 3: "
-            + ", ".join(f"{slopes[data, 'xm-3']:.2f} ({data})" for data in SETS)
-            + f"; slower on EIA for {counted(ratio < 1 for ratio in slower)} methods and numbers of columns, by a "
-            f"quarter or more for {counted(ratio <= 1 - _MUCH for ratio in slower)}",
-            judged([*(ratio < 1 for ratio in slower), *(ratio <= 1 - _MUCH for ratio in slower)]),
-        ),
-        Claim(
-            "section 5.5, Figure 9",
-            "EIA 3 and EIA 4, ε = 1: method 3 is the best of order 1",
-            f"best at {counted(third[1.0])} points (match=rank, which sees no covariance)",
-            judged(third[1.0]),
-        ),
-        Claim(
-            "section 5.5, Figure 10",
-            "otherwise what was seen on EIA at ε = 1 is true of ε = 2: there, too, method 3 is the best of order 1 on "
-            "EIA 3 and EIA 4",
-            f"best at {counted(third[2.0])} points",
-            judged(third[2.0]),
-        ),
+        judge("eia-3-eia-4", third[1.0], counted(third[1.0])),
+        judge("otherwise-what-seen-eia", third[2.0], counted(third[2.0])),
     ]
 
 
@@ -299,23 +244,19 @@ def _ways_of_masking(curves: Curves) -> list[Claim]:
         for joint, separate in _JOINT
     }
     return [
-        Claim(
-            "section 5.5, Figures 7 to 10",
-            "a baseline is the least error a method can have, and what the method has more is the price of the noise",
-            f"methods 1 to 13 are above their baselines at {counted(value > 0 for value in above)} points, by "
-            f"{min(above):.2f} to {max(above):.2f} in log2",
-            judged(value > 0 for value in above),
+        judge(
+            "baseline-least-error-method",
+            (value > 0 for value in above),
+            counted(value > 0 for value in above),
+            min(above),
+            max(above),
         ),
-        Claim(
-            "section 4.3.1",
-            "masked jointly, the mean gets more noise than it needs, since covariances and coskewnesses have larger "
-            "sensitivities; masked separately (Algorithm 2), less utility is lost",
-            "with columns divided by their widths all sensitivities are 1/k. Separately is better at "
-            + ", ".join(
+        judge(
+            "masked-jointly-mean-gets",
+            (gain > 0 for found in gains.values() for gain in found),
+            ", ".join(
                 f"{counted(gain > 0 for gain in found)} points (method {separate[3:]} against {joint[3:]})"
                 for (joint, separate), found in gains.items()
-            )
-            + "; methods 3 and 6 are one",
-            judged(gain > 0 for found in gains.values() for gain in found),
+            ),
         ),
     ]

@@ -11,7 +11,11 @@ from papers.cross_moment.curves import Curves
 from papers.cross_moment.figures import k_min_figure
 from papers.cross_moment.measure import CENSUS, EIA, SETS
 from papers.cross_moment.printed import INCREASES, K_MIN, REDUCTIONS, KMin, first_order
-from papers.study import Claim, Number, Section, counted, judged
+from papers.study import Claim, Number, Section, counted
+from papers.texts import judging, wording
+
+judge = judging("cross_moment/texts")
+heading = wording("cross_moment/texts")
 
 # the sizes that a throw-away prototype found for Census 2, match=rank
 _PROTOTYPE = (
@@ -27,10 +31,7 @@ _WHY = (
 
 def section(curves: Curves) -> Section:
     return Section(
-        "From which k moments pay off (k_min, Figure 11)",
-        "The k from which the median of log2 SSE stays below that of order 0, by straight lines between the sizes "
-        "measured, "
-        "match=rank; the error is that of resampled runs. *∞* means: at no size measured.",
+        *heading("k-moments-pay-off"),
         [*(_number(curves, one) for one in (*K_MIN, *_PROTOTYPE)), *_ratios(curves)],
         _covariances(curves),
         [k_min_figure(curves)],
@@ -131,46 +132,19 @@ def _claims(curves: Curves) -> list[Claim]:
     later = [math.isfinite(second[data, 2.0]) for data in CENSUS[1:]]
     eia = {data: curves.k_min(data, "xm-12", 1.0) for data in EIA}
     return [
-        Claim(
-            "section 5.5, Figures 7 to 10",
-            "there is a size from which moments cause less error than means alone",
-            f"method 3 overtakes method 1 within the sizes measured in {counted(overtaken)} cases",
-            judged(overtaken),
+        judge("there-size-moments-cause", overtaken, counted(overtaken)),
+        judge("k-min-grows-number", columns, counted(columns)),
+        judge("larger-epsilon-smaller-clusters", steps, counted(ends), counted(steps)),
+        judge("these-sizes-reasonably-practical", "not tested"),
+        judge(
+            "order-2-beats-order",
+            [*only, *later],
+            ", ".join(f"{_size(size)} ({data}, ε = {epsilon:g})" for (data, epsilon), size in second.items()),
         ),
-        Claim(
-            "section 5.5, Figure 7",
-            "k_min grows with the number of columns: clusters are looser, and ε is shared over more statistics",
-            f"in {counted(columns)} comparisons of neighbouring projections",
-            judged(columns),
-        ),
-        Claim(
-            "section 5.5, Figure 11",
-            "the larger ε, the smaller the clusters that match the performance of order 0",
-            f"smaller at ε = 2 than at ε = 1 on {counted(ends)} data sets; in {counted(steps)} steps between the ε "
-            "measured "
-            "it does not grow",
-            judged(steps),
-        ),
-        Claim(
-            "section 5.5, Figure 11",
-            "these sizes are reasonably practical, depending on the data and on the utility that is asked for",
-            "a matter of taste: half of Census' records are in one cluster at k = 540",
-            "not tested",
-        ),
-        Claim(
-            "section 5.5, Figure 8",
-            "order 2 beats order 0 on Census 3 and 4 at ε = 2; at ε = 1 it did so on Census 2 only",
-            "method 12 beats method 1: "
-            + ", ".join(
-                f"{_size(size)} ({data}, ε = {epsilon:g})" for (data, epsilon), size in second.items()
-            ),
-            judged([*only, *later]),
-        ),
-        Claim(
-            "section 5.5, Figure 9",
-            "EIA, ε = 1: method 12 beats order 0 on EIA 2 only, at k of about 1000",
-            "it beats method 1: " + ", ".join(f"{_size(size)} ({data})" for data, size in eia.items()),
-            judged([math.isfinite(eia["EIA 2"]), math.isinf(eia["EIA 3"]), math.isinf(eia["EIA 4"])]),
+        judge(
+            "eia-epsilon-1-method-12",
+            [math.isfinite(eia["EIA 2"]), math.isinf(eia["EIA 3"]), math.isinf(eia["EIA 4"])],
+            ", ".join(f"{_size(size)} ({data})" for data, size in eia.items()),
         ),
     ]
 

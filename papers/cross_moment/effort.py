@@ -15,9 +15,12 @@ import shoal
 from papers.cross_moment.measure import SETS, Floats, matrix
 from papers.desk import Desk, Task, read_table
 from papers.study import Section
+from papers.texts import wording
 from shoal.io import read
 from shoal.presets import PRESETS
 from shoal.release import Preparation, prepare
+
+heading = wording("cross_moment/texts")
 
 _K, _EPSILON = 200, 2
 _PRESETS = tuple(name for name in PRESETS if name.startswith("xm-"))
@@ -48,10 +51,7 @@ def methods_section(found: Mapping[str, Any]) -> Section:
     for name, (drawn, rank, model) in releases(found).items():
         lines.append(f"| `{name}` | {PRESETS[name].about} | {drawn:.2f} | {rank:.2f} | {model} |")
     return Section(
-        f"All {len(_PRESETS)} methods",
-        f"One release each of Census 4 by `shoal.protect` with k = {_K}, ε = {_EPSILON}, seed 0: log2 SSE with rows "
-        "as drawn "
-        "(match=none) and with match=rank, and the claim.",
+        *heading("all-methods", len(_PRESETS), _K, _EPSILON),
         more="\n".join(lines),
     )
 
@@ -89,12 +89,7 @@ def speed_section(desk: Desk) -> Section:
             f"| {_SHAPES[shape]} | `{name}` | {order} | {partition:.2f} s | {rest:.2f} s | {rest / partition:.2f} |"
         )
     return Section(
-        "Speed",
-        f"{rows:,} records of {_COLUMNS} columns, k = 100, ε = 1: seconds of processor time, the least of {_ROUNDS} "
-        "rounds "
-        "in which the partition alone and the whole release take turns. The difference is everything after the "
-        "partition: "
-        "bounds of the eigen form, exact moments, noise, repair of correlations, drawn rows.",
+        *heading("speed", rows, _COLUMNS, _ROUNDS),
         more="\n".join(lines),
     )
 

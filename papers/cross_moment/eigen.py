@@ -10,7 +10,11 @@ from papers.cross_moment.coefficients import best
 from papers.cross_moment.curves import EIGEN, FIRST_ORDER, SECOND_ORDER, Curves, nearly
 from papers.cross_moment.figures import eigen_figure
 from papers.cross_moment.measure import CENSUS, EIA, SETS
-from papers.study import Claim, Section, counted, judged
+from papers.study import Claim, Section, counted
+from papers.texts import judging, wording
+
+judge = judging("cross_moment/texts")
+heading = wording("cross_moment/texts")
 
 _ALL = tuple(SETS)
 _JOINT, _SEPARATE = ("xm-14", "xm-17"), ("xm-15", "xm-16", "xm-18", "xm-19")
@@ -18,12 +22,7 @@ _JOINT, _SEPARATE = ("xm-14", "xm-17"), ("xm-15", "xm-16", "xm-18", "xm-19")
 
 def section(curves: Curves) -> Section:
     return Section(
-        "The eigen form (Figure 14)",
-        f"Medians of {curves.runs} runs, match=rank. Noise follows the corrected bound on eigenvectors, which is up "
-        "to 2√2 "
-        "times the printed one, and eigenvectors have random signs; the printed figure is for a mechanism that does "
-        "not "
-        "keep its promise.",
+        *heading("eigen-form-figure-14", curves.runs),
         figures=[eigen_figure(curves)],
         claims=_claims(curves),
     )
@@ -61,62 +60,24 @@ def _claims(curves: Curves) -> list[Claim]:
         for one, two in (("xm-2", "xm-14"), ("xm-8", "xm-17"))
     ]
     return [
-        Claim(
-            "section 5.5, Figure 14",
-            "method 1 causes less distortion than any eigen method for nearly all k and data sets",
-            f"at {counted(worse)} points",
-            nearly(worse),
+        judge("method-1-causes-less", nearly(worse), counted(worse)),
+        judge("method-15-m-1", fifteen, counted(fifteen)),
+        judge("all-methods-mask-separately", separate, counted(separate)),
+        judge("methods-14-17-give", worst, counted(worst)),
+        judge("strategy-1-gives-more", nearly(both), counted(strategies[1]), counted(strategies[2])),
+        judge(
+            "gap-between-method-1",
+            order,
+            ", ".join(f"{gaps[data, 'xm-15']:.2f} ({data})" for data in SETS),
+            counted(order),
         ),
-        Claim(
-            "section 5.5, Figure 14",
-            "method 15 (m = 1, separately, strategy 1) is the best eigen method",
-            f"at {counted(fifteen)} points",
-            judged(fifteen),
+        judge(
+            "coefficients-cost-substantially-less",
+            [*coefficients, *matched],
+            counted(coefficients),
+            counted(matched),
         ),
-        Claim(
-            "section 5.5, Figure 14",
-            "all methods that mask separately are much better than the joint ones (14 and 17)",
-            f"all four better than both at {counted(separate)} points",
-            judged(separate),
-        ),
-        Claim(
-            "section 5.5, Figure 14",
-            "methods 14 and 17 give the worst results of all experiments",
-            f"at ε = 2 one of them is the worst of methods 1 to 19 at {counted(worst)} points",
-            judged(worst),
-        ),
-        Claim(
-            "section 5.5, Figure 14",
-            "strategy 1, which gives more to the covariance, is better than strategy 2 for m = 1 and m = 2 and "
-            "almost all k",
-            f"m = 1: at {counted(strategies[1])} points, m = 2: at {counted(strategies[2])}",
-            nearly(both),
-        ),
-        Claim(
-            "section 5.5, Figure 14",
-            "the gap between method 1 and the eigen methods grows with the number of columns",
-            "method 15 above method 1, log2 SSE averaged over k: "
-            + ", ".join(f"{gaps[data, 'xm-15']:.2f} ({data})" for data in SETS)
-            + f"; larger in {counted(order)} comparisons of neighbouring projections, all eigen methods",
-            judged(order),
-        ),
-        Claim(
-            "section 5.5, section 6",
-            "coefficients cost substantially less utility than eigenvalues and eigenvectors",
-            f"the best coefficient method is better than the best eigen method at {counted(coefficients)} points; "
-            "the joint "
-            f"methods 2 and 8 are better than 14 and 17 at {counted(matched)}",
-            judged([*coefficients, *matched]),
-        ),
-        Claim(
-            "section 5.5",
-            "any DP version of the eigen form would cost at least as much as this individual one, since its noise is "
-            "fitted to local sensitivity",
-            "true of noise on the same statistics, since local sensitivity is never above the global one. But the "
-            "eigenvalues and eigenvectors of the matrices that method 2 masks are a DP version too, for nothing more "
-            f"is read from the data; it costs at least as much as methods 14 to 16 at {counted(dearer)} points",
-            judged(dearer),
-        ),
+        judge("any-dp-version-eigen", dearer, counted(dearer)),
     ]
 
 

@@ -21,7 +21,11 @@ from papers.cross_moment.measure import (
 )
 from papers.cross_moment.printed import PROTOTYPE_TABLE_1, TABLE_1
 from papers.desk import Desk, Task
-from papers.study import Claim, Number, Section, counted, judged
+from papers.study import Claim, Number, Section, counted
+from papers.texts import judging, wording
+
+judge = judging("cross_moment/texts")
+heading = wording("cross_moment/texts")
 
 _RUNS, _QUICK_RUNS = 60, 10
 
@@ -29,12 +33,7 @@ _RUNS, _QUICK_RUNS = 60, 10
 def section(desk: Desk, found: Mapping[str, Any], curves: Curves) -> Section:
     drawn = {place: np.array(found[key]) for place, key in _keys(desk).items()}
     return Section(
-        "Table 1: plain Laplace noise",
-        f"log2 SSE of noise of scale d·W/ε on every value, not clipped, mean SSE of {_number_of_runs(desk)} runs. The "
-        "expectation is known without drawing: every value has an error of variance 2·(d·W/ε)², so that E[SSE] = "
-        "2n·(d/ε)²·Σ W², with W = 1.5·max. It falls by exactly 2 in log2 from ε = 1 to ε = 2. The second table has "
-        "it beside "
-        f"print: Census agrees to 0.01, {_explanation(desk)}.",
+        *heading("table-1-plain-laplace", _number_of_runs(desk), _explanation(desk)),
         [*_rows(drawn), *_prototype(desk), *_extremes(drawn, curves)],
         _closed_form(desk),
         claims=_claims(drawn, curves),
@@ -191,34 +190,30 @@ def _claims(drawn: Mapping[tuple[str, float], Floats], curves: Curves) -> list[C
     # every value has noise of scale d·W/ε
     wide = {columns: math.sqrt(2) * columns for columns in (2, 3, 4)}
     return [
-        Claim(
-            "sections 1 and 3.1",
-            "masking single records adds so much noise that the result is useless: something must reduce the "
-            "sensitivity",
-            "standard deviation of the noise at ε = 1 over the domain's width: "
-            + ", ".join(f"{ratio:.1f} with {columns} columns" for columns, ratio in wide.items()),
-            judged(ratio > 1 for ratio in wide.values()),
+        judge(
+            "masking-single-records-adds",
+            (ratio > 1 for ratio in wide.values()),
+            ", ".join(f"{ratio:.1f} with {columns} columns" for columns, ratio in wide.items()),
         ),
-        Claim(
-            "sections 4.1 and 5.1",
-            "plain noise is the worst case for the loss of utility: what clusters lose is more than made up for by the "
-            "smaller noise",
-            f"every method is better at every point: {counted(gap > 0 for gap in gaps)}, by {min(gaps):.1f} to "
-            f"{max(gaps):.1f} in log2 (plain noise is not clipped to the domain, all others are)",
-            judged(gap > 0 for gap in gaps),
+        judge(
+            "plain-noise-worst-case",
+            (gap > 0 for gap in gaps),
+            counted(gap > 0 for gap in gaps),
+            min(gaps),
+            max(gaps),
         ),
-        Claim(
-            "section 5.5",
-            "on Census at ε = 1 moments bring substantially less distortion than plain noise",
-            f"log2 SSE {min(census):.1f} to {max(census):.1f} over the sizes measured, instead of {plain:.2f} on "
-            "Census 2, the least of the three",
-            judged(value < plain - 1 for value in census),
+        judge(
+            "census-epsilon-1-moments",
+            (value < plain - 1 for value in census),
+            min(census),
+            max(census),
+            plain,
         ),
-        Claim(
-            "section 5.5",
-            "SSE falls by 8.39% at worst, to 43.5, and by 25.67% at best",
-            f"these are per cents of a logarithm (see errata), of which {worst:.1f}% and {best:.1f}% are found; SSE "
-            f"itself falls by {100 * (1 - 2 ** (max(census) - plain)):.0f}% at worst",
-            judged([abs(worst - 8.39) < 1, abs(best - 25.67) < 1, 2 ** (max(census) - plain) > 0.9]),
+        judge(
+            "sse-falls-8-39",
+            [abs(worst - 8.39) < 1, abs(best - 25.67) < 1, 2 ** (max(census) - plain) > 0.9],
+            worst,
+            best,
+            100 * (1 - 2 ** (max(census) - plain)),
         ),
     ]

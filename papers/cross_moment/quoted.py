@@ -11,7 +11,11 @@ import numpy as np
 from papers.cross_moment.curves import median_error
 from papers.cross_moment.measure import SETS, Cell, Floats, log_errors
 from papers.desk import Desk, Task
-from papers.study import Claim, Number, Section, judged
+from papers.study import Number, Section
+from papers.texts import judging, wording
+
+judge = judging("cross_moment/texts")
+heading = wording("cross_moment/texts")
 
 _RUNS = {"rank": 200, "none": 200, "assignment": 120}
 _QUICK_RUNS = {"rank": 60, "none": 60, "assignment": 60}
@@ -28,17 +32,12 @@ def section(desk: Desk, found: Mapping[str, Any]) -> Section:
     quartiles = np.quantile(rank, [0.25, 0.75])
     why = "rows as drawn are in no order: their error is that of two independent draws, and cannot be what was printed"
     return Section(
-        "The example of the text: more privacy and less error",
-        "Census 2 with k = 100 and centroids only (B1) against method 6 with k = 390 and ε = 2. Drawn rows belong "
-        "to no "
-        "record, so an error by rows needs a matching, of which the paper says nothing: `rank` pairs values of a "
-        "column "
-        "in order of size inside a cluster, `assignment` pairs whole rows with the least error, `none` leaves rows as "
-        "drawn. Medians of "
-        + ", ".join(f"{runs[match]} runs ({match})" for match in ("rank", "assignment", "none"))
-        + f"; the middle half of the runs with rank lies between {quartiles[0]:.2f} and {quartiles[1]:.2f}, so "
-        "single runs "
-        "say little.",
+        *heading(
+            "example-text-more-privacy",
+            ", ".join(f"{runs[match]} runs ({match})" for match in ("rank", "assignment", "none")),
+            quartiles[0],
+            quartiles[1],
+        ),
         [
             Number("section 5.5", "B1, Census 2, k = 100", "35.4", baseline, logarithm=True),
             _number("section 5.5", "method 6, k = 390, ε = 2, match=rank", "34.9", rank),
@@ -49,16 +48,15 @@ def section(desk: Desk, found: Mapping[str, Any]) -> Section:
             _number("prototype, Census 2", "the same, match=assignment", "34.97", assigned),
         ],
         claims=[
-            Claim(
-                "section 5.5, abstract, section 6",
-                "win-win: k = 390 and 2-DP with method 6 gives less error than k = 100 without noise (B1), so privacy "
-                "and utility improve together",
-                f"{np.median(rank):.2f} (rank) and {np.median(assigned):.2f} (assignment) against {baseline:.2f}, "
-                f"{np.median(drawn):.2f} with rows as drawn; below B1 in {_share(rank, baseline)} and "
-                f"{_share(assigned, baseline)} of the runs. The error is that of matched rows, which nobody who has "
-                "the "
-                "release can match; and 2-DP holds given the partition only",
-                judged(float(np.median(values)) < baseline for values in (rank, assigned, drawn)),
+            judge(
+                "win-win-k-390",
+                (float(np.median(values)) < baseline for values in (rank, assigned, drawn)),
+                np.median(rank),
+                np.median(assigned),
+                baseline,
+                np.median(drawn),
+                _share(rank, baseline),
+                _share(assigned, baseline),
             )
         ],
     )

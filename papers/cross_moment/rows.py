@@ -11,7 +11,11 @@ import numpy as np
 from papers.cross_moment.curves import Curves, median_error
 from papers.cross_moment.measure import EIA, SETS, Cell, Floats, cell, cell_results, matrix
 from papers.desk import Desk
-from papers.study import Claim, Section, counted, judged
+from papers.study import Claim, Section, counted
+from papers.texts import judging, wording
+
+judge = judging("cross_moment/texts")
+heading = wording("cross_moment/texts")
 
 _BASELINES = ("xm-b2", "xm-b3", "xm-b4", "xm-b5")
 _DATA = ("Census 2", "Census 4", "EIA 2", "EIA 4")
@@ -81,10 +85,7 @@ def _sizes(desk: Desk) -> tuple[Mapping[str, tuple[int, ...]], Mapping[str, tupl
 def section(rows: Rows, curves: Curves) -> Section:
     runs = {values.size for values in rows.found.values()}
     return Section(
-        "Covariances, with whole rows matched",
-        "Matching by rank treats every column by itself and cannot see whether columns go together; assignment of "
-        "whole "
-        f"rows can. log2 SSE, medians of {min(runs)} (without noise) and {max(runs)} runs, match=assignment, ε = 1.",
+        *heading("covariances-whole-rows-matched", min(runs), max(runs)),
         more=_tables(rows, curves),
         claims=_claims(rows, curves),
     )
@@ -125,37 +126,33 @@ def _claims(rows: Rows, curves: Curves) -> list[Claim]:
         for point in curves.each(EIA, (1.0,), (pure, variances))
     ]
     return [
-        Claim(
-            "section 5.5, Figure 9",
-            "on EIA the baselines with covariances (B2, B4) differ much from those without (B3, B5), since its columns "
-            "depend on each other; on Census they are extremely similar",
-            f"covariances save {min(eia):.2f} to {max(eia):.2f} on EIA and {min(census):.2f} to {max(census):.2f} "
-            "on Census "
-            f"in log2 SSE; the first two columns have correlation {rows.correlations['EIA 2']:.2f} on EIA and "
-            f"{rows.correlations['Census 2']:.2f} on Census. More than {_APART} on EIA at "
-            f"{counted(value > _APART for value in eia)} points, less on Census at "
-            f"{counted(abs(value) < _APART for value in census)}. With match=rank, {float(np.median(ranked)):.2f} on "
-            "EIA in the median",
-            judged([*(value > _APART for value in eia), *(abs(value) < _APART for value in census)]),
+        judge(
+            "eia-baselines-covariances-b2",
+            [*(value > _APART for value in eia), *(abs(value) < _APART for value in census)],
+            min(eia),
+            max(eia),
+            min(census),
+            max(census),
+            rows.correlations["EIA 2"],
+            rows.correlations["Census 2"],
+            _APART,
+            counted(value > _APART for value in eia),
+            counted(abs(value) < _APART for value in census),
+            float(np.median(ranked)),
         ),
-        Claim(
-            "section 5.5, Figure 9",
-            "EIA 2, ε = 1: method 2, which has the covariance too, beats method 3 from k = 469 on",
-            "with whole rows matched, method 2 is better by " + _gains(rows, "EIA 2", masked["EIA 2"]),
-            judged(value > 0 for value in masked["EIA 2"]),
+        judge(
+            "eia-2-epsilon-1",
+            (value > 0 for value in masked["EIA 2"]),
+            _gains(rows, "EIA 2", masked["EIA 2"]),
         ),
-        Claim(
-            "section 6",
-            "where columns depend on each other (EIA) publishing all covariances may cost less than the variances "
-            "only; "
-            "where they hardly do (Census) it is the other way round",
-            "what covariances save: "
-            + "; ".join(f"{data} {_gains(rows, data, masked[data])}" for data in masked),
-            judged(
+        judge(
+            "where-columns-depend-each",
+            (
                 value > 0 if data.startswith("EIA") else value < 0
                 for data, gains in masked.items()
                 for value in gains
             ),
+            "; ".join(f"{data} {_gains(rows, data, masked[data])}" for data in masked),
         ),
     ]
 

@@ -13,7 +13,11 @@ from papers.idp import (
 )
 from papers.idp.results import Measured, gather
 from papers.idp.settings import FULL, QUICK
-from papers.study import Claim, Erratum, Section, Study
+from papers.study import Erratum, Section, Study
+from papers.texts import judging, printed_errors, wording
+
+judge = judging("idp/texts")
+heading = wording("idp/texts")
 
 _ABOUT = (
     "The iDP paper masks cluster means with plain Laplace noise (DP, `laplace`), after univariate "
@@ -45,13 +49,10 @@ def study_of(census: Measured, wine: Measured) -> Study:
     """The study that follows from what was measured."""
     sets = (census, wine)
     return Study(
-        "The iDP paper, recomputed",
-        _ABOUT,
+        *heading("about"),
         [
             Section(
-                "Propositions, and what they rest on",
-                "Clusters of Census and Wine as they are, records replaced one at a time. Losses are in "
-                "units of ε.",
+                *heading("propositions-what-rest"),
                 claims=list(claims_theory.claims(census, wine)),
             ),
             _without_noise(census, wine),
@@ -68,14 +69,7 @@ def study_of(census: Measured, wine: Measured) -> Study:
 
 def _without_noise(census: Measured, wine: Measured) -> Section:
     return Section(
-        "Clusters without noise",
-        "A cluster of equal values has a cluster-based sensitivity of 0 (proposition 3): iDP-CBLS releases "
-        "it as it is. "
-        "The paper does not say how often that happens. On Wine, whose values are coarse, it explains most "
-        "of what the "
-        "paper finds: at small k nearly all values are published unchanged. The last two columns are medians "
-        "of the "
-        "noise scale relative to DP-UM.",
+        *heading("clusters-without-noise"),
         numbers=list(numbers.cluster_numbers(census)),
         more=tables.cluster_table((census, wine)),
     )
@@ -91,19 +85,18 @@ def _errors(found: Measured, figure: int) -> Section:
     least = float(found.values.min())
     claims.insert(
         0,
-        Claim(
-            f"section 4, {found.data.name}",
-            "all attributes are non-negative",
-            f"smallest value {least:g}",
-            "holds" if least >= 0 else "fails",
-        ),
+        judge("all-attributes-non-negative", least >= 0, found.data.name, least),
     )
     return Section(
-        f"Figure {figure}: errors on {found.data.name}",
-        f"{len(found.data.columns)} attributes. Mean of {effort.runs} runs{known} (the paper: 10), then "
-        "log10; in the table "
-        "as the paper's equation (5) prints it, in parentheses corrected. With equation (5) "
-        f"{tables.carried(found)}.",
+        *heading(
+            "figure-errors",
+            figure,
+            found.data.name,
+            len(found.data.columns),
+            effort.runs,
+            known,
+            tables.carried(found),
+        ),
         numbers=rows,
         more=f"{tables.error_table(found)}\n\n{tables.agreement(found)}",
         figures=[tables.error_figure(found, figure)],
@@ -121,18 +114,16 @@ def _learning(found: Measured, figure: int) -> Section:
     left_out = ", ".join(str(k) for k in data.ks if k not in data.learning_ks)
     fewer = f" To save time there are no forests for k = {left_out}." if left_out else ""
     return Section(
-        f"Figure {figure}: a random forest on {data.name}",
-        f"Target `{data.target}`, trained on the first 66% of the released rows with their true classes, "
-        "tested on the other "
-        f"original rows; {effort.trees} trees, {effort.learning_runs} runs (the paper: 10), each with a "
-        "release of its own. "
-        f"F-measures of {' / '.join(data.class_names)} ± standard error; α = 1.5 where nothing else is "
-        f"said.{fewer} A loss is "
-        "1 - F / F of the original, averaged over both classes; a difference is one from three standard "
-        "errors on. The best "
-        "k is picked on the tested rows, which flatters every method alike. At small k the noise of iDP-CBLS "
-        "is scaled to "
-        "the spread of a few neighbouring values: a good F-measure there says little about protection.",
+        *heading(
+            "figure-random-forest",
+            figure,
+            data.name,
+            data.target,
+            effort.trees,
+            effort.learning_runs,
+            " / ".join(data.class_names),
+            fewer,
+        ),
         numbers=rows,
         more=tables.f_table(found),
         figures=[tables.f_figure(found, figure)],
@@ -143,62 +134,25 @@ def _learning(found: Measured, figure: int) -> Section:
 def _errata(census: Measured, wine: Measured) -> list[Erratum]:
     means = census.clusters[100]
     without, clusters = census.without_noise[3]
-    return [
-        Erratum(
-            "equation (5)",
-            "differences of an attribute are divided by its variance inside the square: an error of units",
-            "divide by the standard deviation, (d_j/σ_j)²",
-            f"`tests/evaluation/test_mean_sse.py`; on Census {tables.carried(census)}; on Wine "
-            f"{tables.carried(wine)}",
-        ),
-        Erratum(
-            "section 3.1",
-            "sequential composition is called theorem 2, parallel composition theorem 1",
-            "the other way round",
-            "the theorems themselves",
-        ),
-        Erratum(
-            "sections 3.1, 3.2.1",
-            "clusters are disjoint, so by parallel composition each centroid can be masked by itself",
-            "only given the clusters, which depend on the records too",
-            "the first table of this page; `tests/test_local_sensitivity.py`",
-        ),
-        Erratum(
-            "section 3.2.1",
-            "noise is scaled to the local sensitivity at the microaggregated table",
-            "at the original one, as in proposition 2: for 0, 50, 100 on the domain 0 to 100 the former is "
-            "half the latter",
-            "`tests/papers/test_idp.py`; on Census with k = 100 too small in "
-            f"{means['at_means_too_small']} of "
-            f"{means['clusters']} clusters, by up to {1 - means['at_means_least']:.0%}",
-        ),
-        Erratum(
-            "section 3.2.2",
-            "of 3, 3, 3, 4, 5, 6, 6 the value 6 is called the second smallest",
-            "second largest",
-            "the definition two lines below it",
-        ),
-        Erratum(
-            "section 3.2.2",
-            "iDP-CBLS makes an ε-individual DP data set",
-            "given the clusters, with scales frozen at those of the actual table, and with clusters of sensitivity 0 "
-            "released as they are",
-            f"`tests/test_local_sensitivity.py`; on Census with k = 3 {without} of {clusters:,} clusters get no noise; "
-            "12 evenly spaced records lose 4ε when clusters follow the record",
-        ),
-        Erratum(
-            "section 4.1",
-            "iDP-CBLS is not affected by the domain",
-            "its noise scales are not; its results are, since they are clipped to the domain",
-            "the tables of figures 3 and 4, α = 1.5 and 3",
-        ),
-        Erratum(
-            "section 4.2.2",
-            "Not Excellent has 3.5 times more records than Excellent",
-            _classes(wine),
-            "the row under figure 6",
-        ),
-    ]
+    return printed_errors(
+        "idp/texts",
+        {
+            "equation-5-differences-attribute": (
+                tables.carried(census),
+                tables.carried(wine),
+            ),
+            "section-3-2-1": (
+                means["at_means_too_small"],
+                means["clusters"],
+                1 - means["at_means_least"],
+            ),
+            "section-3-2-2-idp": (
+                without,
+                clusters,
+            ),
+            "section-4-2-2": (_classes(wine),),
+        },
+    )
 
 
 def _classes(wine: Measured) -> str:

@@ -12,6 +12,9 @@ from papers.idp.results import Measured
 from papers.idp.settings import EPSILONS, NARROW, NOISELESS, WIDE, Cell
 from papers.idp.verdicts import ERRORS, Answer, Loss, average, less, loss_of, tally
 from papers.study import Claim, ClaimVerdict, Number, counted, judged
+from papers.texts import judging
+
+judge = judging("idp/texts")
 
 Row = tuple[str, str, ClaimVerdict]
 # what the text says the best setting loses, in per cent, by ε
@@ -70,12 +73,7 @@ def claims(found: Measured) -> Iterator[Claim]:
         unclear = " (the runs cannot tell)" if verdict == "not tested" else ""
         yield Claim(where, said, words + unclear, verdict)
     if census:
-        yield Claim(
-            "section 4.2",
-            "random forests are fast, accurate and do not overfit",
-            "cited from the literature: not a finding of the paper",
-            "not tested",
-        )
+        yield judge("random-forests-fast-accurate", "not tested")
 
 
 def _both(losses: Losses) -> Iterator[Row]:

@@ -34,6 +34,9 @@ from papers.mdai2017.printed import (
 )
 from papers.plots import COLOURS, Curve, Panel, panels
 from papers.study import Erratum, Figure, Number, Section, Series, Study
+from papers.texts import printed_errors, wording
+
+heading = wording("mdai2017/texts")
 
 _TEAL, _RED, _VIOLET, _GREEN, _GREY = COLOURS
 _ABOUT = (
@@ -51,8 +54,7 @@ def study(desk: Desk) -> Study:
     over_k = curves(desk)
     pairs = linked(desk)
     return Study(
-        "MDAI-2017: noise on microaggregated records",
-        _ABOUT,
+        *heading("about"),
         [
             _foundations(desk),
             protection.section(desk, over_k, pairs),
@@ -71,10 +73,7 @@ def _foundations(desk: Desk) -> Section:
     losses = facts.information_losses(desk)
     readings = facts.univariate_mdav_errors(desk)
     return Section(
-        "Data, MDAV and noise",
-        "The 100·SSE/SST of MDAV on z-scores is what the literature compares implementations by (Census: all 13 "
-        "attributes; EIA: the utility's number, revenues and sales). Ties and the order of the last steps show in the "
-        "fourth decimal.",
+        *heading("data-mdav-noise"),
         [
             Number("section 4.3", "records of Census", "1080", table.num_rows),
             Number("section 4.3", "numerical attributes of Census", "13", table.num_columns),
@@ -128,11 +127,7 @@ def _figures(desk: Desk, over_k: Curves) -> Section:
         for what in ("sse", "sae")
     )
     return Section(
-        "Figures 3 and 4: errors over k",
-        f"Numbers: means of {runs} releases, unrounded values, beside the prototype's {PROTOTYPE_RUNS:,}; a split "
-        "`optimal` (ε_j in proportion to W_j to the power 2/3) is ours. Curves: expected errors in closed form, with "
-        "clipping; the grid of k is ours too, as the printed axes are not at hand. At the points of the table closed "
-        f"form and releases are at most {apart:.1f} standard errors apart.",
+        *heading("figures-3-4-errors", runs, PROTOTYPE_RUNS, apart),
         numbers,
         figures=[_drawing(over_k, what) for what in ("sse", "sae")],
         claims=figure_claims(over_k, desk.file("census.csv")),
@@ -180,11 +175,7 @@ def _baseline(over_k: Curves) -> Section:
         ]
         lines.append(f"| {k} | " + " | ".join(f"{cell:.3g}" for cell in cells) + " |")
     return Section(
-        "The insensitive baseline at ε = 10",
-        f"{INSENSITIVE} is `insensitive-dp` with `composition=strict`: noise of ⌊n/k⌋ times the sensitivity of a "
-        "centroid, which PSD-2014 reports of the method that MDAI-2017 compares with. It protects the records "
-        "themselves; the paper's methods protect given the partition. "
-        f"“{PUBLISHED}” is the variant of the thesis (`composition=parallel`), which protects nothing.",
+        *heading("insensitive-baseline-epsilon-10", INSENSITIVE, PUBLISHED),
         more="\n".join(lines),
         claims=baseline_claims(over_k),
     )
@@ -206,57 +197,7 @@ def _series(over_k: Curves) -> Series:
 
 
 def _errata() -> list[Erratum]:
-    return [
-        Erratum(
-            "title, abstract, Algorithms 1 and 2",
-            "the output is an ε-DP data set",
-            "ε-DP given the partition (`dp-given-partition`): replacing an original record changes the partition",
-            "“What is protected” above; `tests/auditing/test_audit.py`, rows mdav-dp and ranking-dp, linked",
-        ),
-        Erratum(
-            "proof of Proposition 3",
-            "MDAV+DP adds Laplace noise of scale ΔD/ε, IR_MDAV+DP of ΔD_i/ε_i",
-            "ΔD/(|C|·ε) and ΔD_i/(|C|·ε_i), as in Algorithm 1; the conclusion is not affected",
-            "Algorithm 1 of the paper; `tests/test_sensitivity.py`",
-        ),
-        Erratum(
-            "section 4.2",
-            "individual ranking should always be preferred to MDAV",
-            "always where k divides n; with a larger last cluster MDAV on whole records can lose less",
-            "`tests/papers/test_mdai2017.py`, the counterexample",
-        ),
-        Erratum(
-            "section 4.5",
-            "both variants of IR_MDAV+DP have a lower SSE than MDAV+DP",
-            "IR_MDAV+DP_1 has a higher one at small k: its equal split is compared with a proportional one",
-            "SSE at ε = 1, k = 50: 2.53e11 beside 1.78e11; the claims on Figure 3",
-        ),
-        Erratum(
-            "section 4.5, Figure 4",
-            "SAE is in line with SSE, of which IR_MDAV+DP_2 has less than IR_MDAV+DP_1",
-            "not for large k at ε = 1: the proportional split lowers squares, not absolute values",
-            "SAE at ε = 1, k = 100: 9.91e6 beside 9.12e6; the claims on Figure 4",
-        ),
-        Erratum(
-            "section 4.1",
-            "only the computation in reference [10] is flawed",
-            "IR_MDAV+DP_1 adds the same noise to the same groups; both hold given the partition, and neither for "
-            "linked columns of the original records",
-            "`tests/papers/test_mdai2017.py`, equal scales; “What is protected”",
-        ),
-        Erratum(
-            "section 4.3",
-            "upper bounds of 1.5 times the maximum in the data",
-            "bounds taken from the data reveal it; a release needs public ones",
-            "the statement of such a release names them as data-dependent and it cannot be published",
-        ),
-        Erratum(
-            "Algorithm 2",
-            "groups AS_1, …, AS_n in the caption, AS_1, …, AS_m in the input",
-            "m groups",
-            "the algorithm itself",
-        ),
-    ]
+    return printed_errors("mdai2017/texts")
 
 
 __all__ = ["study"]

@@ -19,8 +19,11 @@ from papers.mdai2017.curves import (
 )
 from papers.mdai2017.facts import increases, matrix, widths
 from papers.study import Claim
+from papers.texts import judging
 from shoal.mechanisms.insensitive.size import paying_clusters
 from shoal.partition import mdav
+
+judge = judging("mdai2017/texts")
 
 # "as well as" and "small" in the paper's words
 _CLOSE = 1.1
@@ -84,56 +87,47 @@ def baseline_claims(curves: Curves) -> list[Claim]:
     gains = [ratio for each in same.values() for ratio in each]
     at_hundred = {name: same[name, 1][curves.ks.index(100)] for name in PAPER_METHODS}
     return [
-        Claim(
-            "section 4.5",
-            "IR_MDAV+DP at ε = 1 does as well as the insensitive method at ε = 10.",
-            f"Its SSE is {min(map(min, ratios.values())):.2g} to {max(map(max, ratios.values())):.2g} times that of "
-            f"the insensitive method at the same k; at their best k {best[IR_1][1]:.3g} and {best[IR_2][1]:.3g} beside "
-            f"{base[1]:.3g}: better, even. Against noise drawn for every row with parallel composition (the thesis), "
-            + (
-                f"which promises nothing, it is as good at k = {', '.join(map(str, published))} only."
-                if published
-                else "which promises nothing, at no k."
-            ),
+        judge(
+            "ir-mdav-dp-epsilon",
             share_verdict(good, 2 * len(curves.ks)),
+            min(map(min, ratios.values())),
+            max(map(max, ratios.values())),
+            best[IR_1][1],
+            best[IR_2][1],
+            base[1],
+            f"which promises nothing, it is as good at k = {', '.join(map(str, published))} only."
+            if published
+            else "which promises nothing, at no k.",
         ),
-        Claim(
-            "conclusion",
-            "In SSE, IR_MDAV+DP at ε = 1 is similar to the insensitive method at ε = 10.",
-            "Within a factor of two at their best k: "
-            + "; ".join(f"{name} {best[name][1] / base[1]:.2f} times" for name in best)
-            + ". At the same k: "
-            + "; ".join(
-                f"{name} at k = {', '.join(map(str, ks))}" if ks else f"{name} nowhere"
-                for name, ks in alike.items()
-            )
-            + "; elsewhere it is better by more.",
+        judge(
+            "sse-ir-mdav-dp",
             share_verdict(
                 sum(near) + sum(map(len, alike.values())), len(near) + len(ratios) * len(curves.ks)
             ),
+            "; ".join(f"{name} {best[name][1] / base[1]:.2f} times" for name in best),
+            "; ".join(
+                f"{name} at k = {', '.join(map(str, ks))}" if ks else f"{name} nowhere"
+                for name, ks in alike.items()
+            ),
         ),
-        Claim(
-            "abstract; sections 4.5, 5",
-            "The methods improve utility significantly over the insensitive method.",
-            f"At the same ε and k the insensitive method has {min(gains):.1f} to {max(gains):.0f} times the SSE; at "
-            f"ε = 1, k = 100 "
-            + ", ".join(f"{ratio:.0f} times that of {name}" for name, ratio in at_hundred.items())
-            + ". It buys a stronger claim, differential privacy of the records, so the two are not interchangeable.",
-            share_verdict(sum(gain > _CLOSE for gain in gains), len(gains)),
+        judge(
+            "methods-improve-utility-significantly",
+            (gain > _CLOSE for gain in gains),
+            min(gains),
+            max(gains),
+            ", ".join(f"{ratio:.0f} times that of {name}" for name, ratio in at_hundred.items()),
         ),
-        Claim(
-            "abstract; sections 4, 5",
-            "Plain microaggregation avoids what makes insensitive microaggregation hard.",
-            "No order of records, no corners of the domain, and one cluster's share of ε where the insensitive method "
-            f"divides it by ⌊n/k⌋ ({paying_clusters(1080, half)} at k = {half}): noise smaller by that factor. The "
-            "guarantee goes with it.",
-            "holds" if paying_clusters(1080, half) > 1 else "fails",
+        judge(
+            "plain-microaggregation-avoids-what",
+            paying_clusters(1080, half) > 1,
+            paying_clusters(1080, half),
+            half,
         ),
-        Claim(
-            "section 4",
-            "Insensitive microaggregation is more restrictive and keeps less than MDAV.",
-            f"Without noise its SSE is {min(coarser):.2f} to {max(coarser):.2f} times that of MDAV at the same k.",
-            share_verdict(sum(ratio > 1 for ratio in coarser), len(coarser)),
+        judge(
+            "insensitive-microaggregation-more-restrictive",
+            (ratio > 1 for ratio in coarser),
+            min(coarser),
+            max(coarser),
         ),
     ]
 
@@ -148,12 +142,13 @@ def _bound(curves: Curves) -> Claim:
         for what in ("sse", "sae")
     }
     hits = [one for each in kept.values() for one in each]
-    return Claim(
-        "section 4.1",
-        "The clusters without noise bound what can be reached with it.",
-        f"SSE in {sum(kept['sse'])} of {len(kept['sse'])} points (a mean minimises it), SAE in {sum(kept['sae'])} of "
-        f"{len(kept['sae'])}.",
-        share_verdict(sum(hits), len(hits)),
+    return judge(
+        "clusters-without-noise-bound",
+        hits,
+        sum(kept["sse"]),
+        len(kept["sse"]),
+        sum(kept["sae"]),
+        len(kept["sae"]),
     )
 
 
@@ -163,23 +158,21 @@ def _outliers(file: Path) -> Claim:
     off = np.sort(np.abs(values - made.centroids(values)[made.labels]).ravel())[::-1]
     worst = off[: off.size // 100]
     squares, sizes = (worst**2).sum() / (off**2).sum(), worst.sum() / off.sum()
-    return Claim(
-        "section 4.4",
-        "A large error in one record weighs more in SSE than in SAE.",
-        f"The worst 1% of the cells make up {squares:.0%} of SSE and {sizes:.0%} of SAE (MDAV, k = 50, no noise).",
-        "holds" if squares > sizes else "fails",
-    )
+    return judge("large-error-record-weighs", squares > sizes, squares, sizes)
 
 
 def _alone_grows(curves: Curves) -> Claim:
     grown = {name: increases(curves.over_k(name, 1, "sse_alone")) for name in (MDAV, IR_1)}
     hits = [one for each in grown.values() for one in each]
-    return Claim(
-        "section 4.5, Figure 3",
-        "SSE of MDAV and IR_MDAV alone grows with k.",
-        f"In {sum(grown[MDAV])} of {len(grown[MDAV])} steps of k for MDAV, {sum(grown[IR_1])} of {len(grown[IR_1])} "
-        f"for IR_MDAV, k from {curves.ks[0]} to {curves.ks[-1]}.",
-        share_verdict(sum(hits), len(hits)),
+    return judge(
+        "sse-mdav-ir-mdav",
+        hits,
+        sum(grown[MDAV]),
+        len(grown[MDAV]),
+        sum(grown[IR_1]),
+        len(grown[IR_1]),
+        curves.ks[0],
+        curves.ks[-1],
     )
 
 
@@ -195,15 +188,13 @@ def _slopes(curves: Curves, name: str, epsilon: int, what: str) -> tuple[float, 
 
 def _alone_flattens(curves: Curves) -> Claim:
     slopes = {name: _slopes(curves, name, 1, "sse_alone") for name in (MDAV, IR_1)}
-    return Claim(
-        "section 4.5, Figure 3",
-        "SSE of MDAV and IR_MDAV alone is steep in k for small k and levels out.",
+    return judge(
+        "sse-mdav-ir-mdav-alone",
+        (early > late for early, late in slopes.values()),
         "; ".join(
             f"{label}: {early:.2g} per record of k up to k = 10, {late:.2g} from k = 100 on"
             for label, (early, late) in zip(("MDAV", "IR_MDAV"), slopes.values(), strict=True)
-        )
-        + ".",
-        share_verdict(sum(early > late for early, late in slopes.values()), len(slopes)),
+        ),
     )
 
 
@@ -211,13 +202,12 @@ def _noisy_falls(curves: Curves) -> Claim:
     best = {(name, epsilon): curves.best(name, epsilon)[0] for name in PAPER_METHODS for epsilon in EPSILONS}
     to_end = sum(k == curves.ks[-1] for k in best.values())
     falls = sum(curves.over_k(name, epsilon)[0] > min(curves.over_k(name, epsilon)) for name, epsilon in best)
-    return Claim(
-        "section 4.5, Figure 3",
-        "With noise, SSE falls as k grows.",
-        "Up to a point, from which the clusters dominate: "
-        + "; ".join(f"{name}, ε = {epsilon}: lowest at k = {k}" for (name, epsilon), k in best.items())
-        + f" (of {curves.ks[0]} to {curves.ks[-1]}).",
+    return judge(
+        "noise-sse-falls-k",
         "fails" if not falls else share_verdict(to_end + 1, len(best) + 1),
+        "; ".join(f"{name}, ε = {epsilon}: lowest at k = {k}" for (name, epsilon), k in best.items()),
+        curves.ks[0],
+        curves.ks[-1],
     )
 
 
@@ -229,12 +219,8 @@ def _noisy_flattens(curves: Curves) -> Claim:
     }
     steeper = sum(abs(early) > abs(late) for early, late in slopes.values())
     early, late = slopes[IR_2, 1]
-    return Claim(
-        "section 4.5, Figure 3",
-        "With noise, SSE falls more steeply for small k.",
-        f"For {steeper} of {len(slopes)} curves; IR_MDAV+DP_2 at ε = 1: {early:.2g} per record of k up to k = 10, "
-        f"{late:+.2g} from k = 100 on.",
-        share_verdict(steeper, len(slopes)),
+    return judge(
+        "noise-sse-falls-more", share_verdict(steeper, len(slopes)), steeper, len(slopes), early, late
     )
 
 
@@ -248,13 +234,14 @@ def _converges(curves: Curves) -> Claim:
     }
     last = curves.ks[-1]
     ends = [excess[name, epsilon, last] for name in PAPER_METHODS for epsilon in EPSILONS]
-    return Claim(
-        "section 4.5, Figure 3",
-        "For large k the SSE of every method tends to that of its clusters.",
-        f"At k = {last} it is {min(ends):.2f} to {max(ends):.2f} times that of the clusters alone; at k = 100 "
-        f"{min(e for (_, _, k), e in excess.items() if k == 100):.2f} to "
-        f"{max(e for (_, _, k), e in excess.items() if k == 100):.2f}.",
-        share_verdict(sum(end <= _CLOSE for end in ends), len(ends)),
+    return judge(
+        "large-k-sse-every",
+        (end <= _CLOSE for end in ends),
+        last,
+        min(ends),
+        max(ends),
+        min((e for (_, _, k), e in excess.items() if k == 100)),
+        max((e for (_, _, k), e in excess.items() if k == 100)),
     )
 
 
@@ -271,13 +258,13 @@ def _rate(curves: Curves) -> Claim:
                 one, two = curves.points[name, 1, 2 * k], curves.points[name, 2, k]
                 halves.append((one["sse"] - one["sse_alone"]) / (two["sse"] - two["sse_alone"]))
     near = sum(abs(half - 1) < 0.25 for half in halves)
-    return Claim(
-        "section 4.5, Figure 3",
-        "How fast methods tend to the SSE of their clusters is proportional to ε.",
-        "In this sense: noise depends on k·ε only, so twice ε does what twice k does. The excess over the clusters at "
-        f"(2k, ε = 1) is {min(halves):.2f} to {max(halves):.2f} times that at (k, ε = 2). At the same k, ε = 2 has "
-        f"{min(ratios):.1f} to {max(ratios):.1f} times less: up to the square of the ratio.",
+    return judge(
+        "how-fast-methods-tend",
         share_verdict(near, len(halves)),
+        min(halves),
+        max(halves),
+        min(ratios),
+        max(ratios),
     )
 
 
@@ -306,12 +293,7 @@ def _alone_better(curves: Curves) -> Claim:
         for what in ("sse_alone", "sae_alone")
         for k in curves.ks
     ]
-    return Claim(
-        "section 4.5, Figures 3 and 4",
-        "Without noise, individual ranking keeps more than MDAV.",
-        f"SSE and SAE are lower in {sum(hits)} of {len(hits)} points.",
-        share_verdict(sum(hits), len(hits)),
-    )
+    return judge("without-noise-individual-ranking", hits, sum(hits), len(hits))
 
 
 def _second_better(curves: Curves) -> Claim:
@@ -320,12 +302,7 @@ def _second_better(curves: Curves) -> Claim:
         for epsilon in EPSILONS
         for k in curves.ks
     ]
-    return Claim(
-        "section 4.5, Figure 3",
-        "IR_MDAV+DP_2 has a lower SSE than IR_MDAV+DP_1.",
-        f"In {sum(hits)} of {len(hits)} points.",
-        share_verdict(sum(hits), len(hits)),
-    )
+    return judge("ir-mdav-dp-2", hits, sum(hits), len(hits))
 
 
 def _difference_small(curves: Curves) -> Claim:
@@ -335,12 +312,15 @@ def _difference_small(curves: Curves) -> Claim:
         for k in curves.ks
     }
     small = [part for part in less.values() if part <= _CLOSE - 1]
-    return Claim(
-        "section 4.5, Figure 3",
-        "The difference in SSE between IR_MDAV+DP_1 and IR_MDAV+DP_2 is small.",
-        f"{min(less.values()):.0%} to {max(less.values()):.0%} less; {less[1, 50]:.0%} at ε = 1, k = 50 and "
-        f"{less[1, 100]:.0%} at k = 100. At most 10% in {len(small)} of {len(less)} points, those of large k.",
+    return judge(
+        "difference-sse-between-ir",
         share_verdict(len(small), len(less)),
+        min(less.values()),
+        max(less.values()),
+        less[1, 50],
+        less[1, 100],
+        len(small),
+        len(less),
     )
 
 
@@ -358,13 +338,14 @@ def _second_better_sae(curves: Curves) -> Claim:
         for epsilon in EPSILONS
         for k in curves.ks
     ]
-    return Claim(
-        "section 4.5, Figure 4",
-        "The SAE results are consistent with those for SSE.",
-        f"Each variant does better or worse than {MDAV} alike in {sum(alike)} of {len(alike)} points. The text gives "
-        f"the order of the variants for SSE only: {IR_2} has the lower SAE in {sum(wins.values())} of "
-        f"{len(wins)} points"
-        + (f" (at ε = 1 not for k = {', '.join(map(str, lost))})" if lost else "")
-        + ". Before clipping both splits have the same mean absolute noise, m·ΣW/(kε).",
+    return judge(
+        "sae-results-consistent-those",
         share_verdict(sum(alike) + sum(wins.values()), len(alike) + len(wins)),
+        MDAV,
+        sum(alike),
+        len(alike),
+        IR_2,
+        sum(wins.values()),
+        len(wins),
+        f" (at ε = 1 not for k = {', '.join(map(str, lost))})" if lost else "",
     )

@@ -6,13 +6,16 @@ import time
 
 import numpy as np
 
-from papers.cluster_errors import share_verdict
 from papers.desk import Desk
 from papers.mdai2017 import facts
 from papers.mdai2017.curves import EPSILONS, IR_1, IR_2, IR_OURS, Curves, Point
 from papers.mdai2017.printed import OPTIMAL_GAINS
 from papers.study import Claim, Number, Section
+from papers.texts import judging, wording
 from shoal.partition import Partition, optimal, ranking
+
+judge = judging("mdai2017/texts")
+heading = wording("mdai2017/texts")
 
 _SAME_SPLIT = {"equal": IR_1, "proportional": IR_2, "optimal": IR_OURS}
 
@@ -21,10 +24,7 @@ def section(desk: Desk, curves: Curves) -> Section:
     sizes = facts.all_best_sizes(desk)
     errors = facts.optimal_errors(desk)
     return Section(
-        "Clusters of varying size, k = 1",
-        "The paper proposes variable sizes without a minimum as future work. `optimal-dp` does that: for each "
-        "attribute the partition of least expected error, of all there are. Errors of one attribute are before "
-        "clipping, at ε = 1; groups of fixed size leave their remainder last here, as the prototype's numbers need.",
+        *heading("clusters-varying-size-k"),
         _numbers(sizes),
         _tables(sizes, errors, curves),
         claims=_claims(desk, sizes, errors, curves),
@@ -88,47 +88,26 @@ def _claims(
     varied = [one.largest > one.smallest for one in sizes]
     slower = _relative_time(desk)
     return [
-        Claim(
-            "section 4.1",
-            "A fixed cluster size limits the accuracy that can be reached.",
-            f"Free sizes save {min(one.gain for one in sizes):.0%} to {max(one.gain for one in sizes):.0%} of the "
-            "error against the best fixed k, attribute by attribute.",
-            share_verdict(sum(one.gain > 0 for one in sizes), len(sizes)),
+        judge(
+            "fixed-cluster-size-limits",
+            (one.gain > 0 for one in sizes),
+            min(one.gain for one in sizes),
+            max(one.gain for one in sizes),
         ),
-        Claim(
-            "section 3",
-            "A smaller cluster can be better where one more record would cost much.",
-            f"The best sizes vary in {sum(varied)} of {len(varied)} attributes, from "
-            f"{min(one.smallest for one in sizes)} to {max(one.largest for one in sizes)} records.",
-            share_verdict(sum(varied), len(varied)),
+        judge(
+            "smaller-cluster-better-where",
+            varied,
+            sum(varied),
+            len(varied),
+            min(one.smallest for one in sizes),
+            max(one.largest for one in sizes),
         ),
-        Claim(
-            "future work",
-            "Without noise, the best partition without a minimum size is every record by itself.",
-            f"Its SSE is {alone:g}, the least there is.",
-            "holds" if alone == 0 else "fails",
+        judge("without-noise-best-partition", alone == 0, alone),
+        judge(
+            "noise-come-best-partition", larger, sum(larger), len(larger), min(one.smallest for one in sizes)
         ),
-        Claim(
-            "future work",
-            "With noise to come, the best partition has larger clusters.",
-            f"At ε = 1 no cluster of one record in {sum(larger)} of {len(larger)} attributes; the smallest has "
-            f"{min(one.smallest for one in sizes)}.",
-            share_verdict(sum(larger), len(larger)),
-        ),
-        Claim(
-            "future work",
-            "Variable sizes can be expected to give better utility.",
-            f"On Census-4 {min(saved):.0%} to {max(saved):.0%} less SSE than individual ranking at its best k, over "
-            "three splits and two ε. The partition is exact, not a heuristic.",
-            share_verdict(sum(part > 0 for part in saved), len(saved)),
-        ),
-        Claim(
-            "future work",
-            "Variable sizes cost more computing.",
-            f"About {float(f'{slower:.1g}'):.0f} times the processor time of individual ranking here, for the 1,080 "
-            "records of an attribute; both are O(n log n) (docs/optimal.md has a million).",
-            "holds" if slower > 1 else "fails",
-        ),
+        judge("variable-sizes-expected-give", (part > 0 for part in saved), min(saved), max(saved)),
+        judge("variable-sizes-cost-more", slower > 1, float(f"{slower:.1g}")),
     ]
 
 

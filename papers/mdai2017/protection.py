@@ -24,6 +24,10 @@ from papers.mdai2017.curves import (
 )
 from papers.mdai2017.printed import CENSUS_4, REPLACEMENTS, REPLACEMENTS_THAT_REGROUP
 from papers.study import Claim, ClaimVerdict, Number, Section
+from papers.texts import judging, wording
+
+judge = judging("mdai2017/texts")
+heading = wording("mdai2017/texts")
 
 Regroupings = dict[tuple[str, bool], facts.Regrouping]
 
@@ -33,10 +37,7 @@ def section(desk: Desk, curves: Curves, linked: Linked) -> Section:
     partitions = theory.other_partitions(desk)
     groups = facts.grouped_errors(desk)
     return Section(
-        "What is protected, and how noise is scaled",
-        "The paper protects the microaggregated data set and takes the clusters as given. The prototype replaced one "
-        "record of Census-4 at a time and looked at who of the others is grouped with whom (k = 50): here the new "
-        "record is drawn evenly from the domain.",
+        *heading("what-protected-how-noise"),
         _numbers(regrouped),
         _regrouping_table(regrouped) + "\n\n" + _group_table(groups),
         claims=[
@@ -104,38 +105,17 @@ def _guarantee(
         f"of {ranked.tried} under individual ranking"
     )
     return [
-        Claim(
-            "abstract; section 3; conclusion",
-            "Noise scaled to the centroids makes the microaggregated data set ε-differentially private.",
-            f"Given the partition it does; for the records themselves it does not: {again}. The statement of such a "
-            "release says `dp-given-partition`, and an audit of the original records refutes ε (docs/promise.md).",
-            verdict,
+        judge("noise-scaled-centroids-makes", verdict, again),
+        judge(
+            "microaggregated-data-set-target", "holds" if mdav.clusters < 2 else "holds partly", mdav.clusters
         ),
-        Claim(
-            "abstract; section 3; conclusion",
-            "The microaggregated data set can be the target of protection and the original be put aside.",
-            "As a definition, yes; what people are promised changes with it. The microaggregated data set is itself a "
-            f"function of everybody's record: a replaced one makes {mdav.clusters:.0f} new clusters of 21 under MDAV "
-            "on average, so nearby original tables are not nearby microaggregated ones.",
-            "holds" if mdav.clusters < 2 else "holds partly",
+        judge(
+            "sensitivity-earlier-method-based", "holds partly" if linked.refutes else "fails", linked.words
         ),
-        Claim(
-            "section 4.1, on its reference [10]",
-            "The sensitivity in the earlier method based on individual ranking, the journal version of PSD-2014, is "
-            "flawed, and so its noise too small.",
-            "Judged by PSD-2014, as the journal version is not at hand. For several linked columns, yes: "
-            f"{linked.words}. For one column its Lemma 1 is right when groups sit at fixed ranks. The noise, "
-            "W·m/(k·ε), is that of IR_MDAV+DP_1 or, in a larger group, more: the criticism hits both, or neither once "
-            "the partition is given.",
-            "holds partly" if linked.refutes else "fails",
-        ),
-        Claim(
-            "section 3; conclusion",
-            "It works with any microaggregation algorithm, without a fixed or least size of clusters.",
-            "Expected SSE at ε = 1, k = 50, one noise rule for all: "
-            + "; ".join(f"{name} {sse:.3g}" for name, (sse, _) in partitions.items())
-            + ". The claim is `dp-given-partition` for each.",
-            "holds" if given else "fails",
+        judge(
+            "works-any-microaggregation-algorithm",
+            bool(given),
+            "; ".join(f"{name} {sse:.3g}" for name, (sse, _) in partitions.items()),
         ),
     ]
 
@@ -161,37 +141,17 @@ def _noise(desk: Desk, curves: Curves) -> list[Claim]:
         for name in (MDAV, IR_1, IR_2)
     }
     return [
-        Claim(
-            "Proposition 2",
-            "A centroid has the sensitivity of a record divided by the size of its cluster.",
-            f"With the cluster held fixed: the largest move over all tables of a small world is {move:.3f} of that "
-            "bound (`tests/test_sensitivity.py` has more). Not so once clusters follow the records.",
-            "holds" if abs(move - 1) < 1e-9 else "fails",
-        ),
-        Claim(
-            "section 3",
-            "Noise of its own for every copy of a centroid would undo the gain of microaggregation.",
-            f"Expected SSE at ε = 1, k = 50: {own:.3g}, beside {plain:.3g} for noise on the records themselves and "
-            f"{curves.points[MDAV, 1, 50]['sse']:.3g} for one draw per cluster.",
-            "holds" if own >= 0.99 * plain else "fails",
-        ),
-        Claim(
-            "sections 1, 3",
-            "Masking every record by itself loses much information.",
-            f"SSE of plain noise is {min(losses):.0f} to {max(losses):.0f} times that of replacing all values by their "
-            f"mean ({spread:.3g}), at ε = 1 and 2.",
-            share_verdict(sum(loss > 1 for loss in losses), len(losses)),
-        ),
-        Claim(
-            "section 3",
-            "The error of microaggregation is more than made up for by the smaller noise.",
-            f"SSE is {min(ratios):.2g} to {max(ratios):.2g} times that of plain noise with the same split, over all "
-            "methods, k and ε. Large clusters are needed to beat a table of means at ε = 1: "
-            + "; ".join(
+        judge("centroid-sensitivity-record-divided", abs(move - 1) < 1e-9, move),
+        judge("noise-own-every-copy", own >= 0.99 * plain, own, plain, curves.points[MDAV, 1, 50]["sse"]),
+        judge("masking-every-record-itself", (loss > 1 for loss in losses), min(losses), max(losses), spread),
+        judge(
+            "error-microaggregation-more-made",
+            (ratio < 1 for ratio in ratios),
+            min(ratios),
+            max(ratios),
+            "; ".join(
                 f"{name} from k = {min(good)} on" if good else f"{name} never" for name, good in below.items()
-            )
-            + ".",
-            share_verdict(sum(ratio < 1 for ratio in ratios), len(ratios)),
+            ),
         ),
     ]
 
@@ -217,34 +177,32 @@ def _composition(
     divided = sum(count for (n, k), count in tried.items() if n % k == 0)
     left = sum(count for (n, k), count in tried.items() if n % k)
     return [
-        Claim(
-            "section 3",
-            "Clusters hold different records, so noise on each costs ε only once (parallel composition).",
-            "For clusters held fixed, yes (`tests/test_sensitivity.py`). A replaced record really makes "
-            f"{regrouped.clusters:.0f} new clusters on average, and each of them would cost.",
+        judge(
+            "clusters-hold-different-records",
             "holds" if regrouped.clusters < 1 else "holds partly",
+            regrouped.clusters,
         ),
-        Claim(
-            "section 3, Algorithm 2",
-            "Attributes can be split into groups, each microaggregated by itself, with ε shared out among them.",
-            f"In {spent} of {len(groups)} groupings of the four attributes the shares add up to ε. Expected SSE: all "
-            f"together {whole:.3g}, in two or three groups {min(between):.3g} to {max(between):.3g}, each by itself "
-            f"{finest:.3g}. The claim stays `dp-given-partition`.",
+        judge(
+            "attributes-split-into-groups",
             share_verdict(spent, len(groups)),
+            spent,
+            len(groups),
+            whole,
+            min(between),
+            max(between),
+            finest,
         ),
-        Claim(
-            "Proposition 3",
-            "With ε in proportion to the widths both methods add the same noise to each attribute.",
-            f"Noise variance before clipping agrees in {sum(equal)} of {len(equal)} cases: {len(CENSUS_4)} attributes, "
-            f"{len(noises)} values of k.",
-            share_verdict(sum(equal), len(equal)),
-        ),
-        Claim(
-            "section 4.2; conclusion",
-            "Individual ranking with ε in proportion to the widths is always to be preferred to MDAV, in theory.",
-            f"On Census-4 its clusters lose less for {sum(census)} of {len(census)} values of k. They lose more in "
-            f"{divided} of {2 * tables} random tables where k divides n, and in {left} of as many where it does not: "
-            f"{theory.COUNTEREXAMPLE} with k = 2 has SSE {together:g} together and {separate:g} one by one.",
+        judge("epsilon-proportion-widths-both", equal, sum(equal), len(equal), len(CENSUS_4), len(noises)),
+        judge(
+            "individual-ranking-epsilon-proportion",
             share_verdict(sum(census) + (separate <= together), len(census) + 1),
+            sum(census),
+            len(census),
+            divided,
+            2 * tables,
+            left,
+            theory.COUNTEREXAMPLE,
+            together,
+            separate,
         ),
     ]

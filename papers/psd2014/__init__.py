@@ -22,6 +22,9 @@ from papers.psd2014.curves import (
 from papers.psd2014.printed import ALONE, FIGURE, PAPER_RUNS, WIDTHS
 from papers.psd2014.readings import readings
 from papers.study import Erratum, Figure, Number, Section, Series, Study
+from papers.texts import printed_errors, wording
+
+heading = wording("psd2014/texts")
 
 _ABOUT = (
     "Sánchez, Domingo-Ferrer and Martínez, *Improving the utility of differential privacy via univariate "
@@ -36,8 +39,7 @@ def study(desk: Desk) -> Study:
     """Every number, figure and statement of the paper for which the data is at hand."""
     over_k = curves(desk)
     return Study(
-        "PSD-2014: noise after individual ranking",
-        _ABOUT,
+        *heading("about"),
         [_data(desk), guarantee.section(desk, over_k, linked(desk)), _figure(desk, over_k)],
         _errata(),
         [_series(over_k)],
@@ -48,9 +50,7 @@ def _data(desk: Desk) -> Section:
     file = desk.file("adult.csv")
     lattices = settled(setting(file, "laplace", epsilon="1"))[0].described.lattices
     return Section(
-        "Data",
-        "Rows with a missing value in any column are left out, as in the paper. How many rows remain, and domains of "
-        "1.5 times the maximum, depend on the data: a release made so is tainted.",
+        *heading("data"),
         [
             Number("section 5", "complete records of Adult", "30162", rows(file)),
             *(
@@ -87,9 +87,7 @@ def _figure(desk: Desk, over_k: Curves) -> Section:
             )
         )
     return Section(
-        "Figure 1: log10(SSE/m) over k",
-        f"Numbers: means of {runs} releases, unrounded values; the prototype's number of runs is not recorded and "
-        f"taken to be the paper's, {PAPER_RUNS}. Curves: expected errors in closed form, with clipping.",
+        *heading("figure-1-log10-sse", runs, PAPER_RUNS),
         numbers,
         figures=[_drawing(over_k)],
         claims=readings(over_k),
@@ -146,58 +144,7 @@ def _text(sse: float) -> str:
 
 
 def _errata() -> list[Erratum]:
-    return [
-        Erratum(
-            "section 5",
-            "ε = 0.1 with k = 100 loses about as much as plain noise at ε = 1",
-            "as plain noise at ε = 10",
-            "7.49 and 7.49 above; the noise depends on k·ε only",
-        ),
-        Erratum(
-            "Lemma 4",
-            "the output for m attributes is mε-differentially private",
-            "given the partition; or for columns that are not linked, each shuffled by itself; or for one attribute in "
-            "shuffled rows",
-            "`tests/papers/test_psd2014.py`; `tests/auditing/test_audit.py`, row ranking-dp, linked",
-        ),
-        Erratum(
-            "section 2, Laplace density",
-            "ε/(2Δ)·exp(-|x|/Δ), which integrates to ε",
-            "ε/(2Δ)·exp(-ε|x|/Δ)",
-            "`tests/papers/test_psd2014.py`",
-        ),
-        Erratum(
-            "section 4, before Lemma 1",
-            "a total order with the triangle inequality d(r1, r2) + d(r2, r3) ≥ d(r1, r3)",
-            "distances that add up along the order, d(r1, r2) + d(r2, r3) = d(r1, r3): the inequality holds for every "
-            "distance, and does not suffice",
-            "the claim on it above; `tests/papers/test_psd2014.py`",
-        ),
-        Erratum(
-            "Lemma 1",
-            "one group may be larger, without saying which",
-            "its rank must be fixed in advance; univariate MDAV does not do that",
-            "the table of small worlds above; `tests/test_sensitivity.py`",
-        ),
-        Erratum(
-            "proof of Lemma 1",
-            "the centroid increases by Δ/k; (x' - x)/k = Δ/k",
-            "by (x' - x)/k, which is at most Δ/k",
-            "the statement of the lemma, |x' - x| ≤ Δ",
-        ),
-        Erratum(
-            "proof of Lemma 4; section 5",
-            "sequential composition is needed because attributes are correlated",
-            "because one record has a value in every attribute, correlated or not",
-            "`tests/test_sensitivity.py`, attributes together cost at most ε, and reach it",
-        ),
-        Erratum(
-            "section 5",
-            "domains of 1.5 times the maximum, incomplete records removed",
-            "both look at the data; public bounds, and a rule for missing values that keeps n, are needed",
-            "the statement of such a release names the domains as data-dependent",
-        ),
-    ]
+    return printed_errors("psd2014/texts")
 
 
 __all__ = ["study"]

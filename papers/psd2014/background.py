@@ -17,9 +17,12 @@ from papers.psd2014.curves import EPSILONS, ranked, setting
 from papers.psd2014.printed import ADULT_2
 from papers.study import Claim
 from papers.textbook import attribute_loss, parallel_loss, sequential_loss
+from papers.texts import judging
 from shoal.noise import Seeded
 from shoal.partition import Partition, insensitive, ranking
 from shoal.release import carry_out
+
+judge = judging("psd2014/texts")
 
 Floats = NDArray[np.float64]
 _SIZES = (2, 10, 50, 100)
@@ -44,13 +47,11 @@ def columns(file: Path) -> Floats:
 
 def _added_records(file: Path) -> Claim:
     released = {rows: _rows_released(replace(ranked(file, "1", 10), rows=rows)) for rows in (300, 299)}
-    return Claim(
-        "section 1",
-        "What is released hardly depends on the change, removal or addition of any one record.",
-        f"Of a changed one, in the sense of Lemma 1. A release of {', '.join(map(str, released))} records has "
-        f"{', '.join(map(str, released.values()))} rows: who is added or removed shows in their number, and Definition "
-        "1 does not cover it. Statements say replace-one, with a public number of records.",
+    return judge(
+        "what-released-hardly-depends",
         "holds" if len(set(released.values())) == 1 else "holds partly",
+        ", ".join(map(str, released)),
+        ", ".join(map(str, released.values())),
     )
 
 
@@ -90,13 +91,7 @@ def _differ(one: Floats, other: Floats) -> int:
 
 def _one_record_each(values: Floats, tried: int) -> Claim:
     most, changed = largest_difference(values, tried)
-    return Claim(
-        "section 3, on the earlier method",
-        "When one record is replaced, each cluster of insensitive microaggregation differs in at most one record.",
-        f"{tried} replacements in about 1,000 records of Adult, k = 50: by at most {most} record in a cluster, in up "
-        f"to {changed} clusters at once. Proof: docs/proofs/insensitive.md.",
-        "holds" if most <= 1 else "fails",
-    )
+    return judge("when-record-replaced-each", most <= 1, tried, most, changed)
 
 
 def best_partitions(x: Sequence[int], k: int) -> list[tuple[int, ...]]:
@@ -131,33 +126,22 @@ def _consecutive() -> Claim:
     worlds = [(x, 2) for x in combinations_with_replacement(range(4), 6)]
     # labels that never fall follow the order of the values
     kept = [any(list(labels) == sorted(labels) for labels in best_partitions(x, k)) for x, k in worlds]
-    return Claim(
-        "section 4, from the literature",
-        "In one dimension a best partition consists of consecutive values.",
-        f"Six values from 0 to 3, clusters of two or more, all partitions: true of {sum(kept)} of {len(kept)} tables.",
-        share_verdict(sum(kept), len(kept)),
-    )
+    return judge("dimension-best-partition-consists", kept, sum(kept), len(kept))
 
 
 def _compositions() -> Iterator[Claim]:
     both = {(a, b): sequential_loss(a, b) for a, b in ((0.5, 0.5), (0.1, 1.0))}
-    yield Claim(
-        "Lemma 2",
-        "Sequential composition: budgets add up.",
-        "Two noisy counts of three records, all neighbours: the largest loss is "
-        + ", ".join(f"{lost:.3f} for ε = {a:g} and {b:g}" for (a, b), lost in both.items())
-        + ".",
-        share_verdict(sum(lost <= a + b + 1e-9 for (a, b), lost in both.items()), len(both)),
+    yield judge(
+        "sequential-composition-budgets-add",
+        (lost <= a + b + 1e-9 for (a, b), lost in both.items()),
+        ", ".join(f"{lost:.3f} for ε = {a:g} and {b:g}" for (a, b), lost in both.items()),
     )
     rows, values = parallel_loss(0.5, "rows"), parallel_loss(0.5, "values")
-    yield Claim(
-        "Lemma 3; section 4",
-        "Parallel composition: on disjoint data the budget is spent once, so noise on each value of an attribute costs "
-        "ε.",
-        f"Noisy counts of two subsets, ε = 0.5: the largest loss is {rows:.3f} if the rows of each are fixed in "
-        f"advance, as they are there. If values decide who is in which, a replaced record is in both, and it is "
-        f"{values:.3f} under Definition 1.",
+    yield judge(
+        "parallel-composition-disjoint-data",
         share_verdict(sum(lost <= 0.5 + 1e-9 for lost in (rows, values)), 2),
+        rows,
+        values,
     )
 
 
@@ -169,14 +153,12 @@ def _correlation(values: Floats) -> Claim:
         after[k] = _correlated(np.stack([part.centroids(x)[part.labels] for x, part in parts], axis=1))
     independent = attribute_loss(0.5, 0.5)
     kept = all(abs(found - before) < 0.1 * abs(before) for found in after.values())
-    return Claim(
-        "proof of Lemma 4",
-        "Budgets add up because attributes depend on each other, and individual ranking keeps their dependence.",
-        f"It keeps it: correlation {before:.3f}, and "
-        + ", ".join(f"{found:.3f} at k = {k}" for k, found in after.items())
-        + ". It is not the reason: a record has a value in every attribute, and noisy counts of two "
-        f"attributes that take all combinations of values cost {independent:g} at 0.5 each.",
+    return judge(
+        "budgets-add-up-because",
         share_verdict(int(kept) + int(independent <= 0.5 + 1e-9), 2),
+        before,
+        ", ".join(f"{found:.3f} at k = {k}" for k, found in after.items()),
+        independent,
     )
 
 
@@ -242,17 +224,13 @@ def _any_use(found: Mapping[tuple[str, str], Mapping[str, float]]) -> Claim:
         for epsilon in EPSILONS
     }
     wins = [own < plain for rows in better.values() for _, own, plain in rows]
-    return Claim(
-        "abstract; section 3; conclusion",
-        "The release is for any use, not for some queries only.",
-        "Rows are released, so any analysis can be run; which of them come out well is another matter. Errors at k = "
-        "100 beside those of plain noise: "
-        + "; ".join(
+    return judge(
+        "release-any-use-some",
+        wins,
+        "; ".join(
             f"ε = {epsilon}: " + ", ".join(f"{name} {own:.2g} ({plain:.2g})" for name, own, plain in rows)
             for epsilon, rows in better.items()
-        )
-        + ".",
-        share_verdict(sum(wins), len(wins)),
+        ),
     )
 
 
@@ -263,10 +241,4 @@ def _order_only(values: Floats) -> Claim:
         for x in values.T
         for k in _SIZES
     ]
-    return Claim(
-        "conclusion",
-        "The method is easy to implement: it needs the order of each attribute only.",
-        f"Groups stay the same under a rising transformation of the values in {sum(same)} of {len(same)} cases; a sort "
-        "for each attribute makes them (`shoal/partition/ranking.py`).",
-        share_verdict(sum(same), len(same)),
-    )
+    return judge("method-easy-implement-needs", same, sum(same), len(same))

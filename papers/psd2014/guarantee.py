@@ -12,6 +12,10 @@ from papers.psd2014 import background, lemma
 from papers.psd2014.curves import EPSILONS, SIZES, Curves, logarithm
 from papers.psd2014.printed import FARTHEST_FIRST
 from papers.study import Claim, Number, Section
+from papers.texts import judging, wording
+
+judge = judging("psd2014/texts")
+heading = wording("psd2014/texts")
 
 # the bound is met exactly; sums of floats are not
 _ROUNDING = 1e-9
@@ -21,10 +25,7 @@ def section(desk: Desk, curves: Curves, linked: Linked) -> Section:
     ranked = lemma.ranked_moves(lemma.WORLDS)
     farthest = lemma.farthest_first_moves(lemma.WORLDS)
     return Section(
-        "Lemma 1 and what follows from it",
-        "Every table of whole numbers in a small world, every replacement of one value: the sum of the changes of all "
-        "centroids, over the lemma's bound |x' - x|/k, and over W/k, W the width of the domain, which noise is scaled "
-        "to.",
+        *heading("lemma-1-what-follows"),
         [
             Number(
                 "prototype",
@@ -71,45 +72,22 @@ def _lemma(
     changed, added = lemma.alternating_move()
     scales = [abs(ratio * k * k - 1) < 0.01 for k, ratio in curves.unclipped.items()]
     return [
-        Claim(
-            "Lemma 1",
-            "Replacing one value by another at most Δ away moves the centroids of groups of k consecutive values by at "
-            "most Δ/k together.",
-            f"At most that in {sum(kept)} of {len(kept)} cases, with the remainder last (as in the paper's algorithm), "
-            "first or in the middle. Proof: docs/proofs/sums.md.",
-            share_verdict(sum(kept), len(kept)),
-        ),
-        Claim(
-            "Lemma 1, end of the proof",
-            "The bound holds whichever group is the larger one.",
-            "If its place is fixed by rank, yes. Univariate MDAV, which starts at the farther end, puts it where the "
-            f"data say and breaks the bound in {len(broken)} of {len(uneven)} worlds with a remainder, by up to "
-            f"{max(move.of_change for move in farthest.values()):.1f} times.",
+        judge("replacing-value-another-most", kept, sum(kept), len(kept)),
+        judge(
+            "bound-holds-whichever-group",
             "holds partly" if broken else "holds",
+            len(broken),
+            len(uneven),
+            max(move.of_change for move in farthest.values()),
         ),
-        Claim(
-            "section 4",
-            "A total order in which the triangle inequality holds makes the changes add up to Δ/k.",
-            "Distances always satisfy it. Records of two attributes, ordered by their distance to a corner, move the "
-            f"centroids by up to {ordered.of_change:.1f} times |r' - r|/k: what the proof needs is that distances "
-            "add up along the order, and in one dimension they do.",
-            "holds" if ordered.of_change <= 1 + _ROUNDING else "fails",
-        ),
-        Claim(
-            "section 4, on the earlier method",
-            "One replaced record can change all n/k clusters of insensitive microaggregation; n/k times Δ/k, which its "
-            "noise is scaled to, overestimates what that adds up to.",
-            f"Nine records in clusters of three that lie at two ends of the domain in turn: {changed} of 3 clusters "
-            f"change, together by {added:.2f} times Δ/k, Δ the diameter of the domain. The factor is needed.",
+        judge("total-order-triangle-inequality", ordered.of_change <= 1 + _ROUNDING, ordered.of_change),
+        judge(
+            "replaced-record-change-all",
             share_verdict(int(changed == 3) + int(added < 2.9), 2),
+            changed,
+            added,
         ),
-        Claim(
-            "section 4",
-            "After individual ranking the noise is 1/k of that of the standard approach.",
-            f"Variance before clipping, times k², is 1 within 1% for {sum(scales)} of {len(scales)} values of k (the "
-            "larger last group has a little less).",
-            share_verdict(sum(scales), len(scales)),
-        ),
+        judge("after-individual-ranking-noise", scales, sum(scales), len(scales)),
     ]
 
 
@@ -117,29 +95,20 @@ def _composition(curves: Curves, linked: Linked) -> list[Claim]:
     plain = curves.plain["1"]
     own = logarithm(curves.points["0.1", curves.ks[-1]]["sse"])
     return [
-        Claim(
-            "Lemma 4; abstract; section 1.1; conclusion",
-            "With ε for each of m attributes the released data set is mε-differentially private: utility grows without "
-            "giving up that guarantee.",
-            f"Not for linked columns: {linked.words}, so no ε holds. Which groups meet in a row is released with the "
-            "rows, and no noise covers it. True for one attribute in shuffled rows, and for several with `link=False` "
-            "(every column shuffled by itself): audits of both pass in docs/promise.md. Linked columns get "
-            "`dp-given-partition`.",
-            "holds partly" if linked.refutes else "holds",
-        ),
-        Claim(
-            "section 5",
-            "The stronger guarantee of ε = 0.1 comes at the loss that the standard approach has at ε = 1.",
-            f"At k = {curves.ks[-1]} at no more than that: log10(SSE/m) {own:.2f} beside {logarithm(plain):.2f}. The "
-            "guarantee is that of Lemma 4, which linked columns do not have.",
+        judge("epsilon-each-m-attributes", "holds partly" if linked.refutes else "holds", linked.words),
+        judge(
+            "stronger-guarantee-epsilon-0",
             share_verdict(int(own <= logarithm(plain)) + int(not linked.refutes), 2),
+            curves.ks[-1],
+            own,
+            logarithm(plain),
         ),
-        Claim(
-            "section 4, note",
-            "All copies of a centroid must get the same noise, or the gain is lost.",
-            f"Noise of its own for each of 10 copies: expected SSE {curves.every_row:.3g} at ε = 1, as for plain noise "
-            f"({plain:.3g}); one draw per group has {curves.points['1', 10]['sse']:.3g}.",
-            "holds" if curves.every_row > 0.99 * plain else "fails",
+        judge(
+            "all-copies-centroid-must",
+            curves.every_row > 0.99 * plain,
+            curves.every_row,
+            plain,
+            curves.points["1", 10]["sse"],
         ),
     ]
 
@@ -158,30 +127,17 @@ def _prior_work(curves: Curves) -> list[Claim]:
     )
     names = [f"{size:,}" if size else "all 30,162" for size in SIZES]
     return [
-        Claim(
-            "sections 3, 4",
-            "Individual ranking needs less noise than the earlier method based on insensitive microaggregation.",
-            f"Expected SSE is lower in {sum(better)} of {len(better)} points, by a factor of {min(ratios):.2f} to "
-            f"{max(ratios):,.0f} (`insensitive-dp`, strict). That method promises differential privacy with linked "
-            "columns, though.",
-            share_verdict(sum(better), len(better)),
+        judge("individual-ranking-needs-less", better, sum(better), len(better), min(ratios), max(ratios)),
+        judge(
+            "k-earlier-method-needs",
+            bool(grows),
+            "; ".join(f"{k} for {name} records" for k, name in zip(first, names, strict=True)),
         ),
-        Claim(
-            "section 3",
-            "The k that the earlier method needs depends on the number of records.",
-            "Smallest k tried at which it beats plain noise, ε = 1: "
-            + "; ".join(f"{k} for {name} records" for k, name in zip(first, names, strict=True))
-            + ".",
-            "holds" if grows else "fails",
-        ),
-        Claim(
-            "section 3",
-            "Individual ranking gains whatever the number of records.",
-            "SSE of plain noise over its own, k = 10, ε = 1: "
-            + "; ".join(
+        judge(
+            "individual-ranking-gains-whatever",
+            (gain > 1.1 for gain in gains.values()),
+            "; ".join(
                 f"{gain:.1f} for {name} records" for gain, name in zip(gains.values(), names, strict=True)
-            )
-            + ".",
-            share_verdict(sum(gain > 1.1 for gain in gains.values()), len(gains)),
+            ),
         ),
     ]

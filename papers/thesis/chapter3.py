@@ -14,6 +14,7 @@ import numpy as np
 from papers.desk import Desk, Task
 from papers.plots import COLOURS, Curve, Panel, panels
 from papers.study import Erratum, Figure, Number, Section, Series, Study
+from papers.texts import printed_errors, wording
 from papers.thesis.chapter3_claims import claims, text_claims
 from papers.thesis.chapter3_facts import K, census_facts, variable_sizes
 from papers.thesis.chapter3_print import (
@@ -26,6 +27,8 @@ from papers.thesis.chapter3_print import (
     filled,
 )
 from papers.thesis.chapter3_runs import FILES, Matrix, changes, experiment, single_runs
+
+heading = wording("thesis/chapter3")
 
 _TEXT = (
     "What produced the printed tables: MDAV on unscaled values. MDAV-ID replaces all attributes by cluster means. "
@@ -119,8 +122,7 @@ def study(desk: Desk) -> Study:
     means = {place: mean.value for place, (mean, _) in found.items()}
     runs = {method: fmean(by_method[method]["changes"]) for method in METHODS}
     return Study(
-        "Chapter 3",
-        "",
+        *heading("about"),
         [
             Section(
                 "Chapter 3: correlations in one execution (Tables 3.6 to 3.9)",
@@ -128,17 +130,13 @@ def study(desk: Desk) -> Study:
                 [*_original(census.values), *_singles(by_method)],
             ),
             Section(
-                "Chapter 3: change of correlations (Tables 3.10 and 3.11)",
-                "Census: A7 to A13 are protected; the 63 pairs that touch one of them count, the mean is over all 78 "
-                "pairs. EIA: ten revenue and sales columns, all protected; 55 pairs, each attribute with itself "
-                f"included. Runs here: {effort.swaps} of MDAV-SWAP, {effort.rankings} of IR-SWAP; in print 100.",
+                *heading("chapter-3-change-correlations", effort.swaps, effort.rankings),
                 [*_numbers(found, backwards), *_prototype(found)],
                 figures=[_figure(found, losses)],
                 claims=list(claims(means, runs, losses)),
             ),
             Section(
-                "Chapter 3: model and text",
-                "Counted on Census, groups of 12 where no size is given, or enumerated in small worlds.",
+                *heading("chapter-3-model-text"),
                 claims=list(text_claims(measured["thesis 3, facts"], sizes)),
             ),
         ],
@@ -280,33 +278,4 @@ def _series(found: Measured) -> Series:
 
 
 def _errata() -> list[Erratum]:
-    page = "the tables of this page"
-    return [
-        Erratum("Table 3.6, A9, A12", ".70", ".070", page),
-        Erratum("Table 3.9, A6, A8", "-.12", ".12", page),
-        Erratum("Table 3.8, A10, A13", ".87", "probably .77", page),
-        Erratum(
-            "3.2, Example 3",
-            "the sum below the line runs over r_2 < ... and s_2, ...: the quotient would be 1 whatever the mechanism",
-            "over r_1 < ... < r_M and s_1, ..., s_M",
-            "`tests/papers/test_thesis3.py`",
-        ),
-        Erratum(
-            "3.3.1",
-            "random groups of k give probabilistic |T|-anonymity",
-            "a record keeps its own value with probability 1/k, as in any other group of k",
-            "`tests/papers/test_thesis3.py`, by enumeration",
-        ),
-        Erratum(
-            "3.3.1, 3.3",
-            "the value of a confidential attribute is guessed with probability 1/k at most",
-            "its owner is; where values repeat in a group, the value is guessed more often",
-            page,
-        ),
-        Erratum(
-            "3.4",
-            "IR-SWAP is that of Section 3.3.2, MDAV-SWAP that of 3.3.1; Tables 3.6 to 3.10 are called 3.4.1",
-            "Sections 3.3.3 and 3.3.2: only those give the printed numbers",
-            page,
-        ),
-    ]
+    return printed_errors("thesis/chapter3")

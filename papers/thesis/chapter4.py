@@ -9,10 +9,13 @@ import numpy as np
 from papers.desk import Desk
 from papers.plots import COLOURS, Curve, Panel, panels
 from papers.study import Erratum, Figure, Number, Section, Series, Study
+from papers.texts import printed_errors, wording
 from papers.thesis.chapter4_claims import EXAMPLE, claims, marginal, theorem_claims
 from papers.thesis.chapter4_theorems import Floats, constructed
 from shoal.noise import Box, LatticeStaircase, Staircase
 from shoal.noise.box_shape import laplace_region
+
+heading = wording("thesis/chapter4")
 
 _PROTOTYPE = "a throw-away prototype"
 _CUT = "print cuts off after two digits"
@@ -24,27 +27,21 @@ _DOCS = "[noise families](../noise.md)"
 def study(desk: Desk) -> Study:
     curves = _by_centre()
     return Study(
-        "Chapter 4",
-        "",
+        *heading("about"),
         [
             Section(
-                "Chapter 4: one query (Tables 4.1 and 4.2)",
-                f"Closed forms of `shoal.noise.Staircase`, sensitivity 1; derivations and samplers: {_DOCS}.",
+                *heading("chapter-4-query-tables"),
                 [*_univariate(), *_univariate_prototype()],
                 figures=[_densities(), _centres(curves)],
             ),
             Section(
-                "Chapter 4: two queries (Example 5, Tables 4.3 and 4.4)",
-                "Box noise with S_f = [-1, 1] × [-10, 10], S_0 a tenth of it, ε = 1; `shoal.noise.Box`.",
+                *heading("chapter-4-two-queries"),
                 [*_bivariate(), *_bivariate_prototype()],
                 figures=[_marginals()],
                 claims=list(claims()),
             ),
             Section(
-                "Chapter 4: theorems",
-                "On a lattice all symmetric private noises are a polytope, and whether one of them is nearer to zero "
-                "than another is a linear programme: 12 lattice steps for one step of the query, or a plane of steps "
-                "of 2 and 3. A gain of 0 means that nothing is better.",
+                *heading("chapter-4-theorems"),
                 claims=list(theorem_claims(6 if desk.quick else 30)),
             ),
         ],
@@ -270,55 +267,15 @@ def laplace_total(epsilon: float) -> float:
 def _errata() -> list[Erratum]:
     wrong, right = printed_variance()
     beta = Box(EXAMPLE.widths, 1.0, EXAMPLE.centre).region(0.99).reach
-    return [
-        Erratum(
-            "2.9",
-            f"Laplace density ε/(2Δ)·exp(-|x|/Δ): its integral at ε = 0.5 is {laplace_total(0.5):.2f}",
-            "ε/(2Δ)·exp(-ε|x|/Δ)",
-            "`tests/papers/test_thesis4.py`",
-        ),
-        Erratum(
-            "4.2, 4.4",
-            "Inequality (5.3)",
-            "Inequality (4.1); (5.3) is the definition of (ε, δ)-differential privacy",
-            "the text",
-        ),
-        Erratum(
-            "Theorem 1",
-            f"M_0·e^(-iε) on d + iΔf ≤ |x| < d + (i+1)Δf: one exponent too few, variance {wrong:.4f} at d*",
-            f"M_0·e^(-(i+1)ε), as section 4.4 computes with: {right:.4f}",
-            "`tests/noise/test_staircase.py`, the statements on Theorem 2 above",
-        ),
-        Erratum(
-            "Theorem 2",
-            "every density of the form of Theorem 1 is optimal",
-            "those with 0 ≤ d ≤ Δf are; for a larger d mass can be moved towards zero",
-            "the statements on Theorem 2 above",
-        ),
-        Erratum(
-            "Theorem 3",
-            "S_{i+1} leaves out S_0, ..., S_{i-1}: levels overlap, and what is counted twice makes "
-            f"{theorem_3_total():.2f} of the mass of Example 5",
-            "it leaves out S_0, ..., S_i, as in the text before the theorem",
-            "`tests/papers/test_thesis4.py`",
-        ),
-        Erratum("Definition 7", "⟨0, x⟩ ∈ S", "⟨0, x⟩ ⊂ S", "the text before it"),
-        Erratum(
-            "Table 4.2",
-            "11.97 and 5.98",
-            "11.98 and 5.99: digits are cut off, so the gain looks larger than it is",
-            "`tests/noise/test_staircase.py`",
-        ),
-        Erratum(
-            "Table 4.4",
-            "β = 6.99",
-            "6.69",
-            "`tests/noise/test_box.py`",
-        ),
-        Erratum(
-            "4.5, Table 4.4",
-            "regions [-z - βs, z + βs]",
-            f"the printed β include z: sizes are 40·β²; without z the first would be {beta - 0.1:.2f}",
-            "`tests/noise/test_box.py`",
-        ),
-    ]
+    return printed_errors(
+        "thesis/chapter4",
+        {
+            "2-9-laplace-density": (laplace_total(0.5),),
+            "theorem-1-m-0": (
+                wrong,
+                right,
+            ),
+            "theorem-3-s-i": (theorem_3_total(),),
+            "4-5-table-4": (beta - 0.1,),
+        },
+    )

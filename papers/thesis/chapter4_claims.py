@@ -9,7 +9,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
-from papers.study import Claim, counted, judged
+from papers.study import Claim, counted
+from papers.texts import judging
 from papers.thesis.chapter4_theorems import (
     GRID,
     Floats,
@@ -23,6 +24,8 @@ from papers.thesis.chapter4_theorems import (
 )
 from shoal.noise import Box, LatticeBox, LatticeStaircase, Staircase
 from shoal.noise.box_shape import laplace_region
+
+judge = judging("thesis/chapter4")
 
 # Example 5
 EXAMPLE = Box((1.0, 10.0), 1.0, (0.1, 1.0))
@@ -65,110 +68,70 @@ def _one_query() -> Iterator[Claim]:
         epsilon: 1 - Staircase.best(1.0, epsilon).variance * epsilon**2 / 2
         for epsilon in (0.1, 0.5, 1.0, 2.0, 4.0)
     }
-    yield Claim(
-        "4, 4.4, 4.6, 8.1",
-        "For one query Laplace noise is near-optimal: its variance is only slightly above the least.",
-        "Variance saved by the best staircase: "
-        + ", ".join(f"{gain:.1%} (ε = {epsilon:g})" for epsilon, gain in gains.items())
-        + ". True up to ε = 1, which the tables stop at, and not beyond.",
-        judged(gain <= _SLIGHTLY for gain in gains.values()),
+    yield judge(
+        "query-laplace-noise-near",
+        (gain <= _SLIGHTLY for gain in gains.values()),
+        ", ".join(f"{gain:.1%} (ε = {epsilon:g})" for epsilon, gain in gains.items()),
     )
     shorter = {
         epsilon: 1 - Staircase.best(1.0, epsilon, "interval").interval(0.95) * epsilon / math.log(20)
         for epsilon in (0.1, 0.5, 1.0, 4.0)
     }
-    yield Claim(
-        "4.4",
-        "Its 95% interval is longer than the shortest one, but close to it.",
-        "Length saved: "
-        + ", ".join(f"{gain:.2%} (ε = {epsilon:g})" for epsilon, gain in shorter.items())
-        + ".",
-        judged(0 < gain <= _SLIGHTLY for gain in shorter.values()),
+    yield judge(
+        "95-interval-longer-shortest",
+        (0 < gain <= _SLIGHTLY for gain in shorter.values()),
+        ", ".join(f"{gain:.2%} (ε = {epsilon:g})" for epsilon, gain in shorter.items()),
     )
     by_epsilon = [Staircase.best(1.0, epsilon, "interval").centre for epsilon in (0.1, 0.5, 1.0)]
-    yield Claim(
-        "4.4",
-        "The d of the shortest interval depends on ε and Δf.",
-        "d/Δf = " + ", ".join(f"{d:.4f}" for d in by_epsilon) + " at ε = 0.1, 0.5, 1.",
-        judged([len({round(d, 4) for d in by_epsilon}) == len(by_epsilon)]),
+    yield judge(
+        "d-shortest-interval-depends",
+        [len({round(d, 4) for d in by_epsilon}) == len(by_epsilon)],
+        ", ".join(f"{d:.4f}" for d in by_epsilon),
     )
     lattice = LatticeStaircase.best(1000, Fraction(1)).variance / 1000**2
-    yield Claim(
-        "4",
-        "Discrete noise allows similar results, but can be used in very specific circumstances only.",
-        f"Similar, yes: with 1,000 lattice steps the least variance is {lattice:.4f}, against "
-        f"{Staircase.best(1.0, 1.0).variance:.4f}. Usable wherever values lie on a public lattice: all noise of a "
-        "Shoal release is discrete.",
-        "holds partly",
-    )
+    yield judge("discrete-noise-allows-similar", "holds partly", lattice, Staircase.best(1.0, 1.0).variance)
 
 
 def _two_queries() -> Iterator[Claim]:
     ratios = [(2 * (s1 + s2) ** 2) / (4 * s1 * s2) for s1, s2 in ((1, 1), (1, 10))]
-    yield Claim(
-        "4.5, Figures 4.4 and 4.5",
-        "Laplace noise protects points outside S_f too, the more so the more unlike the components are.",
-        f"Area of the square that is protected over that of S_f: {ratios[0]:.2f} for [-1, 1]², {ratios[1]:.2f} for "
-        "[-1, 1] × [-10, 10].",
-        judged([ratios[0] > 1, ratios[1] > ratios[0]]),
-    )
+    yield judge("laplace-noise-protects-points", [ratios[0] > 1, ratios[1] > ratios[0]], ratios[0], ratios[1])
     first, second = (EXAMPLE.variances[j] / 242 for j in (0, 1))
-    yield Claim(
-        "Example 5",
-        "Against Laplace noise the variance of the first component is much smaller, that of the second about twice as "
-        "big.",
-        f"{first:.3f} and {second:.2f} times that of Laplace noise.",
-        judged([first < 0.1, abs(second - 2) < 0.2]),
-    )
+    yield judge("against-laplace-noise-variance", [first < 0.1, abs(second - 2) < 0.2], first, second)
     level = [1.0, 10.0, 20.0]
     box = [float(_within(a)) for a in level]
     laplace = [1 - math.exp(-a / 11) for a in level]
-    yield Claim(
-        "Example 5",
-        "The piecewise constant noise has more probability around zero, in agreement with the definition of optimal.",
-        "Around the origin, yes. In the sense of Definition 7 neither is smaller: P(|Y_2| ≤ a) is "
-        + ", ".join(
+    yield judge(
+        "piecewise-constant-noise-more",
+        [
+            float(EXAMPLE.density([0.0, 0.0])) > 1 / 22**2,
+            all(one >= two for one, two in zip(box, laplace, strict=True)),
+        ],
+        ", ".join(
             f"{one:.3f} against {two:.3f} for Laplace (a = {a:g})"
             for a, one, two in zip(level, box, laplace, strict=True)
-        )
-        + ".",
-        judged(
-            [
-                float(EXAMPLE.density([0.0, 0.0])) > 1 / 22**2,
-                all(one >= two for one, two in zip(box, laplace, strict=True)),
-            ]
         ),
     )
     x = np.linspace(0.05, 45.05, 46)
     apart = max(float(np.abs(marginal(x, j) / marginal_by_integration(x, j) - 1).max()) for j in (0, 1))
-    yield Claim(
-        "4.5",
-        "The densities of the two components.",
-        f"The printed formulas and numerical integration of the density of the vector differ by {apart:.0e} at most.",
-        judged([apart < 1e-3]),
-    )
+    yield judge("densities-two-components", [apart < 1e-3], apart)
     sizes = {
         confidence: laplace_region(11, 2, confidence)[1] / EXAMPLE.region(confidence).size
         for confidence in (0.99, 0.95, 0.90)
     }
     # Laplace noise on each component in units of its own sensitivity, half of ε each
     fair = laplace_region(2, 2, 0.95)[1] * 10 / EXAMPLE.region(0.95).size
-    yield Claim(
-        "Example 5",
-        "The smallest region of a given confidence is much smaller than with Laplace noise.",
-        "Laplace over box: "
-        + ", ".join(f"{ratio:.2f} ({confidence:.0%})" for confidence, ratio in sizes.items())
-        + f". Against Laplace noise scaled to each component (scales 2 and 20, also ε = 1) it is {fair:.2f}.",
-        judged([*(ratio > 2 for ratio in sizes.values()), fair > 1.5]),
+    yield judge(
+        "smallest-region-given-confidence",
+        [*(ratio > 2 for ratio in sizes.values()), fair > 1.5],
+        ", ".join(f"{ratio:.2f} ({confidence:.0%})" for confidence, ratio in sizes.items()),
+        fair,
     )
     by_number = {m: Box.best((1.0,) * m, 1.0).variances[0] / (2 * m**2) for m in (2, 4, 9, 13)}
-    yield Claim(
-        "abstract, 4, 4.5, 4.6, 8.1",
-        "For several queries Laplace noise is far from optimal.",
-        "Variance of box noise over Laplace noise with equal shares, ε = 1: "
-        + ", ".join(f"{ratio:.2f} ({m} queries)" for m, ratio in by_number.items())
-        + f"; in Example 5 with scales 2 and 20, {EXAMPLE.variances[0] / 8:.2f}.",
-        judged(ratio < 0.6 for ratio in by_number.values()),
+    yield judge(
+        "several-queries-laplace-noise",
+        (ratio < 0.6 for ratio in by_number.values()),
+        ", ".join(f"{ratio:.2f} ({m} queries)" for m, ratio in by_number.items()),
+        EXAMPLE.variances[0] / 8,
     )
 
 
@@ -184,25 +147,11 @@ def _within(a: float) -> float:
 def _use() -> Iterator[Claim]:
     q = math.exp(-1.0)
     box, exact = LatticeBox((1, 1), 1.0, (0, 0)).variances[0], 2 * q / (1 - q) ** 2
-    yield Claim(
-        "4.5, 4.6",
-        "A query that is known as a whole allows better noise than components that become known one by one.",
-        f"Two counts of which a record enters one: with S_f as it is, the lattice noise has variance {exact:.3f} per "
-        f"count; with the box around it, {box:.3f}.",
-        judged([exact < box]),
-    )
+    yield judge("query-known-whole-allows", [exact < box], exact, box)
     law = LatticeStaircase(10, 1.0, 4)
     places = np.arange(-60, 60)
     loss = 4 * float(np.abs(law.level(places + 1) - law.level(places)).max())
-    yield Claim(
-        "4.4",
-        "All queries of one L1-sensitivity share one optimal noise.",
-        "True of one number. It must not be read as a vector of numbers with that total: four cluster sums that move "
-        f"by one lattice step each, of ten that one sum may move, lose {loss:.0f}ε under staircase noise and 0.4ε "
-        "under Laplace noise of the same ε. Shoal refuses staircase and box noise there "
-        "([proof](../proofs/staircase.md#4-where-it-must-be-refused)).",
-        "holds" if loss <= 1 else "holds partly",
-    )
+    yield judge("all-queries-l1-sensitivity", "holds" if loss <= 1 else "holds partly", loss)
 
 
 def theorem_claims(count: int) -> Iterator[Claim]:
@@ -211,65 +160,54 @@ def theorem_claims(count: int) -> Iterator[Claim]:
     laplace = line.gain(laplace_on_lattice(line))
     built = constructed(1.0)
     closer = 1 - built.outside(GRID) - (1 - np.exp(-GRID))
-    yield Claim(
-        "abstract, 4.3, 8.1",
-        "Laplace noise is not optimal: the noise built from it in section 4.3 is private and strictly smaller.",
-        f"P(|Y| ≤ a) is never smaller and up to {closer.max():.3f} larger; density falls by e^ε at most within one "
-        f"step ({_steepest(built):.4f}); the linear programme gains {laplace:.2f} over Laplace noise.",
-        judged(
-            [closer.min() >= -1e-12, closer.max() > 0, _steepest(built) <= math.e + 1e-9, laplace > _NOTHING]
-        ),
+    yield judge(
+        "laplace-noise-optimal-noise",
+        [closer.min() >= -1e-12, closer.max() > 0, _steepest(built) <= math.e + 1e-9, laplace > _NOTHING],
+        closer.max(),
+        _steepest(built),
+        laplace,
     )
     near = round(built.centre * _STEPS - 0.5)
     optimal = line.gain(LatticeStaircase(_STEPS, 1.0, near).mass(line.places))
-    yield Claim(
-        "4.3",
-        "The noise built there from Laplace noise is optimal itself.",
-        f"It is a staircase with d = {built.centre:.4f}·Δf at ε = 1; of the nearest one on a lattice (d = "
-        f"{near + 0.5:g}/{_STEPS}) the linear programme gains {optimal if optimal > _NOTHING else 0:.2g}.",
-        judged([0 <= built.centre <= 1, optimal < _NOTHING]),
+    yield judge(
+        "noise-built-there-laplace",
+        [0 <= built.centre <= 1, optimal < _NOTHING],
+        built.centre,
+        near + 0.5,
+        _STEPS,
+        optimal if optimal > _NOTHING else 0,
     )
     scales = {scale: _laplace_loss(scale) for scale in (0.9, 0.99, 1.0)}
-    yield Claim(
-        "4.1",
-        "Among Laplace noises that of scale Δf/ε is the best: a smaller scale would not be private any more.",
-        "Loss at ε = 1: "
-        + ", ".join(f"{loss:.3f} (scale {scale:g})" for scale, loss in scales.items())
-        + ".",
-        judged([scales[1.0] <= 1 + 1e-9, scales[0.9] > 1, scales[0.99] > 1]),
+    yield judge(
+        "among-laplace-noises-scale",
+        [scales[1.0] <= 1 + 1e-9, scales[0.9] > 1, scales[0.99] > 1],
+        ", ".join(f"{loss:.3f} (scale {scale:g})" for scale, loss in scales.items()),
     )
     # steps that do not fall on the places that are looked at
     shapes = [Staircase(1.0, epsilon, d) for epsilon in (0.8, 1.0, 1.3) for d in (0.2037, 0.7041)]
     by_density = [_steepest(shape) <= math.e + 1e-9 for shape in shapes]
     by_intervals = [_largest_ratio(shape) <= math.e + 1e-6 for shape in shapes]
-    yield Claim(
-        "4.2, Proposition 1",
-        "Privacy can be read off the density: f(x) ≤ e^ε f(x + d).",
-        "Staircases for ε = 0.8, 1 and 1.3 put to the test at ε = 1: densities and probabilities of intervals agree "
-        f"on {counted(a == b for a, b in zip(by_density, by_intervals, strict=True))}, {sum(by_density)} are private. "
-        "`tests/noise/test_staircase.py` and `test_box.py` check every lattice point.",
-        judged(a == b for a, b in zip(by_density, by_intervals, strict=True)),
+    yield judge(
+        "privacy-read-off-density",
+        (a == b for a, b in zip(by_density, by_intervals, strict=True)),
+        counted((a == b for a, b in zip(by_density, by_intervals, strict=True))),
+        sum(by_density),
     )
     found = [
         dominating(inside, epsilon) for epsilon in (0.5, 1.0, 2.0) for inside in mixtures(epsilon, count)
     ]
-    yield Claim(
-        "Lemmata 1 and 2, Corollary 1, Theorem 1",
-        "For every private noise there is a staircase that is at least as good.",
-        f"Mixtures of staircases and Laplace noise at ε = 0.5, 1 and 2: a better staircase with 0 ≤ d ≤ Δf for "
-        f"{counted(one is not None for one in found)}. As printed (one exponent too few) the form is another.",
+    yield judge(
+        "every-private-noise-there",
         "holds partly" if all(one is not None for one in found) else "fails",
+        counted(one is not None for one in found),
     )
     gains = {d: line.gain(LatticeStaircase(_STEPS, 1.0, d).mass(line.places)) for d in (0, 5, 11, 12, 17)}
-    yield Claim(
-        "Theorem 2",
-        "Every staircase is optimal.",
-        "Gain of the linear programme: "
-        + ", ".join(
+    yield judge(
+        "every-staircase-optimal",
+        (gain < _NOTHING for gain in gains.values()),
+        ", ".join(
             f"{gain if gain > _NOTHING else 0:.2g} (d = {d + 0.5:g}/{_STEPS})" for d, gain in gains.items()
-        )
-        + ". True for d ≤ Δf, which the proof uses and the theorem does not say.",
-        judged(gain < _NOTHING for gain in gains.values()),
+        ),
     )
     q = math.exp(-1.0)
     shapes = [Staircase(1.0, 1.0, d) for d in (0.0, 0.3, 0.7, 1.0)]
@@ -277,12 +215,7 @@ def theorem_claims(count: int) -> Iterator[Claim]:
         math.isclose((1 - q - 2 * one.height * q) / (2 * (1 - q) * one.height), one.centre, abs_tol=1e-12)
         for one in shapes
     ]
-    yield Claim(
-        "4.4",
-        "M_0 and d are one parameter: d = (1 - e^(-ε) - 2M_0 e^(-ε)Δf)/(2(1 - e^(-ε))M_0).",
-        f"The formula gives d back from the height of the centre: {counted(same)}.",
-        judged(same),
-    )
+    yield judge("m-0-d-parameter", same, counted(same))
     yield _not_symmetric()
     yield _any_criterion(line)
     boxes = {
@@ -290,34 +223,23 @@ def theorem_claims(count: int) -> Iterator[Claim]:
         for steps, centre in (((2, 2), (0, 0)), ((2, 2), (1, 1)), ((3, 2), (1, 1)), ((2, 3), (0, 2)))
     }
     outside = box_gain((2, 2), (2, 2), 1.0)
-    yield Claim(
-        "Theorem 3",
-        "Box noise with S_0 ⊂ S_f is optimal.",
-        f"No gain for {counted(gain < _NOTHING for gain in boxes.values())} boxes on a lattice of the plane; with S_0 "
-        f"larger than S_f a gain of {outside:.2f}. The printed recursion of S_i is wrong (errata).",
+    yield judge(
+        "box-noise-s-0",
         "holds partly" if all(gain < _NOTHING for gain in boxes.values()) and outside > _NOTHING else "fails",
+        counted(gain < _NOTHING for gain in boxes.values()),
+        outside,
     )
-    yield Claim(
-        "abstract, 8.1",
-        "All optimal noises for one query are determined, and a family for several.",
-        "For one query those that are symmetric; section 4.4 leaves the others out, 4.5 calls the general form for "
-        "several queries out of scope.",
-        "holds partly",
-    )
+    yield judge("all-optimal-noises-query", "holds partly")
 
 
 def _not_symmetric() -> Claim:
     gains = {(a, b): lopsided_gain(_STEPS, a, b, 1.0) for a, b in ((4, 4), (2, 7), (0, 9), (3, 11))}
-    return Claim(
-        "4.4",
-        "Optimal noises need not be symmetric.",
-        "Staircases with a centre from -a to b, in twelfths of Δf, against all private noises: the linear programme "
-        "gains "
-        + ", ".join(
+    return judge(
+        "optimal-noises-need-symmetric",
+        (gain < _NOTHING for gain in gains.values()),
+        ", ".join(
             f"{gain if gain > _NOTHING else 0:.2g} (a = {a}, b = {b})" for (a, b), gain in gains.items()
-        )
-        + ".",
-        judged(gain < _NOTHING for gain in gains.values()),
+        ),
     )
 
 
@@ -331,13 +253,7 @@ def _any_criterion(line: Line) -> Claim:
             for d in range(_STEPS)
         )
         agree.append(abs(line.least(values) / family - 1) < _NOTHING)
-    return Claim(
-        "4, 4.1",
-        "Whatever sensible criterion is chosen, the best noise for it is optimal in this sense.",
-        f"The least {', '.join(names.values())} over all symmetric private noises is that of a staircase: "
-        f"{counted(agree)}.",
-        judged(agree),
-    )
+    return judge("whatever-sensible-criterion-chosen", agree, ", ".join(names.values()), counted(agree))
 
 
 def _laplace_loss(scale: float) -> float:

@@ -11,10 +11,13 @@ import numpy as np
 from papers.desk import Desk
 from papers.plots import COLOURS, Curve, Panel, panels
 from papers.study import Erratum, Figure, Number, Section, Series, Study
+from papers.texts import printed_errors, wording
 from papers.thesis.chapter5_claims import claims
 from papers.thesis.chapter5_worlds import boolean, printed_deltas, two_persons, unit_interval
 from shoal.noise import Seeded
 from shoal.query.refinement import Factors, Refined, absolute, categorical, nominal, refine, sample, uniform
+
+heading = wording("thesis/chapter5")
 
 _PROTOTYPE = "a throw-away prototype"
 # the lattice that stands for the interval [0, 1]
@@ -64,27 +67,23 @@ def study(desk: Desk) -> Study:
         {f"thesis 5, Boolean {truth} {draws}": partial(answered_one, truth, draws) for truth in (0, 1)},
     )
     return Study(
-        "Chapter 5",
-        "",
+        *heading("about"),
         [
             Section(
-                "Chapter 5: a continuous attribute (Table 5.5)",
-                "A query about one person with the true answer 0.5, uniform prior on [0, 1]: the refined prior in "
-                f"closed form. On a lattice of {_STEPS:,} steps, from the law that is drawn from, the variances are "
-                + ", ".join(f"{lattice_variance(line[2]):.4f}" for line in TABLE_5_5)
-                + ". How the law is made: [proofs](../proofs/refinement.md).",
+                *heading(
+                    "chapter-5-continuous-attribute",
+                    _STEPS,
+                    ", ".join(f"{lattice_variance(line[2]):.4f}" for line in TABLE_5_5),
+                ),
                 [*_table_5_5(), *_table_5_5_prototype()],
                 figures=[_densities()],
             ),
             Section(
-                "Chapter 5: Boolean attributes (5.5.1, Example 8, Tables 5.3 and 5.4)",
-                "Probabilities are exact fractions, rounded here. Cells of Tables 5.3 and 5.4 are formulas; *printed* "
-                f"is their value at α_d = 1/e. Frequencies are those of {draws:,} exact samples.",
+                *heading("chapter-5-boolean-attributes", draws),
                 [*_boolean(list(frequencies.values()), draws), *_pairs()],
             ),
             Section(
-                "Chapter 5: statements",
-                "Enumerated in small worlds, with exact fractions.",
+                *heading("chapter-5-statements"),
                 claims=list(claims(quick=desk.quick)),
             ),
         ],
@@ -269,55 +268,12 @@ def printed_total(factors: Factors) -> Fraction:
 def _errata() -> list[Erratum]:
     total = float(printed_total(Factors.individual(_ONE)))
     person, statistic = printed_deltas(Fraction(1, 5))
-    test = "`tests/query/refinement/test_refine.py`"
-    return [
-        Erratum(
-            "5.2, Algorithm 5.1, 5.5.2",
-            f"p_u = (α_u - 1)/(α_u - α_d), p_d = (1 - α_d)/(α_u - α_d): total mass {total:.2f} at ε = 1",
-            "the two are swapped; Table 5.5 has them right",
-            test,
-        ),
-        Erratum(
-            "Algorithm 5.1, step iv",
-            "α_ud = (1 - α_u p_u - α_d p_d)/(1 - p_u - p_d): always divided by zero, since p_u + p_d = 1",
-            "with the masses of the sets U_u' and U_d' in the places of p_u and p_d",
-            test,
-        ),
-        Erratum(
-            "5.2",
-            f"for (ε, δ), δ may be moved in a query about one person: at (ln 2, 0.2) that costs δ = {person:.2f}",
-            "δ·exp(-ε)",
-            test,
-        ),
-        Erratum(
-            "5.2",
-            f"for (ε, δ), δ/2 may be moved in a statistical query: at (ln 2, 0.2) that costs δ = {statistic:.2f}",
-            "δ/(1 + exp(ε))",
-            test,
-        ),
-        Erratum(
-            "Table 5.5",
-            "Laplace probabilities 0.476, 0.549, 0.607, 0.684",
-            ", ".join(f"{-math.expm1(-line[1] / 2):.3f}" for line in TABLE_5_5) + ": 1 - exp(-ε/2)",
-            "the table of this page",
-        ),
-        Erratum("5.5.1", "0.02182 in the last sum, and its result 0.003912", "0.027183 and 0.003914", test),
-        Erratum(
-            "Example 8",
-            "P(K_f1(D) = 1 | f_2(D) = 0)",
-            "K_f2 with f_2: the answer about one person says nothing about the other",
-            "the text",
-        ),
-        Erratum(
-            "5.5.2, Table 5.5",
-            "Laplace noise of scale 1/ε for a record that may be missing",
-            "with 1/2 for a missing person, as in 5.5.1, the sensitivity is 1/2 and the scale 1/(2ε)",
-            "the statements above",
-        ),
-        Erratum(
-            "Proposition 5, Corollary 2",
-            "proved: any function of private answers is private",
-            "needed: answers to questions chosen by earlier answers are private together, the composition theorem",
-            "[proofs](../proofs/refinement.md#5-totals)",
-        ),
-    ]
+    return printed_errors(
+        "thesis/chapter5",
+        {
+            "5-2-algorithm-5": (total,),
+            "5-2-epsilon-may": (person,),
+            "5-2-epsilon-2": (statistic,),
+            "table-5-5-laplace": (", ".join(f"{-math.expm1(-line[1] / 2):.3f}" for line in TABLE_5_5),),
+        },
+    )

@@ -10,6 +10,7 @@ import numpy as np
 
 from papers.desk import Desk
 from papers.study import Claim, Figure, Number, Section, Series, Study
+from papers.texts import wording
 from papers.thesis import chapter6_adult as adult
 from papers.thesis import chapter6_census as census
 from papers.thesis import chapter6_replaced as replaced
@@ -24,6 +25,8 @@ from papers.thesis.chapter6_replaced import Replaced
 from papers.thesis.chapter6_runs import Found
 from papers.thesis.chapter6_scatter import scatters
 from papers.thesis.chapter6_tables import TREES, curves, picture, strict_table, table_numbers
+
+heading = wording("thesis/chapter6")
 
 _ABOUT = "Insensitive microaggregation before differential privacy, taxonomies, mixed data."
 _METHOD = (
@@ -69,7 +72,7 @@ def study(desk: Desk) -> Study:
         _replaced_series(found.replaced),
     ]
     sections = [
-        Section("Chapter 6: data and clusters", _METHOD, [*sizes(found.folder), *_beyond_print(found)]),
+        Section(*heading("chapter-6-data-clusters"), [*sizes(found.folder), *_beyond_print(found)]),
         _theory(found, drawings),
         *_tables(found, effort),
         _discussion(found, effort),
@@ -159,14 +162,7 @@ def _theory(found: Measured, drawings: list[Figure]) -> Section:
         single,
         stable,
     )
-    text = (
-        "Print has no coordinates for Figures 6.1 to 6.3: a table of our own shows the same, 15 records of "
-        "which the one "
-        "at the top right moves to the bottom left."
-    )
-    return Section(
-        "Chapter 6: sections 6.1 to 6.3, definitions and propositions", text, figures=drawings, claims=claims
-    )
+    return Section(*heading("chapter-6-sections-6"), figures=drawings, claims=claims)
 
 
 def _tables(found: Measured, effort: Effort) -> list[Section]:
@@ -185,19 +181,13 @@ def _tables(found: Measured, effort: Effort) -> list[Section]:
         "of 1,240 to "
         "1,430, and it is lower here, where insensitive clusters are more homogeneous."
     )
-    variations = (
-        "Of the mean over all runs: what is printed at ε = 10 is so small that noise of either sign must have "
-        "cancelled over "
-        "the runs before its size was taken. Columns without noise are exact."
-    )
     return [
         Section("Chapter 6: Table 6.1, Census against MDAV", noisy, numbers["6.1"]),
-        Section("Chapter 6: Table 6.2, Census against k = 1", "", numbers["6.2"]),
+        Section(*heading("chapter-6-table-6"), numbers["6.2"]),
         Section("Chapter 6: Table 6.3, Adult against MDAV", trees, numbers["6.3"]),
-        Section("Chapter 6: Table 6.4, Adult against k = 1", "", numbers["6.4"]),
+        Section(*heading("chapter-6-table-6-4"), numbers["6.4"]),
         Section(
-            "Chapter 6: Table 6.5, means and variances on Census",
-            variations,
+            *heading("chapter-6-table-6-5"),
             numbers["6.5"],
             claims=list(statistics(found.census)),
         ),

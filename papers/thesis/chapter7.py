@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from papers.desk import Desk
 from papers.study import Erratum, Number, Section, Series, Study
+from papers.texts import printed_errors, wording
 from papers.thesis.chapter7_claims import claims, partition_claims
 from papers.thesis.chapter7_worlds import (
     GROUPS,
@@ -26,6 +27,8 @@ from shoal.kanonymity.tcloseness import bucket_distance
 from shoal.noise import Seeded
 from shoal.partition import Partition
 
+heading = wording("thesis/chapter7")
+
 _QUASI = ("ethnicity", "born", "sex")
 
 
@@ -35,19 +38,15 @@ def study(desk: Desk) -> Study:
     facts = desk.measure("chapter 7", {f"thesis 7, Census {runs}": partial(census_facts, desk.data, runs)})
     census = facts[f"thesis 7, Census {runs}"]
     return Study(
-        "Chapter 7",
-        "",
+        *heading("about"),
         [
             Section(
-                "Chapter 7: Anatomy and groups (Tables 7.2 to 7.4)",
-                "The nine medical records of Table 7.2; Figures 7.1 to 7.3 with hierarchies that join pairs of values "
-                "first (of the figures only captions are at hand). Census: quasi-identifiers A1 to A6.",
+                *heading("chapter-7-anatomy-groups"),
                 _medical(),
                 claims=list(partition_claims(census)),
             ),
             Section(
-                "Chapter 7: t-closeness (Figures 7.4 to 7.7, Tables 7.5 and 7.6)",
-                "Twelve records in three buckets of four. *Printed* for Table 7.6 is the formula at t = 2 and 3.",
+                *heading("chapter-7-t-closeness"),
                 [*_worked(), *_figures(), *_theory()],
                 _overdrawn_table(),
                 claims=list(claims(census)),
@@ -177,49 +176,4 @@ def _overdrawn_table() -> str:
 
 
 def _errata() -> list[Erratum]:
-    test = "`tests/kanonymity/test_tcloseness.py`"
-    return [
-        Erratum(
-            "7.2.2",
-            f"the recipe takes {overdrawn(1000, 2, 7)} records more from a bucket than it has (N = 1000, t = 2, l = 7)",
-            "a transportation problem with the same bounds",
-            test,
-        ),
-        Erratum(
-            "7, 7.3, 7.4, 8.1",
-            "exp(ε)-closeness is equivalent to, or implies, ε-differential privacy",
-            "it bounds the odds of a bucket for somebody who believes the table's shares; between neighbouring tables "
-            "the loss is infinite",
-            "`tests/papers/test_thesis7.py`",
-        ),
-        Erratum(
-            "7.3.2",
-            "swapping hides the groups and protects like k = N",
-            "a record keeps its own value with probability 1/k",
-            "`tests/papers/test_thesis7.py`",
-        ),
-        Erratum(
-            "7.2, 7.2.1",
-            "the distance must be less than t",
-            "at most t: the construction uses t up",
-            "Table 7.6",
-        ),
-        Erratum(
-            "7.2.1",
-            "each of b buckets contains ⌈N/b⌉ values",
-            "only if b divides N; the cuts are after ⌊iN/(t+1) + 1/2⌋ records, rounded and not rounded up",
-            test,
-        ),
-        Erratum(
-            "Algorithm 7.1",
-            "optimal partitioning",
-            "groups of k from both ends are not optimal: sizes must be allowed to vary",
-            "the statements above",
-        ),
-        Erratum(
-            "7.2.1",
-            "b = t + 1 buckets for exp(ε)-closeness",
-            "t must be a whole number: ε is ln 2, ln 3, ...",
-            test,
-        ),
-    ]
+    return printed_errors("thesis/chapter7", {"7-2-2-recipe": (overdrawn(1000, 2, 7),)})

@@ -8,8 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from papers import textbook
-from papers.study import Claim, ClaimVerdict, Section, Study, judged, tally
+from papers.study import Claim, ClaimVerdict, Section, Study, tally
+from papers.texts import judging, wording
 from shoal.noise import Seeded
+
+judge = judging("thesis/contributions")
+heading = wording("thesis/contributions")
 
 _SLACK = 1e-9
 
@@ -107,8 +111,7 @@ def section(chapters: Mapping[str, Study]) -> Section:
         verdicts = tally(claim.verdict for claim in chapter.claims)
         lines.append(f"| {name.removeprefix('chapter')} | {len(chapter.claims)} | {verdicts} |")
     return Section(
-        "Abstract, introduction, background and conclusions",
-        "Statements that sum up a chapter hold as far as the statements of the chapter do that they rest on.",
+        *heading("abstract-introduction-background-conclusions"),
         more="\n".join(lines),
         claims=[*(_judged(one, chapters[one.chapter]) for one in SUMMARIES), *_background()],
     )
@@ -172,29 +175,16 @@ def _counts(copies: int) -> tuple[textbook.Floats, textbook.Floats]:
 
 def _background() -> Iterator[Claim]:
     losses = {m: largest_laplace_loss(m, 1.0, 2000) for m in (1, 2, 5, 20)}
-    yield Claim(
-        "2.9",
-        "Laplace noise of scale Δf/ε on every component is ε-differentially private, whatever their number.",
-        "Largest loss over 2,000 random moves of length Δf at ε = 1: "
-        + ", ".join(f"{loss:.4f} ({m})" for m, loss in losses.items())
-        + " components. The printed density lacks ε in its exponent (errata).",
-        judged(loss <= 1 + _SLACK for loss in losses.values()),
+    yield judge(
+        "laplace-noise-scale-f",
+        (loss <= 1 + _SLACK for loss in losses.values()),
+        ", ".join(f"{loss:.4f} ({m})" for m, loss in losses.items()),
     )
     near, far = (reconstructed(64, 256, error) for error in (1, 64))
-    yield Claim(
-        "2.9",
-        "Accurate answers to sufficiently many counts allow to reconstruct a database.",
-        "64 records of one bit, 256 counts of random subsets with errors up to 1: least squares gives back "
-        f"{near:.0%} of the bits; with errors up to 64, {far:.0%}, where a coin gives 50%.",
-        judged([near > 0.95]),
-    )
+    yield judge("accurate-answers-sufficiently-many", [near > 0.95], near, far)
     alone, copied = (textbook.loss(*_counts(others)) for others in (0, 1))
-    yield Claim(
-        "1.2, 2.9",
-        "ε-differential privacy limits the gain of knowledge from an answer by exp(ε), whatever a user knows before.",
-        "Between neighbouring tables, yes: a noisy count at ε = 0.5 changes the odds of one record by "
-        f"exp({alone:.2g}). Not for somebody who knows that another record is a copy of it: exp({copied:.2g}).",
-        judged([alone <= 0.5 + _SLACK, copied <= 0.5 + _SLACK]),
+    yield judge(
+        "epsilon-differential-privacy-limits", [alone <= 0.5 + _SLACK, copied <= 0.5 + _SLACK], alone, copied
     )
     for where, said, why in (
         (

@@ -1,0 +1,102 @@
+"""The words of a page as rows: statements, printed errors and sections lie in TOML files beside the code that judges.
+
+A row may have gaps (`{}`, `{:.0%}`); the code that found the values fills them in, in the order in which they stand.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+
+from papers.study import Claim, ClaimVerdict, Erratum, judged
+
+Hits = ClaimVerdict | bool | np.bool_ | Iterable[bool | np.bool_]
+# stands between the parts of a row while its gaps are filled: no text has it
+_BETWEEN = "\x1f"
+
+
+def judging(file: str) -> Callable[..., Claim]:
+    """The function that judges the statements of a file.
+
+    It takes the key of a statement, what decides about it, and the values of its gaps.
+    """
+    return partial(judge, file)
+
+
+def judge(file: str, key: str, hits: Hits, *values: object) -> Claim:
+    """A statement with what was found and the verdict.
+
+    Args:
+        file: The rows, such as "mdai2017/texts".
+        key: The statement's.
+        hits: Whether it is true, or in which cases, or a verdict.
+        values: For the gaps in where it stands, what it says and what was found.
+    """
+    row = rows(file)["claims"][key]
+    where, said, found = _filled((row["where"], row["said"], row.get("found", "{}")), values)
+    return Claim(where, said, found, _verdict(hits))
+
+
+def _verdict(hits: Hits) -> ClaimVerdict:
+    """True or false of one case, of several, or said already.
+
+    >>> _verdict(True), _verdict([True, False]), _verdict("not tested")
+    ('holds', 'holds partly', 'not tested')
+    """
+    if isinstance(hits, str):
+        assert hits in get_args(ClaimVerdict), hits
+        return hits
+    if isinstance(hits, bool | np.bool_):
+        return "holds" if hits else "fails"
+    return judged(bool(hit) for hit in hits)
+
+
+def wording(file: str) -> Callable[..., tuple[str, str]]:
+    """The function that gives title and text of a section of a file, its gaps filled."""
+    return partial(heading, file)
+
+
+def heading(file: str, key: str, *values: object) -> tuple[str, str]:
+    row = rows(file)["sections"][key]
+    title, text = _filled((row["title"], row["text"]), values)
+    return title, text
+
+
+def printed_errors(
+    file: str, values: Mapping[str, Sequence[object]] | None = None, part: str = ""
+) -> list[Erratum]:
+    """The printed errors of a file, or of a part of it, in its order.
+
+    Args:
+        file: The rows, such as "mdai2017/texts".
+        values: For the gaps, by the error's key.
+        part: Its errors lie in tables of this name.
+    """
+    known = values or {}
+    listed = rows(file)["errata"]
+    return [
+        Erratum(*_filled((row["where"], row["printed"], row["right"], row["shown"]), known.get(key, ())))
+        for key, row in (listed[part] if part else listed).items()
+    ]
+
+
+def _filled(texts: Sequence[str], values: Sequence[object]) -> list[str]:
+    """Texts with their gaps filled, each value used once.
+
+    >>> _filled(("section {}", "{:.0%} of {{k}}"), (3, 0.25))
+    ['section 3', '25% of {k}']
+    """
+    joined = _BETWEEN.join(texts)
+    return joined.format(*values).split(_BETWEEN)
+
+
+@cache
+def rows(file: str) -> dict[str, Any]:
+    """All rows of a file: tables `claims`, `errata` and `sections`, by key."""
+    with (Path(__file__).parent / f"{file}.toml").open("rb") as lines:
+        return tomllib.load(lines)
