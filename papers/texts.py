@@ -1,6 +1,7 @@
 """The words of a page as rows: statements, printed errors and sections lie in TOML files beside the code that judges.
 
 A row may have gaps (`{}`, `{:.0%}`); the code that found the values fills them in, in the order in which they stand.
+`{hits}` stands for how many of the cases looked at bear a statement out.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from papers.study import Claim, ClaimVerdict, Erratum, judged
+from papers.study import Claim, ClaimVerdict, Erratum, counted, judged
 
 Hits = ClaimVerdict | bool | np.bool_ | Iterable[bool | np.bool_]
 # stands between the parts of a row while its gaps are filled: no text has it
@@ -38,8 +39,12 @@ def judge(file: str, key: str, hits: Hits, *values: object) -> Claim:
         values: For the gaps in where it stands, what it says and what was found.
     """
     row = rows(file)["claims"][key]
-    where, said, found = _filled((row["where"], row["said"], row.get("found", "{}")), values)
-    return Claim(where, said, found, _verdict(hits))
+    known = hits if isinstance(hits, str | bool | np.bool_) else [bool(hit) for hit in hits]
+    in_words = counted(known) if isinstance(known, list) else ""
+    where, said, found = _filled(
+        (row.get("where", ""), row["said"], row.get("found", "{}")), values, hits=in_words
+    )
+    return Claim(where, said, found, _verdict(known))
 
 
 def _verdict(hits: Hits) -> ClaimVerdict:
@@ -53,7 +58,7 @@ def _verdict(hits: Hits) -> ClaimVerdict:
         return hits
     if isinstance(hits, bool | np.bool_):
         return "holds" if hits else "fails"
-    return judged(bool(hit) for hit in hits)
+    return judged(map(bool, hits))
 
 
 def wording(file: str) -> Callable[..., tuple[str, str]]:
@@ -85,14 +90,14 @@ def printed_errors(
     ]
 
 
-def _filled(texts: Sequence[str], values: Sequence[object]) -> list[str]:
+def _filled(texts: Sequence[str], values: Sequence[object], **named: str) -> list[str]:
     """Texts with their gaps filled, each value used once.
 
     >>> _filled(("section {}", "{:.0%} of {{k}}"), (3, 0.25))
     ['section 3', '25% of {k}']
     """
     joined = _BETWEEN.join(texts)
-    return joined.format(*values).split(_BETWEEN)
+    return joined.format(*values, **named).split(_BETWEEN)
 
 
 @cache

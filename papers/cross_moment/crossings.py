@@ -132,9 +132,9 @@ def _claims(curves: Curves) -> list[Claim]:
     later = [math.isfinite(second[data, 2.0]) for data in CENSUS[1:]]
     eia = {data: curves.k_min(data, "xm-12", 1.0) for data in EIA}
     return [
-        judge("there-size-moments-cause", overtaken, counted(overtaken)),
-        judge("k-min-grows-number", columns, counted(columns)),
-        judge("larger-epsilon-smaller-clusters", steps, counted(ends), counted(steps)),
+        judge("there-size-moments-cause", overtaken),
+        judge("k-min-grows-number", columns),
+        judge("larger-epsilon-smaller-clusters", steps, counted(ends)),
         judge("these-sizes-reasonably-practical", "not tested"),
         judge(
             "order-2-beats-order",

@@ -44,16 +44,10 @@ def releases(found: Mapping[str, Any]) -> dict[str, tuple[float, float, str]]:
 
 
 def methods_section(found: Mapping[str, Any]) -> Section:
-    lines = [
-        "| method | what it does | as drawn | rank | claim |",
-        "| --- | --- | ---: | ---: | --- |",
-    ]
+    lines = ["| method | what it does | as drawn | rank | claim |", "| --- | --- | ---: | ---: | --- |"]
     for name, (drawn, rank, model) in releases(found).items():
         lines.append(f"| `{name}` | {PRESETS[name].about} | {drawn:.2f} | {rank:.2f} | {model} |")
-    return Section(
-        *heading("all-methods", len(_PRESETS), _K, _EPSILON),
-        more="\n".join(lines),
-    )
+    return Section(*heading("all-methods", len(_PRESETS), _K, _EPSILON), more="\n".join(lines))
 
 
 def one_release(file: Path, name: str) -> tuple[float, float, str]:
@@ -88,10 +82,7 @@ def speed_section(desk: Desk) -> Section:
         lines.append(
             f"| {_SHAPES[shape]} | `{name}` | {order} | {partition:.2f} s | {rest:.2f} s | {rest / partition:.2f} |"
         )
-    return Section(
-        *heading("speed", rows, _COLUMNS, _ROUNDS),
-        more="\n".join(lines),
-    )
+    return Section(*heading("speed", rows, _COLUMNS, _ROUNDS), more="\n".join(lines))
 
 
 def seconds(rows: int) -> list[tuple[str, str, float, float]]:

@@ -21,7 +21,7 @@ from papers.cross_moment.measure import (
 )
 from papers.cross_moment.printed import PROTOTYPE_TABLE_1, TABLE_1
 from papers.desk import Desk, Task
-from papers.study import Claim, Number, Section, counted
+from papers.study import Claim, Number, Section
 from papers.texts import judging, wording
 
 judge = judging("cross_moment/texts")
@@ -195,13 +195,7 @@ def _claims(drawn: Mapping[tuple[str, float], Floats], curves: Curves) -> list[C
             (ratio > 1 for ratio in wide.values()),
             ", ".join(f"{ratio:.1f} with {columns} columns" for columns, ratio in wide.items()),
         ),
-        judge(
-            "plain-noise-worst-case",
-            (gap > 0 for gap in gaps),
-            counted(gap > 0 for gap in gaps),
-            min(gaps),
-            max(gaps),
-        ),
+        judge("plain-noise-worst-case", (gap > 0 for gap in gaps), min(gaps), max(gaps)),
         judge(
             "census-epsilon-1-moments",
             (value < plain - 1 for value in census),

@@ -8,7 +8,7 @@ import numpy as np
 
 from papers.cross_moment.curves import Curves, names
 from papers.cross_moment.figures import ranking_figures
-from papers.study import Claim, Section, counted
+from papers.study import Claim, Section
 from papers.texts import judging, wording
 
 judge = judging("cross_moment/texts")
@@ -20,9 +20,7 @@ _FIRST, _SECOND = names((21, 22, 23)), names((24, 25, 26))
 
 def section(curves: Curves) -> Section:
     return Section(
-        *heading("individual-ranking-figures-12"),
-        figures=ranking_figures(curves),
-        claims=_claims(curves),
+        *heading("individual-ranking-figures-12"), figures=ranking_figures(curves), claims=_claims(curves)
     )
 
 
@@ -63,12 +61,7 @@ def _claims(curves: Curves) -> list[Claim]:
             [math.isfinite(one["EIA 4", "xm-21", 1.0]), 850 <= one["EIA 4", "xm-21", 1.0] <= 1150],
             _size(one["EIA 4", "xm-21", 1.0]),
         ),
-        judge(
-            "mean-variance-clearly-better",
-            (value > 0 for value in worse),
-            counted(value > 0 for value in worse),
-            float(np.median(worse)),
-        ),
+        judge("mean-variance-clearly-better", (value > 0 for value in worse), float(np.median(worse))),
         judge(
             "baselines-census-4-show",
             [*(room["Census 4"] > 0), last["EIA 4"] < last["Census 4"]],
@@ -76,7 +69,7 @@ def _claims(curves: Curves) -> list[Claim]:
             max(room["Census 4"]),
             ", ".join(f"{gap:.1f} ({data}, k = {curves.ks(data)[-1]})" for data, gap in last.items()),
         ),
-        judge("epsilon-2-sizes-moments", smaller, counted(smaller)),
+        judge("epsilon-2-sizes-moments", smaller),
         judge(
             "eia-4-epsilon-2",
             (math.isfinite(min(one["EIA 4", name, 2.0] for name in group)) for group in (_FIRST, _SECOND)),

@@ -207,10 +207,7 @@ def unbiased(size: int) -> list[float]:
         centred = sample - sample.mean()
         chance = float(np.prod(weights[list(chosen)]))
         mean += chance * np.array(
-            [
-                (centred**2).sum() / (size - 1),
-                size / ((size - 1) * (size - 2)) * (centred**3).sum(),
-            ]
+            [(centred**2).sum() / (size - 1), size / ((size - 1) * (size - 2)) * (centred**3).sum()]
         )
     return [float(found - wanted) for found, wanted in zip(mean, true, strict=True)]
 

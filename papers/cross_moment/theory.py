@@ -207,19 +207,9 @@ def errata(desk: Desk) -> list[Erratum]:
         "cross_moment/texts",
         {
             "proposition-6-expressions-5": (100 * small_worlds.wrong_cases(),),
-            "theorem-11-i-order": (
-                small_worlds.largest_joint(3, 2, 2),
-                9 / 3,
-            ),
-            "algorithm-1-noise-scale": (
-                scale,
-                width,
-                scale / width,
-            ),
-            "section-4-3-footnote": (
-                caps[0],
-                caps[1],
-            ),
+            "theorem-11-i-order": (small_worlds.largest_joint(3, 2, 2), 9 / 3),
+            "algorithm-1-noise-scale": (scale, width, scale / width),
+            "section-4-3-footnote": (caps[0], caps[1]),
         },
         part="theory",
     )

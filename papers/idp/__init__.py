@@ -3,14 +3,7 @@
 from __future__ import annotations
 
 from papers.desk import Desk
-from papers.idp import (
-    claims_closing,
-    claims_errors,
-    claims_learning,
-    claims_theory,
-    numbers,
-    tables,
-)
+from papers.idp import claims_closing, claims_errors, claims_learning, claims_theory, numbers, tables
 from papers.idp.results import Measured, gather
 from papers.idp.settings import FULL, QUICK
 from papers.study import Erratum, Section, Study
@@ -51,10 +44,7 @@ def study_of(census: Measured, wine: Measured) -> Study:
     return Study(
         *heading("about"),
         [
-            Section(
-                *heading("propositions-what-rest"),
-                claims=list(claims_theory.claims(census, wine)),
-            ),
+            Section(*heading("propositions-what-rest"), claims=list(claims_theory.claims(census, wine))),
             _without_noise(census, wine),
             _errors(census, 3),
             _errors(wine, 4),
@@ -83,10 +73,7 @@ def _errors(found: Measured, figure: int) -> Section:
     if found.data.name == "Census":
         rows += numbers.error_numbers(found)
     least = float(found.values.min())
-    claims.insert(
-        0,
-        judge("all-attributes-non-negative", least >= 0, found.data.name, least),
-    )
+    claims.insert(0, judge("all-attributes-non-negative", least >= 0, found.data.name, least))
     return Section(
         *heading(
             "figure-errors",
@@ -137,19 +124,9 @@ def _errata(census: Measured, wine: Measured) -> list[Erratum]:
     return printed_errors(
         "idp/texts",
         {
-            "equation-5-differences-attribute": (
-                tables.carried(census),
-                tables.carried(wine),
-            ),
-            "section-3-2-1": (
-                means["at_means_too_small"],
-                means["clusters"],
-                1 - means["at_means_least"],
-            ),
-            "section-3-2-2-idp": (
-                without,
-                clusters,
-            ),
+            "equation-5-differences-attribute": (tables.carried(census), tables.carried(wine)),
+            "section-3-2-1": (means["at_means_too_small"], means["clusters"], 1 - means["at_means_least"]),
+            "section-3-2-2-idp": (without, clusters),
             "section-4-2-2": (_classes(wine),),
         },
     )

@@ -53,7 +53,7 @@ def _abstract(sets: Sets) -> Iterator[Claim]:
         for e in EPSILONS
         for k in found.data.ks
     ]
-    yield judge("individual-dp-distorts-data", lower, counted(lower))
+    yield judge("individual-dp-distorts-data", lower)
     again = sets[0].facts["reclustered 3"]
     yield judge(
         "individual-dp-protects-subjects",
@@ -111,7 +111,7 @@ def _introduction(sets: Sets) -> Iterator[Claim]:
         for found in sets
         for e in EPSILONS[:2]
     ]
-    yield judge("small-epsilon-individual-dp", better, counted(better))
+    yield judge("small-epsilon-individual-dp", better)
 
 
 def _conclusions(sets: Sets) -> Iterator[Claim]:
@@ -123,7 +123,7 @@ def _conclusions(sets: Sets) -> Iterator[Claim]:
         for e in EPSILONS
         for k in found.data.ks
     ]
-    yield judge("both-strategies-cluster-based", least, counted(least))
+    yield judge("both-strategies-cluster-based", least)
     gain = _gains(sets)
     yield judge(
         "idp-cbls-improves-plain", [value >= 2 for values in gain for value in values], _by_set(sets, gain)

@@ -9,7 +9,7 @@ from typing import Any
 from papers.idp.expectation import CORRECTED, level, metrics
 from papers.idp.results import Measured
 from papers.idp.settings import EPSILONS, NARROW, Cell
-from papers.study import Claim, counted
+from papers.study import Claim
 from papers.textbook import histogram_cells, local_loss, parallel_loss, sequential_loss
 from papers.texts import judging
 from shoal.errors import OptionError
@@ -67,7 +67,7 @@ def _dp_data_sets(census: Measured, wine: Measured) -> Iterator[Claim]:
         for e in EPSILONS
         for k in found.data.ks
     ]
-    yield judge("microaggregation-less-noise-more", lower, counted(lower))
+    yield judge("microaggregation-less-noise-more", lower)
     yield _structure((census, wine))
 
 

@@ -8,16 +8,7 @@ import numpy as np
 
 from papers.idp.expectation import CORRECTED, PRINTED, mean_squares, shares
 from papers.idp.results import Measured
-from papers.idp.settings import (
-    CLUSTERED,
-    EPSILONS,
-    LARGER,
-    METHODS,
-    NARROW,
-    NOISELESS,
-    WIDE,
-    Cell,
-)
+from papers.idp.settings import CLUSTERED, EPSILONS, LARGER, METHODS, NARROW, NOISELESS, WIDE, Cell
 from papers.idp.verdicts import standard_error
 from papers.plots import COLOURS, Curve, Panel, panels
 from papers.study import Figure, Series

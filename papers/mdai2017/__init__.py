@@ -25,13 +25,7 @@ from papers.mdai2017.curves import (
     figure_releases,
     figure_runs,
 )
-from papers.mdai2017.printed import (
-    NOISE_FACTORS,
-    PROTOTYPE_RUNS,
-    REFERENCE_LOSS,
-    SAE_FIGURES,
-    SSE_FIGURES,
-)
+from papers.mdai2017.printed import NOISE_FACTORS, PROTOTYPE_RUNS, REFERENCE_LOSS, SAE_FIGURES, SSE_FIGURES
 from papers.plots import COLOURS, Curve, Panel, panels
 from papers.study import Erratum, Figure, Number, Section, Series, Study
 from papers.texts import printed_errors, wording

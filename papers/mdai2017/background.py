@@ -113,7 +113,7 @@ def _clusters(file: Path, curves: Curves, partitions: Mapping[str, tuple[float, 
         for k, parts in made.items()
         for part in parts
     ]
-    yield judge("clusters-mdav-ir-mdav", plain, sum(plain), len(plain), curves.ks[0], curves.ks[-1])
+    yield judge("clusters-mdav-ir-mdav", plain, curves.ks[0], curves.ks[-1])
     saved = {
         k: 1 - float((1 / sizes).sum() / (sizes / k**2).sum())
         for k, (whole, *_) in made.items()

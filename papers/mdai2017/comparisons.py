@@ -293,7 +293,7 @@ def _alone_better(curves: Curves) -> Claim:
         for what in ("sse_alone", "sae_alone")
         for k in curves.ks
     ]
-    return judge("without-noise-individual-ranking", hits, sum(hits), len(hits))
+    return judge("without-noise-individual-ranking", hits)
 
 
 def _second_better(curves: Curves) -> Claim:
@@ -302,7 +302,7 @@ def _second_better(curves: Curves) -> Claim:
         for epsilon in EPSILONS
         for k in curves.ks
     ]
-    return judge("ir-mdav-dp-2", hits, sum(hits), len(hits))
+    return judge("ir-mdav-dp-2", hits)
 
 
 def _difference_small(curves: Curves) -> Claim:

@@ -157,10 +157,7 @@ def _noise(desk: Desk, curves: Curves) -> list[Claim]:
 
 
 def _composition(
-    desk: Desk,
-    curves: Curves,
-    regrouped: facts.Regrouping,
-    groups: dict[tuple[tuple[str, ...], ...], Point],
+    desk: Desk, curves: Curves, regrouped: facts.Regrouping, groups: dict[tuple[tuple[str, ...], ...], Point]
 ) -> list[Claim]:
     spent = sum(facts.spends_all(desk.file("census.csv"), grouping) for grouping in groups)
     noises = theory.noise_variances(desk, curves.ks)
@@ -192,7 +189,7 @@ def _composition(
             max(between),
             finest,
         ),
-        judge("epsilon-proportion-widths-both", equal, sum(equal), len(equal), len(CENSUS_4), len(noises)),
+        judge("epsilon-proportion-widths-both", equal, len(CENSUS_4), len(noises)),
         judge(
             "individual-ranking-epsilon-proportion",
             share_verdict(sum(census) + (separate <= together), len(census) + 1),

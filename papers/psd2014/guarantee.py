@@ -72,7 +72,7 @@ def _lemma(
     changed, added = lemma.alternating_move()
     scales = [abs(ratio * k * k - 1) < 0.01 for k, ratio in curves.unclipped.items()]
     return [
-        judge("replacing-value-another-most", kept, sum(kept), len(kept)),
+        judge("replacing-value-another-most", kept),
         judge(
             "bound-holds-whichever-group",
             "holds partly" if broken else "holds",
@@ -87,7 +87,7 @@ def _lemma(
             changed,
             added,
         ),
-        judge("after-individual-ranking-noise", scales, sum(scales), len(scales)),
+        judge("after-individual-ranking-noise", scales),
     ]
 
 
@@ -127,7 +127,7 @@ def _prior_work(curves: Curves) -> list[Claim]:
     )
     names = [f"{size:,}" if size else "all 30,162" for size in SIZES]
     return [
-        judge("individual-ranking-needs-less", better, sum(better), len(better), min(ratios), max(ratios)),
+        judge("individual-ranking-needs-less", better, min(ratios), max(ratios)),
         judge(
             "k-earlier-method-needs",
             bool(grows),

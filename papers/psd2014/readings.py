@@ -37,7 +37,7 @@ def _alone(curves: Curves) -> list[Claim]:
     shares = {epsilon: max(alone) / curves.plain[epsilon] for epsilon in EPSILONS}
     own = {epsilon: alone[-1] / curves.points[epsilon, curves.ks[-1]]["sse"] for epsilon in EPSILONS}
     return [
-        judge("what-individual-ranking-alone", grows, sum(grows), len(grows), curves.ks[0], curves.ks[-1]),
+        judge("what-individual-ranking-alone", grows, curves.ks[0], curves.ks[-1]),
         judge(
             "what-individual-ranking-alone-loses",
             (share < 0.01 for share in shares.values()),
@@ -76,7 +76,7 @@ def _small_epsilon(curves: Curves) -> list[Claim]:
     own = logarithm(curves.points["0.1", 100]["sse"])
     plain = {epsilon: logarithm(curves.plain[epsilon]) for epsilon in EPSILONS}
     return [
-        judge("epsilon-0-1-output", worse, logarithm(curves.spread), sum(worse), len(worse)),
+        judge("epsilon-0-1-output", worse, logarithm(curves.spread)),
         judge("epsilon-0-1-k", abs(own - plain["1"]) <= _ABOUT, own, plain["1"], plain["10"]),
     ]
 
@@ -148,7 +148,7 @@ def _rest(curves: Curves) -> list[Claim]:
     ]
     over = {epsilon: curves.plain[epsilon] / curves.spread for epsilon in EPSILONS}
     return [
-        judge("individual-ranking-lowers-scale", lower, sum(lower), len(lower)),
+        judge("individual-ranking-lowers-scale", lower),
         judge(
             "differentially-private-records-made",
             (ratio > 1 for ratio in over.values()),

@@ -17,15 +17,7 @@ from papers.study import Erratum, Figure, Number, Section, Series, Study
 from papers.texts import printed_errors, wording
 from papers.thesis.chapter3_claims import claims, text_claims
 from papers.thesis.chapter3_facts import K, census_facts, variable_sizes
-from papers.thesis.chapter3_print import (
-    CHANGES,
-    METHODS,
-    PROTOTYPE_RANKING,
-    RUNS,
-    SIZES,
-    cells,
-    filled,
-)
+from papers.thesis.chapter3_print import CHANGES, METHODS, PROTOTYPE_RANKING, RUNS, SIZES, cells, filled
 from papers.thesis.chapter3_runs import FILES, Matrix, changes, experiment, single_runs
 
 heading = wording("thesis/chapter3")
@@ -136,8 +128,7 @@ def study(desk: Desk) -> Study:
                 claims=list(claims(means, runs, losses)),
             ),
             Section(
-                *heading("chapter-3-model-text"),
-                claims=list(text_claims(measured["thesis 3, facts"], sizes)),
+                *heading("chapter-3-model-text"), claims=list(text_claims(measured["thesis 3, facts"], sizes))
             ),
         ],
         _errata(),

@@ -9,14 +9,7 @@ from typing import Any
 
 from papers.study import Claim, counted, judged
 from papers.texts import judging
-from papers.thesis.chapter3_facts import (
-    SPREAD_SIZES,
-    K,
-    known_members,
-    linked,
-    random_groups,
-    swap_chances,
-)
+from papers.thesis.chapter3_facts import SPREAD_SIZES, K, known_members, linked, random_groups, swap_chances
 from papers.thesis.chapter3_print import CHANGES, SIZES
 
 judge = judging("thesis/chapter3")
@@ -74,7 +67,6 @@ def claims(
             for (name, method), found in factors.items()
         ),
         _MUCH,
-        counted(one >= _MUCH for found in factors.values() for one in found),
     )
 
 
@@ -195,11 +187,7 @@ def _model() -> Iterator[Claim]:
 
 def _groups(facts: Mapping[str, Any], sizes: Mapping[int, Sequence[float]]) -> Iterator[Claim]:
     odd = [(k, others, largest) for k, others, largest in facts["sizes"]]
-    yield judge(
-        "mdav-makes-groups-k",
-        (others <= 1 and largest < 2 * k for k, others, largest in odd),
-        counted((others <= 1 and largest < 2 * k for k, others, largest in odd)),
-    )
+    yield judge("mdav-makes-groups-k", (others <= 1 and largest < 2 * k for k, others, largest in odd))
     smaller = {k: after < before for k, (before, after) in sizes.items()}
     yield judge(
         "groups-variable-size-v",
@@ -242,7 +230,7 @@ def _intruders(facts: Mapping[str, Any]) -> Iterator[Claim]:
         spread[str(later)]["ranking"] > spread[str(earlier)]["ranking"]
         for earlier, later in pairwise(SPREAD_SIZES)
     ]
-    yield judge("larger-k-makes-up", grows, counted(grows), spread["300"]["ranking"], spread["9"]["mdav"])
+    yield judge("larger-k-makes-up", grows, spread["300"]["ranking"], spread["9"]["mdav"])
     yield judge("attribute-time-needs-normalisation", [facts["rescaled"]])
     yield judge("swapping-changes-attributes-mean", facts["kept"])
     yield judge("permuting-quasi-identifiers-same", [facts["either_side"]])

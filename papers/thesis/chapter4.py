@@ -40,10 +40,7 @@ def study(desk: Desk) -> Study:
                 figures=[_marginals()],
                 claims=list(claims()),
             ),
-            Section(
-                *heading("chapter-4-theorems"),
-                claims=list(theorem_claims(6 if desk.quick else 30)),
-            ),
+            Section(*heading("chapter-4-theorems"), claims=list(theorem_claims(6 if desk.quick else 30))),
         ],
         _errata(),
         [
@@ -271,10 +268,7 @@ def _errata() -> list[Erratum]:
         "thesis/chapter4",
         {
             "2-9-laplace-density": (laplace_total(0.5),),
-            "theorem-1-m-0": (
-                wrong,
-                right,
-            ),
+            "theorem-1-m-0": (wrong, right),
             "theorem-3-s-i": (theorem_3_total(),),
             "4-5-table-4": (beta - 0.1,),
         },

@@ -190,7 +190,6 @@ def theorem_claims(count: int) -> Iterator[Claim]:
     yield judge(
         "privacy-read-off-density",
         (a == b for a, b in zip(by_density, by_intervals, strict=True)),
-        counted((a == b for a, b in zip(by_density, by_intervals, strict=True))),
         sum(by_density),
     )
     found = [
@@ -215,7 +214,7 @@ def theorem_claims(count: int) -> Iterator[Claim]:
         math.isclose((1 - q - 2 * one.height * q) / (2 * (1 - q) * one.height), one.centre, abs_tol=1e-12)
         for one in shapes
     ]
-    yield judge("m-0-d-parameter", same, counted(same))
+    yield judge("m-0-d-parameter", same)
     yield _not_symmetric()
     yield _any_criterion(line)
     boxes = {
@@ -253,7 +252,7 @@ def _any_criterion(line: Line) -> Claim:
             for d in range(_STEPS)
         )
         agree.append(abs(line.least(values) / family - 1) < _NOTHING)
-    return judge("whatever-sensible-criterion-chosen", agree, ", ".join(names.values()), counted(agree))
+    return judge("whatever-sensible-criterion-chosen", agree, ", ".join(names.values()))
 
 
 def _laplace_loss(scale: float) -> float:

@@ -82,10 +82,7 @@ def study(desk: Desk) -> Study:
                 *heading("chapter-5-boolean-attributes", draws),
                 [*_boolean(list(frequencies.values()), draws), *_pairs()],
             ),
-            Section(
-                *heading("chapter-5-statements"),
-                claims=list(claims(quick=desk.quick)),
-            ),
+            Section(*heading("chapter-5-statements"), claims=list(claims(quick=desk.quick))),
         ],
         _errata(),
         [
@@ -253,9 +250,7 @@ def _densities() -> Figure:
         )
     title = "Distribution of the answer about one person, truth 0.5"
     return Figure(
-        "thesis-5-densities",
-        f"{title} (Figure 5.7).",
-        panels(title, shown, common=False, logarithmic=False),
+        "thesis-5-densities", f"{title} (Figure 5.7).", panels(title, shown, common=False, logarithmic=False)
     )
 
 

@@ -57,7 +57,7 @@ def _mechanism() -> Iterator[Claim]:
     truths = range(0, STEPS + 1, 3)
     by_truth = {truth: errors_by_prior(truth, _ONE) for truth in truths}
     nearer = [after <= before for found in by_truth.values() for before, after in found.values()]
-    yield judge("whatever-prior-knowledge-answer", nearer, counted(nearer), len(truths))
+    yield judge("whatever-prior-knowledge-answer", nearer, len(truths))
     quarter = by_truth[STEPS // 4]
     good, none, wrong = (quarter[name][1] for name in ("around 1/4", "uniform", "around 3/4"))
     yield judge("better-prior-knowledge-better", [good < none, none < wrong], good, none, wrong)
@@ -208,14 +208,12 @@ def _continuous() -> Iterator[Claim]:
         "about-person-refinement-much",
         better,
         ", ".join(f"{c:.3f} and {d:.3f} (ε = {e:.2g})" for e, (_, _, c, d) in rows.items()),
-        counted(better),
     )
     inside = [-math.expm1(-epsilon / 2) for epsilon in _EPSILONS]
     yield judge(
         "laplace-noise-sends-answer",
         (p < 0.5 for p in inside),
         ", ".join(f"{1 - p:.2f} (ε = {epsilon:.2g})" for epsilon, p in zip(_EPSILONS, inside, strict=True)),
-        counted(p < 0.5 for p in inside),
     )
 
 

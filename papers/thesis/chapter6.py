@@ -186,11 +186,7 @@ def _tables(found: Measured, effort: Effort) -> list[Section]:
         Section(*heading("chapter-6-table-6"), numbers["6.2"]),
         Section("Chapter 6: Table 6.3, Adult against MDAV", trees, numbers["6.3"]),
         Section(*heading("chapter-6-table-6-4"), numbers["6.4"]),
-        Section(
-            *heading("chapter-6-table-6-5"),
-            numbers["6.5"],
-            claims=list(statistics(found.census)),
-        ),
+        Section(*heading("chapter-6-table-6-5"), numbers["6.5"], claims=list(statistics(found.census))),
     ]
 
 

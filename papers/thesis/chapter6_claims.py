@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from papers.study import Claim, counted
+from papers.study import Claim
 from papers.texts import judging
 from papers.thesis.chapter6_print import KS
 from papers.thesis.chapter6_runs import EPSILONS, Found
@@ -19,7 +19,7 @@ def errors(census: Found, adult: Found, corners: Mapping[tuple[int, int], float]
     """All statements on SSE, in the order of the text; `corners` is SSE on Census by k and number of corners."""
     both = (census, adult)
     lower = [f.sse(k, e) < f.sse(1, e) for f in both for k in f.ks[1:] for e in EPSILONS]
-    yield judge("microaggregation-first-reduces-loss", lower, counted(lower))
+    yield judge("microaggregation-first-reduces-loss", lower)
     ks = [k for k in KS[1:] if k in adult.ks]
     best = {
         (name, k): max(EPSILONS, key=lambda e: gain(f, k, e))
@@ -37,9 +37,9 @@ def errors(census: Found, adult: Found, corners: Mapping[tuple[int, int], float]
     falls = [
         step for f in both for e in LOW for step in not_rising([f.noisy[k, e].sse for k in some if k in f.ks])
     ]
-    yield judge("epsilon-0-01-0", falls, counted(falls))
+    yield judge("epsilon-0-01-0", falls)
     useless = [f.sse(k, e) > f.nothing.sse for f in both for e in LOW for k in f.ks]
-    yield judge("these-epsilon-output-hardly", useless, counted(useless))
+    yield judge("these-epsilon-output-hardly", useless)
     yield from _large_epsilon(census, adult)
     yield from _medium_epsilon(census, adult)
     yield from _clusters_alone(census, adult, corners)
@@ -98,12 +98,10 @@ def _clusters_alone(census: Found, adult: Found, corners: Mapping[tuple[int, int
 
     here, there = over(census), over(adult)
     more = [value > 1 for value in (*here.values(), *there.values())]
-    yield judge(
-        "insensitive-clusters-higher-sse", more, counted(more), extent(here.values()), extent(there.values())
-    )
+    yield judge("insensitive-clusters-higher-sse", more, extent(here.values()), extent(there.values()))
     common = [(here[k], there[k]) for k in there if k in here]
     larger = [one < two for one, two in common]
-    yield judge("increase-larger-adult", larger, counted(larger))
+    yield judge("increase-larger-adult", larger)
     fewer = [corners[k, 16] < corners[k, 4] for k in KS]
     yield judge(
         "because-two-attributes-only",
@@ -117,7 +115,7 @@ def _clusters_alone(census: Found, adult: Found, corners: Mapping[tuple[int, int
         for name in ("MDAV", "insensitive")
         for one in adult.alone[name].values()
     ]
-    yield judge("because-centroids-discrete-amplifies", amplified, counted(amplified))
+    yield judge("because-centroids-discrete-amplifies", amplified)
     orders = {
         name: [
             (f.sse(1, e) - f.sse(k, e)) / (f.alone["insensitive"][k].sse - f.alone["MDAV"][k].sse)
@@ -131,5 +129,4 @@ def _clusters_alone(census: Found, adult: Found, corners: Mapping[tuple[int, int
         "increase-sse-insensitive-clusters",
         tenfold,
         ", ".join(f"{name} {sorted(values)[len(values) // 2]:.0f}" for name, values in orders.items()),
-        counted(tenfold),
     )

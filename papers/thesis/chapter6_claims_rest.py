@@ -31,7 +31,7 @@ def statistics(census: Found) -> Iterator[Claim]:
         for k in KS
         for j in MEANS
     ]
-    yield judge("clusters-alone-preserve-means", kept, counted(kept))
+    yield judge("clusters-alone-preserve-means", kept)
     runs = {
         (j, k, e): _size(census.noisy[k, e].variations[j])
         for j in range(8)
@@ -45,7 +45,7 @@ def statistics(census: Found) -> Iterator[Claim]:
         for place in range(len(EPSILONS))
         for earlier, later in pairwise(TABLE_KS)
     ]
-    yield judge("variations-means-fall-monotonically", falls, counted(falls), counted(printed))
+    yield judge("variations-means-fall-monotonically", falls, counted(printed))
     drop = {
         (j, e): runs[j, 1, e].mean / runs[j, 30, e].mean if runs[j, 30, e].mean else math.inf
         for j in range(8)
@@ -56,7 +56,7 @@ def statistics(census: Found) -> Iterator[Claim]:
     words = "; ".join(f"ε = {e}: {extent(drop[j, e] for j in MEANS)}" for e in EPSILONS)
     yield judge("fixed-epsilon-decrease-similar", like.values(), words)
     sharper = [drop[j, after] > drop[j, before] for j in MEANS for before, after in pairwise(EPSILONS)]
-    yield judge("decrease-becomes-sharper-epsilon", sharper, counted(sharper))
+    yield judge("decrease-becomes-sharper-epsilon", sharper)
     low = [about(drop[j, "0.01"], 1.1, 1.1) for j in MEANS]
     yield judge("epsilon-0-01-factor", low, extent(drop[j, "0.01"] for j in MEANS))
     high = [about(drop[j, "10"], 200, 2) for j in MEANS]
@@ -94,7 +94,7 @@ def _variances(
         for j in VARIANCES
         for earlier, later in pairwise(KS)
     ]
-    yield judge("clusters-alone-change-variances", grows, counted(grows))
+    yield judge("clusters-alone-change-variances", grows)
     growth = {
         name: [alone[name, 30, j] / alone[name, 2, j] for j in VARIANCES] for name in ("MDAV", "insensitive")
     }
@@ -110,7 +110,7 @@ def _variances(
         for e in EPSILONS[:3]
         for step in not_rising([runs[j, k, e] for k in TABLE_KS])
     ]
-    yield judge("noise-epsilon-1-fall", falls, counted(falls))
+    yield judge("noise-epsilon-1-fall", falls)
     sharper = [
         drop[j, after] > drop[j, before] for j in VARIANCES for before, after in pairwise(EPSILONS[:3])
     ]
@@ -121,7 +121,7 @@ def _variances(
         for j in VARIANCES
         for earlier, later in pairwise((5, 15, 30))
     ]
-    yield judge("epsilon-10-rise-k", rises, counted(rises))
+    yield judge("epsilon-10-rise-k", rises)
     same = [abs(runs[j, 30, "10"].mean / alone["insensitive", 30, j] - 1) for j in VARIANCES]
     yield judge("epsilon-10-method-behaves", (value < 0.05 for value in same), max(same))
     ratio = [census.sse(k, "1") / census.alone["MDAV"][k].sse for k in (30, 100)]
@@ -162,7 +162,7 @@ def conclusions(census: Found, adult: Found, strict: Strict, replaced: Replaced)
         for k in f.ks[1:]
         for e in EPSILONS
     ]
-    yield judge("practical-privacy-better-k", fewer, counted(fewer))
+    yield judge("practical-privacy-better-k", fewer)
     yield from _corrected(strict)
     yield judge(
         "microaggregation-reduces-sensitivity-identity",

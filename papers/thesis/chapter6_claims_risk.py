@@ -12,15 +12,7 @@ from papers.study import Claim, counted
 from papers.texts import judging
 from papers.thesis.chapter6_print import KS, TABLE_6_1, TABLE_6_3, TABLE_6_4
 from papers.thesis.chapter6_runs import EPSILONS, Found, factors
-from papers.thesis.chapter6_verdicts import (
-    ABOUT,
-    HIGH,
-    LOW,
-    about,
-    extent,
-    nearest,
-    rank_correlation,
-)
+from papers.thesis.chapter6_verdicts import ABOUT, HIGH, LOW, about, extent, nearest, rank_correlation
 
 judge = judging("thesis/chapter6")
 
@@ -53,7 +45,7 @@ def _linkages(census: Found, adult: Found) -> Iterator[Claim]:
         for f in (census, adult)
         for k in f.ks[1:]
     ]
-    yield judge("standard-mdav-most-linkages", highest, counted(highest))
+    yield judge("standard-mdav-most-linkages", highest)
     below = [k for k, one in census.alone["MDAV"].items() if one.linkage < 5]
     yield judge(
         "census-mdav-needs-k",
@@ -144,7 +136,6 @@ def _one(census: Found, adult: Found) -> Iterator[Claim]:
         hits,
         extent((order for e, order in orders if e in LOW)),
         extent((order for e, order in orders if e in HIGH)),
-        counted(hits),
     )
 
 
@@ -157,21 +148,21 @@ def _scores(census: Found, adult: Found) -> Iterator[Claim]:
         for e in EPSILONS
     }
     hits = [score > 1 for (name, _, e), score in against.items() if name == "Census" or e in LOW]
-    yield judge("scores-against-mdav-above", hits, counted(hits))
+    yield judge("scores-against-mdav-above", hits)
     lower = [against["Adult", k, e] < against["Census", k, e] for name, k, e in against if name == "Adult"]
     printed = [
         float(TABLE_6_3[k].split()[4 + 3 * place]) < float(TABLE_6_1[k].split()[4 + 3 * place])
         for k in KS
         for place in range(len(EPSILONS))
     ]
-    yield judge("lower-adult-census", lower, counted(lower), counted(printed))
+    yield judge("lower-adult-census", lower, counted(printed))
     falling = [
         against[name, later, e] < against[name, earlier, e]
         for name, f in (("Census", census), ("Adult", adult))
         for e in EPSILONS
         for earlier, later in pairwise([k for k in KS if k in f.ks])
     ]
-    yield judge("tend-fall-k-grows", falling, counted(falling))
+    yield judge("tend-fall-k-grows", falling)
     plain = {
         (name, k, e): factors(f.noisy[1, e], f.noisy[k, e])[2].value
         for name, f in (("Census", census), ("Adult", adult))

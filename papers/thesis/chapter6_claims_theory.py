@@ -169,10 +169,7 @@ def _categorical(adult: Found, trees: Sequence[Taxonomy]) -> Iterator[Claim]:
     kinds = [one for name in ("MDAV", "insensitive") for one in adult.alone[name].values()]
     better = [one.sse < one.others["values"] for one in kinds]
     yield judge(
-        "groups-values-among-candidates",
-        better,
-        counted(better),
-        extent(one.others["values"] / one.sse for one in kinds),
+        "groups-values-among-candidates", better, extent(one.others["values"] / one.sse for one in kinds)
     )
     modal = [one.sse < one.others["mode"] for one in kinds]
     yield judge(

@@ -72,46 +72,22 @@ def errata(census: Found, replaced: Mapping[str, Replaced]) -> list[Erratum]:
     return printed_errors(
         "thesis/chapter6",
         {
-            "proposition-6-mdav-distance": (
-                values,
-                k,
-                before,
-                values[place],
-                becomes,
-                after,
-            ),
+            "proposition-6-mdav-distance": (values, k, before, values[place], becomes, after),
             "proposition-8-i-r": (most.own,),
-            "6-3-algorithm-6": (
-                most.clusters,
-                most.of,
-                most.loss,
-            ),
-            "6-3-3-next": (
-                counted(met(census, "insensitive")),
-                counted(met(census, "hamming")),
-            ),
+            "6-3-algorithm-6": (most.clusters, most.of, most.loss),
+            "6-3-3-next": (counted(met(census, "insensitive")), counted(met(census, "hamming"))),
             "6-4-1-boundaries": (counted(met(census, "wide")),),
             "6-3-4-proposition": (
                 tree.width,
                 tree.diameter,
                 small.concept_loss(tree, tree.width, ["c"] * 50, ["c"] * 49 + ["f"]),
             ),
-            "6-4-2-score": (
-                counted(scores_by(product=True)),
-                counted(scores_by(product=False)),
-            ),
+            "6-4-2-score": (counted(scores_by(product=True)), counted(scores_by(product=False))),
             "table-6-3-sse": (
                 ", ".join(printed.TABLE_6_3[k].split()[0] for k in printed.KS[1:]),
                 ", ".join(f"{value:.0f}" for value in base_errors().values()),
             ),
-            "6-4-3-rl": (
-                at_one[1],
-                at_one[1],
-                at_one[6],
-            ),
-            "6-4-3-scores": (
-                at_one[7],
-                at_one[10],
-            ),
+            "6-4-3-rl": (at_one[1], at_one[1], at_one[6]),
+            "6-4-3-scores": (at_one[7], at_one[10]),
         },
     )

@@ -7,15 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from papers.plots import COLOURS, Curve, Panel, panels
 from papers.study import Number, Series
-from papers.thesis.chapter6_print import (
-    KS,
-    STATISTICS,
-    TABLE_6_1,
-    TABLE_6_2,
-    TABLE_6_3,
-    TABLE_6_4,
-    TABLE_6_5,
-)
+from papers.thesis.chapter6_print import KS, STATISTICS, TABLE_6_1, TABLE_6_2, TABLE_6_3, TABLE_6_4, TABLE_6_5
 from papers.thesis.chapter6_runs import EPSILONS, Alone, Found, Noisy, Runs, factors
 from papers.thesis.chapter6_verdicts import LOW
 

@@ -40,11 +40,7 @@ def study(desk: Desk) -> Study:
     return Study(
         *heading("about"),
         [
-            Section(
-                *heading("chapter-7-anatomy-groups"),
-                _medical(),
-                claims=list(partition_claims(census)),
-            ),
+            Section(*heading("chapter-7-anatomy-groups"), _medical(), claims=list(partition_claims(census))),
             Section(
                 *heading("chapter-7-t-closeness"),
                 [*_worked(), *_figures(), *_theory()],
