@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,12 +12,11 @@ from papers.idp.expectation import PRINTED
 from papers.idp.results import Measured
 from papers.idp.settings import EPSILONS, NARROW, NOISELESS, WIDE, Cell
 from papers.idp.verdicts import ERRORS, Answer, Loss, average, less, loss_of, tally
-from papers.study import Claim, ClaimVerdict, Number, counted, judged
+from papers.study import Claim, Number, counted, judged
 from papers.texts import judging
 
 judge = judging("idp/texts")
 
-Row = tuple[str, str, ClaimVerdict]
 # what the text says the best setting loses, in per cent, by ε
 SAID = {"idp-ls": ("20", "10", "5"), "idp-cbls": ("10", "3", "0")}
 _PAPER_RUNS = 10
@@ -69,55 +69,56 @@ def claims(found: Measured) -> Iterator[Claim]:
     census = found.data.name == "Census"
     own = _census(losses) if census else _wine(losses)
     where = f"section 4.2.{1 if census else 2}, {found.data.name}"
-    for said, words, verdict in (*_both(losses), *own):
-        unclear = " (the runs cannot tell)" if verdict == "not tested" else ""
-        yield Claim(where, said, words + unclear, verdict)
+    for claim in (*_both(losses), *own):
+        unclear = " (the runs cannot tell)" if claim.verdict == "not tested" else ""
+        yield replace(claim, where=where, found=claim.found + unclear)
     if census:
         yield judge("random-forests-fast-accurate", "not tested")
 
 
-def _both(losses: Losses) -> Iterator[Row]:
+def _both(losses: Losses) -> Iterator[Claim]:
     ks = losses.ks
     cells = [Cell(m, NARROW, e, k) for m in ("idp-ls", "idp-cbls") for e in EPSILONS for k in ks]
     rank = rank_correlation(
         [losses.found.expected_level(cell, PRINTED) for cell in cells],
         [losses.at(cell.method, cell.epsilon, cell.k).value for cell in cells],
     )
-    yield (
-        "what forests lose is coherent with the SSE",
-        f"rank correlation of loss and SSE over {len(cells)} settings: {rank:.2f}",
-        judged([rank > 0.3, rank > 0.7]),
-    )
+    yield judge("what-forests-lose-coherent", [rank > 0.3, rank > 0.7], len(cells), rank)
     pairs = [(losses.at("idp-ls", e, ks[0]), losses.at("idp-ls", e, ks[-1])) for e in EPSILONS]
-    yield (
-        "iDP-LS improves with k",
-        f"loss at k = {ks[0]} and {ks[-1]}, by ε: " + "; ".join(f"{a} to {b}" for a, b in pairs),
+    yield judge(
+        "idp-ls-improves-k",
         tally([less(b, a) for a, b in pairs]),
+        ks[0],
+        ks[-1],
+        "; ".join(f"{a} to {b}" for a, b in pairs),
     )
     pairs = [(losses.best("idp-cbls", e)[0], losses.best("idp-ls", e)[0]) for e in EPSILONS]
-    yield (
-        "iDP-CBLS is much better than iDP-LS",
-        "loss at the best k, by ε: " + "; ".join(f"{a} against {b}" for a, b in pairs),
+    yield judge(
+        "idp-cbls-much-better",
         tally([less(a, b) for a, b in pairs]),
+        "; ".join(f"{a} against {b}" for a, b in pairs),
     )
     pairs = [(losses.best("idp-cbls", e)[0], losses.at("idp-cbls", e, ks[-1])) for e in EPSILONS]
-    yield (
-        "iDP-CBLS degrades for large k",
-        f"loss at the best k and at k = {ks[-1]}, by ε: " + "; ".join(f"{a} to {b}" for a, b in pairs),
+    yield judge(
+        "idp-cbls-degrades-large",
         tally([less(a, b) for a, b in pairs]),
+        ks[-1],
+        "; ".join(f"{a} to {b}" for a, b in pairs),
     )
     bare = losses.at("idp-cbls", NOISELESS, ks[-1])
     late = [losses.at("idp-cbls", e, ks[-1]) for e in EPSILONS]
     # where nothing is lost there is nothing to explain
     lossy = [item for item in late if less(losses.original, item) == "yes"]
-    yield (
-        "iDP-CBLS degrades for large k because of the distortion by microaggregation",
-        f"at k = {ks[-1]} without noise {bare}, with noise by ε " + ", ".join(map(str, late)),
+    yield judge(
+        "idp-cbls-degrades-large-k",
         judged([bare.value > item.value / 2 for item in lossy]) if lossy else "not tested",
+        ks[-1],
+        bare,
+        ", ".join(map(str, late)),
     )
 
 
-def _census(losses: Losses) -> Iterator[Row]:
+def _census(losses: Losses) -> Iterator[Claim]:
     ks = losses.ks
     wide_ks = losses.found.data.wide_ks
     pairs = [
@@ -127,17 +128,17 @@ def _census(losses: Losses) -> Iterator[Row]:
         )
         for e in EPSILONS[1:]
     ]
-    yield (
-        "iDP-LS is better for narrower domains when ε > 0.01",
-        f"mean loss over k = {', '.join(map(str, wide_ks))} with α = 1.5 and 3, for ε = 0.1 and 1: "
-        + "; ".join(f"{a} and {b}" for a, b in pairs),
+    yield judge(
+        "idp-ls-better-narrower",
         tally([less(a, b) for a, b in pairs]),
+        ", ".join(map(str, wide_ks)),
+        "; ".join(f"{a} and {b}" for a, b in pairs),
     )
     late = [[losses.at("idp-ls", e, k) for k in ks if k >= 50] for e in EPSILONS[1:]]
-    yield (
-        "iDP-LS is quite stable from k = 50 on when ε > 0.01",
-        "loss by k, for ε = 0.1 and 1: " + "; ".join(", ".join(map(str, row)) for row in late),
+    yield judge(
+        "idp-ls-quite-stable",
         tally([_stable(row) for row in late]),
+        "; ".join(", ".join(map(str, row)) for row in late),
     )
     numbers = printed_losses(losses.found)
     for place, (name, said) in enumerate(
@@ -147,66 +148,71 @@ def _census(losses: Losses) -> Iterator[Row]:
         )
     ):
         rows = numbers[3 * place : 3 * place + 3]
-        yield (
-            f"the best of {name} is, at ε = 0.01, 0.1 and 1, {said}",
-            ", ".join(f"{n.found:.1f}% ± {n.error:.1f}%" for n in rows),
+        yield judge(
+            "best-epsilon-0-01",
             tally([_as_said(n) for n in rows]),
+            name,
+            said,
+            ", ".join(f"{n.found:.1f}% ± {n.error:.1f}%" for n in rows),
         )
     one, other = losses.best("idp-cbls", 0.01)[0], losses.best("idp-ls", 0.1)[0]
     close = abs(one.value - other.value) <= max(0.02, ERRORS * math.hypot(one.error, other.error))
-    yield (
-        "iDP-CBLS at ε = 0.01 is similar to iDP-LS at ε = 0.1",
-        f"loss {one} and {other}" + ("" if close or one.value > other.value else ": it is better"),
-        judged([close, close or one.value < other.value]),
+    yield judge(
+        "idp-cbls-epsilon-0-01",
+        [close, close or one.value < other.value],
+        one,
+        other,
+        "" if close or one.value > other.value else ": it is better",
     )
 
 
-def _wine(losses: Losses) -> Iterator[Row]:
+def _wine(losses: Losses) -> Iterator[Claim]:
     found, ks = losses.found, losses.ks
     low, high = found.bounds["classes"].values()
-    yield (
-        "the class Not Excellent has 3.5 times more records",
-        f"{low:,} and {high:,}: {low / high:.2f} times as many, {low / high - 1:.2f} times more",
-        judged([low > high, abs(low / high - 3.5) <= 0.05]),
+    yield judge(
+        "class-excellent-3-5",
+        [low > high, abs(low / high - 3.5) <= 0.05],
+        low,
+        high,
+        low / high,
+        low / high - 1,
     )
     names = list(losses.upper)
     cells = [Cell(m, NARROW, e, k) for m in ("idp-ls", "idp-cbls") for e in EPSILONS for k in ks]
     f = [(found.scores[c]["f"][names[0]] or 0.0, found.scores[c]["f"][names[1]] or 0.0) for c in cells]
     lower = [b < a for a, b in [*f, (losses.upper[names[0]], losses.upper[names[1]])]]
-    yield (
-        "Excellent has the lower F-measure, much lower",
-        f"{counted(lower)}; with the original {losses.upper[names[0]]:.3f} and {losses.upper[names[1]]:.3f}",
-        judged(lower),
-    )
+    yield judge("excellent-lower-f-measure", lower, losses.upper[names[0]], losses.upper[names[1]])
     even = found.facts["balanced"]["f"]
     gaps = [losses.upper[names[0]] - losses.upper[names[1]], even[names[0]] - even[names[1]]]
-    yield (
-        "Excellent has the lower F-measure because it has fewer records",
-        f"with as many Not Excellent as Excellent, for training and for the test, F of the original is "
-        f"{even[names[0]]:.3f} and {even[names[1]]:.3f}: a gap of {gaps[1]:.3f} instead of {gaps[0]:.3f}",
-        judged([abs(gaps[1]) < gaps[0], abs(gaps[1]) < gaps[0] / 4]),
+    yield judge(
+        "excellent-lower-f-measure-because",
+        [abs(gaps[1]) < gaps[0], abs(gaps[1]) < gaps[0] / 4],
+        even[names[0]],
+        even[names[1]],
+        gaps[1],
+        gaps[0],
     )
     for epsilon in EPSILONS[1:]:
         own = [losses.at("idp-cbls", epsilon, k) for k in ks]
         words = "loss by k: " + ", ".join(map(str, own))
         least = min(own, key=lambda item: item.value)
         reached = least.value <= 0.01 or less(losses.original, least) == "unclear"
-        yield f"iDP-CBLS at ε = {epsilon:g} reaches the original", words, judged([reached])
+        yield judge("idp-cbls-epsilon-reaches", [reached], epsilon, words)
         above = [item.value < 0 for item in own]
         beyond = [less(item, losses.original) == "yes" for item in own]
-        yield (
-            f"iDP-CBLS at ε = {epsilon:g} slightly exceeds the original for some k",
-            f"{words}; on average at {counted(above)} k; the original itself varies by {losses.original.error:.1%}; "
-            f"by more than {ERRORS:g} standard errors at {counted(beyond)} k",
-            judged([any(above), any(beyond)]),
+        yield judge(
+            "idp-cbls-epsilon-slightly",
+            [any(above), any(beyond)],
+            epsilon,
+            words,
+            counted(above),
+            losses.original.error,
+            ERRORS,
+            counted(beyond),
         )
     noisy = average([losses.at("idp-cbls", 1.0, k) for k in ks])
     bare = average([losses.at("idp-cbls", NOISELESS, k) for k in ks])
-    yield (
-        "a little noise in training can raise the F-measure",
-        f"mean loss over k at ε = 1: {noisy}; of the same clusters without noise: {bare}",
-        tally([less(noisy, bare)]),
-    )
+    yield judge("little-noise-training-raise", tally([less(noisy, bare)]), noisy, bare)
 
 
 def _as_said(number: Number) -> Answer:

@@ -7,7 +7,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
-from papers.study import Claim, counted, judged
+from papers.study import Claim, counted
 from papers.texts import judging
 from papers.thesis.chapter3_facts import SPREAD_SIZES, K, known_members, linked, random_groups, swap_chances
 from papers.thesis.chapter3_print import CHANGES, SIZES
@@ -73,24 +73,26 @@ def claims(
 def _compared(means: Mapping[tuple[str, str, int], float], name: str, where: str) -> Iterator[Claim]:
     sizes = [k for k in SIZES if (name, "MDAV-SWAP", k) in means]
     better = {k: means[name, "MDAV-SWAP", k] < means[name, "MDAV-ID", k] for k in sizes}
-    yield Claim(
+    yield judge(
+        "mdav-swap-better-mdav",
+        better.values(),
         where,
-        f"MDAV-SWAP is better than MDAV-ID ({name}).",
-        f"At {counted(better.values())} sizes{_except(better)}; in print at "
-        f"{counted(_printed(name, 'MDAV-SWAP', k) < _printed(name, 'MDAV-ID', k) for k in SIZES)}.",
-        judged(better.values()),
+        name,
+        _except(better),
+        counted(_printed(name, "MDAV-SWAP", k) < _printed(name, "MDAV-ID", k) for k in SIZES),
     )
     best = {
         k: means[name, "IR-SWAP", k]
         < min(means[name, method, k] for method in ("MDAV-ID", "MDAV-SWAP") if (name, method, k) in means)
         for k in SIZES
     }
-    yield Claim(
+    yield judge(
+        "ir-swap-clearly-best",
+        best.values(),
         where,
-        f"IR-SWAP is clearly the best of the three ({name}).",
-        f"At {counted(best.values())} sizes{_except(best)}; in print at "
-        f"{counted(_printed(name, 'IR-SWAP', k) < _printed(name, 'MDAV-SWAP', k) for k in SIZES)}.",
-        judged(best.values()),
+        name,
+        _except(best),
+        counted(_printed(name, "IR-SWAP", k) < _printed(name, "MDAV-SWAP", k) for k in SIZES),
     )
 
 
