@@ -1,4 +1,4 @@
-"""The words of a page as rows: statements, printed errors and sections lie in TOML files beside the code that judges.
+"""The words of a page as rows: statements, printed numbers and errors, sections, in TOML files beside the code.
 
 A row may have gaps (`{}`, `{:.0%}`); the code that found the values fills them in, in the order in which they stand.
 `{hits}` stands for how many of the cases looked at bear a statement out.
@@ -14,7 +14,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from papers.study import Claim, ClaimVerdict, Erratum, counted, judged
+from papers.study import Claim, ClaimVerdict, Erratum, Number, counted, judged
 
 Hits = ClaimVerdict | bool | np.bool_ | Iterable[bool | np.bool_]
 # stands between the parts of a row while its gaps are filled: no text has it
@@ -61,6 +61,20 @@ def _verdict(hits: Hits) -> ClaimVerdict:
     return judged(map(bool, hits))
 
 
+def numbering(file: str) -> Callable[..., Number]:
+    """The function that puts what was found beside the printed numbers of a file."""
+    return partial(number, file)
+
+
+def number(
+    file: str, key: str, found: float, *values: object, error: float = 0.0, logarithm: bool = False
+) -> Number:
+    """A printed number beside what was found, with its standard error; `values` fill its gaps."""
+    row = rows(file)["numbers"][key]
+    where, what, why = _filled((row["where"], row["what"], row.get("why", "")), values)
+    return Number(where, what, row["printed"], found, error, why, row.get("logarithm", logarithm))
+
+
 def wording(file: str) -> Callable[..., tuple[str, str]]:
     """The function that gives title and text of a section of a file, its gaps filled."""
     return partial(heading, file)
@@ -102,6 +116,6 @@ def _filled(texts: Sequence[str], values: Sequence[object], **named: str) -> lis
 
 @cache
 def rows(file: str) -> dict[str, Any]:
-    """All rows of a file: tables `claims`, `errata` and `sections`, by key."""
+    """All rows of a file: tables `sections`, `numbers`, `claims` and `errata` by key, or what was printed."""
     with (Path(__file__).parent / f"{file}.toml").open("rb") as lines:
         return tomllib.load(lines)

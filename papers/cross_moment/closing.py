@@ -9,8 +9,10 @@ from papers.cross_moment.curves import FIRST_ORDER, SECOND_ORDER, Curves, nearly
 from papers.cross_moment.measure import SETS, expected_plain_noise, matrix
 from papers.cross_moment.printed import INCREASES, first_order
 from papers.desk import Desk
-from papers.study import Erratum, Number, Section, counted
-from papers.texts import judging, printed_errors, wording
+from papers.study import Erratum, Section, counted
+from papers.texts import judging, numbering, printed_errors, wording
+
+number = numbering("cross_moment/texts")
 
 judge = judging("cross_moment/texts")
 heading = wording("cross_moment/texts")
@@ -27,22 +29,12 @@ def data_section(desk: Desk) -> Section:
     return Section(
         *heading("data", sum(outside.values())),
         [
-            Number("Figure 6", "records of Census", "1080", census.num_rows),
-            Number("Figure 6", "records of EIA", "4092", eia.num_rows),
-            Number(
-                "section 5.3",
-                "records of EIA, as the text has it",
-                "4096",
-                eia.num_rows,
-                why="Figure 6 of the paper says 4,092, which is right",
-            ),
-            Number("Figure 6", "attributes of Census", "13", census.num_columns),
-            Number("Figure 6", "numerical attributes of EIA", "11", len(numeric)),
-            *(
-                Number("prototype, EIA", f"negative values of {name}", "11", count)
-                for name, count in outside.items()
-                if count
-            ),
+            number("records-census", census.num_rows),
+            number("records-eia", eia.num_rows),
+            number("records-eia-text", eia.num_rows),
+            number("attributes-census", census.num_columns),
+            number("numerical-attributes-eia", len(numeric)),
+            *(number("negative-values", count, name) for name, count in outside.items() if count),
         ],
     )
 

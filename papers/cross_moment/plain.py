@@ -22,7 +22,9 @@ from papers.cross_moment.measure import (
 from papers.cross_moment.printed import PROTOTYPE_TABLE_1, TABLE_1
 from papers.desk import Desk, Task
 from papers.study import Claim, Number, Section
-from papers.texts import judging, wording
+from papers.texts import judging, numbering, wording
+
+number = numbering("cross_moment/texts")
 
 judge = judging("cross_moment/texts")
 heading = wording("cross_moment/texts")
@@ -108,12 +110,10 @@ def _prototype(desk: Desk) -> list[Number]:
         )
         for data, text in PROTOTYPE_TABLE_1.items()
     ] + [
-        Number(
-            "prototype, Table 1",
-            f"{data}, from ε = 1 to ε = 2, closed form",
-            "2.00",
+        number(
+            "epsilon-1-epsilon-2",
             float(np.log2(_expected(desk, data, 1.0) / _expected(desk, data, 2.0))),
-            logarithm=True,
+            data,
         )
         for data in SETS
     ]
@@ -153,28 +153,9 @@ def _extremes(drawn: Mapping[tuple[str, float], Floats], curves: Curves) -> list
     why = f"depends on the sizes shown, which print does not list (here k = {sizes[0]} to {sizes[-1]})"
     per_cent = f"per cent of {plain:.2f}, and print's own numbers give {100 * (1 - 43.5 / 47.68):.2f}; {why}"
     return [
-        Number(
-            "section 5.5",
-            "largest log2 SSE of Figure 7, Census, ε = 1",
-            "43.5",
-            max(census),
-            why=why,
-            logarithm=True,
-        ),
-        Number(
-            "section 5.5",
-            "per cent below plain noise at worst",
-            "8.39",
-            100 * (1 - max(census) / plain),
-            why=per_cent,
-        ),
-        Number(
-            "section 5.5",
-            "per cent below plain noise at best",
-            "25.67",
-            100 * (1 - min(census) / plain),
-            why=why,
-        ),
+        number("largest-log2-sse-figure", max(census), why),
+        number("per-cent-below-plain", 100 * (1 - max(census) / plain), per_cent),
+        number("per-cent-below-plain-noise", 100 * (1 - min(census) / plain), why),
     ]
 
 

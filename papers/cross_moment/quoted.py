@@ -12,7 +12,9 @@ from papers.cross_moment.curves import median_error
 from papers.cross_moment.measure import SETS, Cell, Floats, log_errors
 from papers.desk import Desk, Task
 from papers.study import Number, Section
-from papers.texts import judging, wording
+from papers.texts import judging, numbering, wording
+
+number = numbering("cross_moment/texts")
 
 judge = judging("cross_moment/texts")
 heading = wording("cross_moment/texts")
@@ -39,11 +41,11 @@ def section(desk: Desk, found: Mapping[str, Any]) -> Section:
             quartiles[1],
         ),
         [
-            Number("section 5.5", "B1, Census 2, k = 100", "35.4", baseline, logarithm=True),
+            number("b1-census-2-k", baseline),
             _number("section 5.5", "method 6, k = 390, ε = 2, match=rank", "34.9", rank),
             _number("section 5.5", "the same, match=assignment", "34.9", assigned),
             _number("section 5.5", "the same, match=none", "34.9", drawn, why),
-            Number("prototype, Census 2", "B1, k = 100", "35.41", baseline, logarithm=True),
+            number("b1-k-100", baseline),
             _number("prototype, Census 2", "method 6, k = 390, ε = 2, match=rank", "34.85", rank),
             _number("prototype, Census 2", "the same, match=assignment", "34.97", assigned),
         ],

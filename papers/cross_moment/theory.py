@@ -11,10 +11,12 @@ from papers.cross_moment import small_worlds
 from papers.cross_moment.measure import SETS, matrix
 from papers.desk import Desk
 from papers.study import Claim, Erratum, Number, Section
-from papers.texts import judging, printed_errors, wording
+from papers.texts import judging, numbering, printed_errors, wording
 from shoal.moments import Summary
 from shoal.moments.repair import variance_caps
 from shoal.moments.sensitivity import coskewness_change, coskewness_change_as_printed, covariance_change
+
+number = numbering("cross_moment/texts")
 
 judge = judging("cross_moment/texts")
 heading = wording("cross_moment/texts")
@@ -57,7 +59,7 @@ def _numbers() -> list[Number]:
             )
             for size, known in ((3, ".3333"), (4, ".3333"), (5, ".3000"))
         ),
-        Number(where, "skewness that a skew-normal variable stays below", ".995", half_normal),
+        number("skewness-skew-normal-variable", half_normal),
     ]
 
 

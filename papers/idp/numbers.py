@@ -11,34 +11,32 @@ from papers.idp.results import PROTOTYPE, PROTOTYPE_F, Measured
 from papers.idp.settings import EPSILONS, METHODS, NARROW, Cell
 from papers.idp.verdicts import standard_error
 from papers.study import Number
+from papers.texts import numbering
+
+number = numbering("idp/texts")
 
 _FEW = "how many runs the prototype averaged is not known"
 
 
 def cluster_numbers(census: Measured) -> Iterator[Number]:
     """What the prototype counted: nothing here is drawn."""
-    without, number = census.without_noise[3]
-    yield Number("prototype, Census", "k = 3: clusters of all attributes", "3240", number)
-    yield Number("prototype, Census", "k = 3: clusters that iDP-CBLS releases without noise", "374", without)
-    yield Number(
-        "prototype, small tables",
-        "loss in ε when clusters follow the record: 12 evenly spaced records, k = 3, the first goes beyond "
-        "the last",
-        "4",
-        evenly_spaced(4),
-    )
+    without, clusters = census.without_noise[3]
+    yield number("k-3-clusters-all", clusters)
+    yield number("k-3-clusters-idp", without)
+    yield number("loss-epsilon-when-clusters", evenly_spaced(4))
 
 
 def error_numbers(census: Measured) -> Iterator[Number]:
     """log10 mean SSE at known settings; the error of the prototype's side is the standard deviation of one run."""
     for epsilon in EPSILONS:
-        for (method, k), known in PROTOTYPE.items():
+        for (method, k, at), known in PROTOTYPE.items():
+            if at != epsilon:
+                continue
             cell = Cell(method, NARROW, epsilon, k)
+            # the corrected metric was not noted everywhere
             for metric, printed, words in zip(
-                (PRINTED, CORRECTED), known[epsilon], ("eq. (5)", "corrected"), strict=True
+                (PRINTED, CORRECTED), known, ("eq. (5)", "corrected"), strict=False
             ):
-                if printed is None:
-                    continue
                 size = f", k = {k}" if k else ""
                 yield Number(
                     "prototype, Census",
@@ -67,13 +65,11 @@ def forest_numbers(census: Measured) -> Iterator[Number]:
             why=_FEW,
         )
         relative = math.hypot(error, standard_error(masked, name, runs)) / own["f"][name]
-        yield Number(
-            "prototype, Census",
-            f"F of {words}, iDP-CBLS, ε = 1, k = 15: loss in % (known: at most 0.1, k not noted)",
-            "0.1",
+        yield number(
+            "f-idp-cbls-epsilon",
             100 * (1 - masked["f"][name] / own["f"][name]),
-            100 * relative * math.sqrt(1 + runs),
-            why=_FEW,
+            words,
+            error=100 * relative * math.sqrt(1 + runs),
         )
 
 
@@ -83,10 +79,4 @@ def table_numbers(found: Measured) -> Iterator[Number]:
     yield Number("section 4", f"records of {found.data.name}", printed, len(found.values))
     if found.data.name == "Wine":
         low, high = found.bounds["classes"].values()
-        yield Number(
-            "section 4.2.2",
-            "records Not Excellent for each one Excellent",
-            "3.5",
-            low / high,
-            why=f"{low:,} and {high:,} records: print rounds generously",
-        )
+        yield number("records-excellent-each-excellent", low / high, low, high)

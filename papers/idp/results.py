@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -25,15 +25,13 @@ from papers.idp.settings import (
     error_cells,
     learning_cells,
 )
+from papers.texts import rows
 
-# log10 mean SSE of a throw-away prototype on Census: (method, k) -> ε -> as printed and, where noted, corrected
-PROTOTYPE: Mapping[tuple[str, int], Mapping[float, tuple[str, str | None]]] = {
-    ("laplace", 0): {0.01: ("-6.24", ".77"), 0.1: ("-6.25", None), 1.0: ("-6.27", None)},
-    ("ranking-dp", 100): {0.01: ("-6.31", ".72"), 0.1: ("-6.54", None), 1.0: ("-7.63", None)},
-    ("idp-ls", 100): {0.01: ("-6.28", ".77"), 0.1: ("-6.69", None), 1.0: ("-7.82", None)},
-    ("idp-cbls", 15): {0.01: ("-6.88", "-.08"), 0.1: ("-7.96", "-1.03"), 1.0: ("-9.05", "-1.90")},
+# method, k, ε -> log10 mean SSE as printed and, where noted, corrected
+PROTOTYPE: Mapping[tuple[str, int, float], Sequence[str]] = {
+    (method, k, epsilon): known for method, k, epsilon, *known in rows("idp/printed")["prototype"]
 }
-PROTOTYPE_F = {"<=30000": ".933", ">30000": ".955"}
+PROTOTYPE_F: Mapping[str, str] = rows("idp/printed")["prototype_f"]
 # clusters of all attributes together, where the paper's proposals need their data to be grouped jointly
 TOGETHER = Cell("idp-cbls", NARROW, 1.0, 15, "mdav")
 APART = Cell("idp-cbls", NARROW, 1.0, 15)
@@ -90,7 +88,7 @@ def known_cells(data: DataSet) -> list[Cell]:
     """Settings at which a prototype's figures are known."""
     if data.name != "Census":
         return []
-    return [Cell(method, NARROW, epsilon, k) for (method, k), known in PROTOTYPE.items() for epsilon in known]
+    return [Cell(method, NARROW, epsilon, k) for method, k, epsilon in PROTOTYPE]
 
 
 def gather(desk: Desk, data: DataSet, effort: Effort) -> Measured:

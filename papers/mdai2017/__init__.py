@@ -28,7 +28,9 @@ from papers.mdai2017.curves import (
 from papers.mdai2017.printed import NOISE_FACTORS, PROTOTYPE_RUNS, REFERENCE_LOSS, SAE_FIGURES, SSE_FIGURES
 from papers.plots import COLOURS, Curve, Panel, panels
 from papers.study import Erratum, Figure, Number, Section, Series, Study
-from papers.texts import printed_errors, wording
+from papers.texts import numbering, printed_errors, wording
+
+number = numbering("mdai2017/texts")
 
 heading = wording("mdai2017/texts")
 
@@ -69,8 +71,8 @@ def _foundations(desk: Desk) -> Section:
     return Section(
         *heading("data-mdav-noise"),
         [
-            Number("section 4.3", "records of Census", "1080", table.num_rows),
-            Number("section 4.3", "numerical attributes of Census", "13", table.num_columns),
+            number("records-census", table.num_rows),
+            number("numerical-attributes-census", table.num_columns),
             *(
                 Number(
                     "literature, MDAV",
@@ -78,8 +80,7 @@ def _foundations(desk: Desk) -> Section:
                     text,
                     losses[name, k],
                 )
-                for name, by_k in REFERENCE_LOSS.items()
-                for k, text in by_k.items()
+                for (name, k), text in REFERENCE_LOSS.items()
             ),
             *(
                 Number(

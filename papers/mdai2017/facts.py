@@ -47,11 +47,10 @@ def information_losses(desk: Desk) -> dict[tuple[str, int], float]:
         "information loss of MDAV",
         {
             f"loss {file} k={k}": partial(information_loss, desk.file(file), columns[file], k)
-            for file, by_k in REFERENCE_LOSS.items()
-            for k in by_k
+            for file, k in REFERENCE_LOSS
         },
     )
-    return {(file, k): found[f"loss {file} k={k}"] for file, by_k in REFERENCE_LOSS.items() for k in by_k}
+    return {(file, k): found[f"loss {file} k={k}"] for file, k in REFERENCE_LOSS}
 
 
 def noise_factor(file: Path, split: str) -> float:

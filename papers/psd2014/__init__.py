@@ -22,7 +22,9 @@ from papers.psd2014.curves import (
 from papers.psd2014.printed import ALONE, FIGURE, PAPER_RUNS, WIDTHS
 from papers.psd2014.readings import readings
 from papers.study import Erratum, Figure, Number, Section, Series, Study
-from papers.texts import printed_errors, wording
+from papers.texts import numbering, printed_errors, wording
+
+number = numbering("psd2014/texts")
 
 heading = wording("psd2014/texts")
 
@@ -52,7 +54,7 @@ def _data(desk: Desk) -> Section:
     return Section(
         *heading("data"),
         [
-            Number("section 5", "complete records of Adult", "30162", rows(file)),
+            number("complete-records-adult", rows(file)),
             *(
                 Number(
                     "prototype, Adult", f"width of the domain of {name}", text, float(lattices[name].width)

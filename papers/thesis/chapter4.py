@@ -9,14 +9,17 @@ import numpy as np
 from papers.desk import Desk
 from papers.plots import COLOURS, Curve, Panel, panels
 from papers.study import Erratum, Figure, Number, Section, Series, Study
-from papers.texts import printed_errors, wording
+from papers.texts import numbering, printed_errors, rows, wording
 from papers.thesis.chapter4_claims import EXAMPLE, claims, marginal, theorem_claims
 from papers.thesis.chapter4_theorems import Floats, constructed
 from shoal.noise import Box, LatticeStaircase, Staircase
 from shoal.noise.box_shape import laplace_region
 
+number = numbering("thesis/chapter4")
+
 heading = wording("thesis/chapter4")
 
+_PRINTED = rows("thesis/chapter4-printed")
 _PROTOTYPE = "a throw-away prototype"
 _CUT = "print cuts off after two digits"
 _EPSILONS = (0.1, 0.5, 1.0)
@@ -62,9 +65,7 @@ def study(desk: Desk) -> Study:
 
 def _univariate() -> list[Number]:
     numbers = []
-    for epsilon, laplace, optimal in zip(
-        _EPSILONS, ("200.00", "8.00", "2.00"), ("199.92", "7.92", "1.92"), strict=True
-    ):
+    for epsilon, laplace, optimal in zip(_EPSILONS, *_PRINTED["table_4_1"].values(), strict=True):
         numbers += [
             Number("Table 4.1", f"ε = {epsilon:g}, Laplace, variance", laplace, 2 / epsilon**2),
             Number(
@@ -74,9 +75,7 @@ def _univariate() -> list[Number]:
                 Staircase.best(1.0, epsilon).variance,
             ),
         ]
-    for epsilon, laplace, optimal in zip(
-        _EPSILONS, ("59.91", "11.98", "5.99"), ("59.91", "11.97", "5.98"), strict=True
-    ):
+    for epsilon, laplace, optimal in zip(_EPSILONS, *_PRINTED["table_4_2"].values(), strict=True):
         shortest = Staircase.best(1.0, epsilon, "interval").interval(0.95)
         numbers += [
             Number("Table 4.2", f"ε = {epsilon:g}, Laplace, 95%", laplace, 2 * math.log(20) / epsilon),
@@ -85,20 +84,17 @@ def _univariate() -> list[Number]:
     best = Staircase.best(1.0, 1.0)
     return [
         *numbers,
-        Number("4.4", "ε = 1, d of the least variance", "0.416737", best.centre),
-        Number("4.4", "ε = 1, least variance", "1.9181", best.variance),
-        Number("4.4", "ε = 1, d of the shortest 95%", "0.993", Staircase.best(1.0, 1.0, "interval").centre),
+        number("epsilon-1-d-least", best.centre),
+        number("epsilon-1-least-variance", best.variance),
+        number("epsilon-1-d-shortest", Staircase.best(1.0, 1.0, "interval").centre),
     ]
 
 
 def _univariate_prototype() -> list[Number]:
     numbers = []
+    known = _PRINTED["prototype"]
     for epsilon, centre, variance, length in zip(
-        _EPSILONS,
-        (".491667", ".458336", ".416737"),
-        ("199.9167", "7.9170", "1.9181"),
-        ("59.9105", "11.9784", "5.9865"),
-        strict=True,
+        _EPSILONS, known["centre"], known["variance"], known["length"], strict=True
     ):
         best, short = Staircase.best(1.0, epsilon), Staircase.best(1.0, epsilon, "interval")
         numbers += [
@@ -106,15 +102,7 @@ def _univariate_prototype() -> list[Number]:
             Number(_PROTOTYPE, f"ε = {epsilon:g}, least variance", variance, best.variance),
             Number(_PROTOTYPE, f"ε = {epsilon:g}, shortest 95%", length, 2 * short.interval(0.95)),
         ]
-    return [
-        *numbers,
-        Number(
-            _PROTOTYPE,
-            "four cluster sums that move by one lattice step each: loss in units of ε",
-            "4",
-            4 * _loss_of_one_step(),
-        ),
-    ]
+    return [*numbers, number("four-cluster-sums-move", 4 * _loss_of_one_step())]
 
 
 def _loss_of_one_step() -> float:
@@ -126,28 +114,21 @@ def _loss_of_one_step() -> float:
 
 def _bivariate() -> list[Number]:
     numbers = [
-        Number("Example 4", "Δf of S_f = [-1, 1] × [-1, 1]", "2", sum((1.0, 1.0))),
-        Number("Example 5", "Δf", "11", sum(EXAMPLE.widths)),
-        *(Number("Example 5", f"Var(Y_{j}), Laplace", "242", 2 * sum(EXAMPLE.widths) ** 2) for j in (1, 2)),
-        Number("Example 5", "Var(Y_1), box", "4.0338", EXAMPLE.variances[0]),
-        Number("Example 5", "Var(Y_2), box", "403.38", EXAMPLE.variances[1]),
+        number("f-s-f-1", sum((1.0, 1.0))),
+        number("f", sum(EXAMPLE.widths)),
+        *(number("var-y-laplace", 2 * sum(EXAMPLE.widths) ** 2, j) for j in (1, 2)),
+        number("var-y-1-box", EXAMPLE.variances[0]),
+        number("var-y-2-box", EXAMPLE.variances[1]),
     ]
     rounded = "print squares the rounded α: 2α²"
-    for confidence, alpha, size in zip(
-        _CONFIDENCES, ("73.02", "52.18", "42.79"), ("10663", "5445", "3662"), strict=True
-    ):
+    for confidence, alpha, size in zip(_CONFIDENCES, *_PRINTED["table_4_3"].values(), strict=True):
         radius, area = laplace_region(sum(EXAMPLE.widths), 2, confidence)
         numbers += [
             Number("Table 4.3", f"{confidence:.2f}, α", alpha, radius),
             Number("Table 4.3", f"{confidence:.2f}, size", size, area, why=rounded),
         ]
-    reasons = (
-        ("a misprint: 40 · 6.69² is the printed size", "print squares the rounded β: 40 · 6.69²"),
-        ("", "less than 0.1% apart; print's way of computing is not given"),
-        (_CUT, "less than 0.1% apart; print's way of computing is not given"),
-    )
-    for confidence, beta, size, (why_beta, why_size) in zip(
-        _CONFIDENCES, ("6.99", "4.79", "3.90"), ("1790.2", "916.6", "611.2"), reasons, strict=True
+    for confidence, beta, size, why_beta, why_size in zip(
+        _CONFIDENCES, *_PRINTED["table_4_4"].values(), strict=True
     ):
         region = EXAMPLE.region(confidence)
         numbers += [
@@ -162,8 +143,8 @@ def _bivariate() -> list[Number]:
 def _bivariate_prototype() -> list[Number]:
     return [
         Number(_PROTOTYPE, f"size of the region of {confidence:.2f}", size, EXAMPLE.region(confidence).size)
-        for confidence, size in zip(_CONFIDENCES, ("1789.5", "916.9", "611.0"), strict=True)
-    ] + [Number(_PROTOTYPE, "β of the region of 0.99", "6.69", EXAMPLE.region(0.99).reach)]
+        for confidence, size in zip(_CONFIDENCES, _PRINTED["prototype"]["size"], strict=True)
+    ] + [number("region-0-99", EXAMPLE.region(0.99).reach)]
 
 
 def _by_centre() -> list[tuple[float, float, float]]:

@@ -11,11 +11,13 @@ import numpy as np
 from papers.desk import Desk
 from papers.plots import COLOURS, Curve, Panel, panels
 from papers.study import Erratum, Figure, Number, Section, Series, Study
-from papers.texts import printed_errors, wording
+from papers.texts import numbering, printed_errors, rows, wording
 from papers.thesis.chapter5_claims import claims
 from papers.thesis.chapter5_worlds import boolean, printed_deltas, two_persons, unit_interval
 from shoal.noise import Seeded
 from shoal.query.refinement import Factors, Refined, absolute, categorical, nominal, refine, sample, uniform
+
+number = numbering("thesis/chapter5")
 
 heading = wording("thesis/chapter5")
 
@@ -25,37 +27,16 @@ _STEPS = 1 << 14
 _ONE = Fraction(1)
 _LAPLACE = "not a probability of this noise: it stays within ±1/2 with 1 - exp(-ε/2)"
 _CUT = "print cuts off"
-# ε, its factors; printed: Laplace variance and probability, variance, size and probability of U_u; the last three again
-# with the digits of the prototype
-TABLE_5_5 = (
-    (
-        "0.1",
-        0.1,
-        Factors.individual(Fraction(1, 10)),
-        ("200", "0.476", "0.077", "0.475", "0.525"),
-        (".0772", ".475", ".525"),
-    ),
-    (
-        "ln 2",
-        math.log(2),
-        Factors(Fraction(2), Fraction(1, 2)),
-        ("4.16", "0.549", "0.046", "0.333", "0.667"),
-        (".0463", ".333", ".667"),
-    ),
-    (
-        "1",
-        1.0,
-        Factors.individual(_ONE),
-        ("2", "0.607", "0.034", "0.269", "0.731"),
-        (".0345", ".269", ".731"),
-    ),
-    (
-        "2",
-        2.0,
-        Factors.individual(Fraction(2)),
-        ("0.5", "0.684", "0.012", "0.119", "0.881"),
-        (".0123", ".119", ".881"),
-    ),
+_VALUES = {
+    "0.1": (0.1, Factors.individual(Fraction(1, 10))),
+    "ln 2": (math.log(2), Factors(Fraction(2), Fraction(1, 2))),
+    "1": (1.0, Factors.individual(_ONE)),
+    "2": (2.0, Factors.individual(Fraction(2))),
+}
+# ε, its factors, the printed line and that of the prototype
+TABLE_5_5 = tuple(
+    (name, *_VALUES[name], printed.split(), prototype.split())
+    for name, (printed, prototype) in rows("thesis/chapter5-printed")["table_5_5"].items()
 )
 _COLUMNS = ("Laplace, variance", "Laplace, P(within [0, 1])", "variance", "size of U_u", "P(U_u)")
 
@@ -153,9 +134,9 @@ def _boolean(frequencies: list[float], draws: int) -> list[Number]:
     answered = float(absent[1] * Fraction(99, 100) + present[1] * Fraction(1, 100))
     half = boolean(Fraction(1, 2), _ONE)
     numbers = [
-        Number("5.5.1", "Laplace, P(1 | 0)", "0.184", laplace),
-        Number("5.5.1", "Laplace, P(1 | 1)", "0.816", 1 - laplace),
-        Number("5.5.1", "Laplace, P(1)", "0.19", crude),
+        number("laplace-p-1-0", laplace),
+        number("laplace-p-1-1", 1 - laplace),
+        number("laplace-p-1", crude),
     ]
     for what, text, digits, value in (
         ("P(1 | 0)", "0.003678", ".003679", absent[1]),
@@ -169,15 +150,9 @@ def _boolean(frequencies: list[float], draws: int) -> list[Number]:
             Number(_PROTOTYPE, f"refined, {what}", digits, float(value)),
         ]
     numbers += [
-        Number(
-            "5.5.1",
-            "refined, P(1)",
-            "0.003912",
-            answered,
-            why="print adds up cut digits, with a slip (0.02182)",
-        ),
-        Number("Example 8", "P(1 | 0)", "0.1839", float(half[0][1])),
-        Number("Example 8", "P(1 | 1)", "0.8161", float(half[1][1])),
+        number("refined-p-1", answered),
+        number("p-1-0", float(half[0][1])),
+        number("p-1-1", float(half[1][1])),
     ]
     for truth, text, frequency in zip((0, 1), ("0.003678", "0.027182"), frequencies, strict=True):
         chance = float((absent, present)[truth][1])

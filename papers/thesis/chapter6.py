@@ -10,7 +10,7 @@ import numpy as np
 
 from papers.desk import Desk
 from papers.study import Claim, Figure, Number, Section, Series, Study
-from papers.texts import wording
+from papers.texts import numbering, wording
 from papers.thesis import chapter6_adult as adult
 from papers.thesis import chapter6_census as census
 from papers.thesis import chapter6_replaced as replaced
@@ -20,11 +20,13 @@ from papers.thesis.chapter6_claims_risk import risks
 from papers.thesis.chapter6_claims_theory import theory
 from papers.thesis.chapter6_effort import FULL, QUICK, Effort
 from papers.thesis.chapter6_errata import errata
-from papers.thesis.chapter6_print import KS, RUNS
+from papers.thesis.chapter6_print import KS, PROTOTYPE_SSE, RUNS
 from papers.thesis.chapter6_replaced import Replaced
 from papers.thesis.chapter6_runs import Found
 from papers.thesis.chapter6_scatter import scatters
 from papers.thesis.chapter6_tables import TREES, curves, picture, strict_table, table_numbers
+
+number = numbering("thesis/chapter6")
 
 heading = wording("thesis/chapter6")
 
@@ -42,8 +44,6 @@ _BOXES = {
     "wide": "corners at 1.5 times the largest value",
     "text": "those corners in the sequence of section 6.3.3",
 }
-# SSE of insensitive clusters is only drawn in print
-_PROTOTYPE_SSE = {2: "9.45e9", 5: "1.66e10", 15: "3.00e10", 30: "4.34e10"}
 
 
 @dataclass(frozen=True)
@@ -103,15 +103,9 @@ def sizes(folder: Path) -> Iterator[Number]:
     """Data and trees."""
     records, data = census.census(folder), adult.adult(folder)
     where = "section 6.4.1"
-    yield Number(where, "Census, different records", "1080", len(np.unique(records, axis=0)))
-    yield Number(where, "Adult, records without missing values", "30162", data.n)
-    yield Number(
-        where,
-        "Adult, different records",
-        "388",
-        data.pairs,
-        why="two countries mapped to one concept would do it, England and Scotland for instance",
-    )
+    yield number("census-different-records", len(np.unique(records, axis=0)))
+    yield number("adult-records-without-missing", data.n)
+    yield number("adult-different-records", data.pairs)
     for name, values, concepts, ours, diameter, tree in zip(
         ("OCCUPATION", "NATIVE-COUNTRY"),
         ("14", "41"),
@@ -131,7 +125,7 @@ def sizes(folder: Path) -> Iterator[Number]:
 
 def _beyond_print(found: Measured) -> Iterator[Number]:
     """What a throw-away prototype found on Census."""
-    for k, printed in _PROTOTYPE_SSE.items():
+    for k, printed in PROTOTYPE_SSE.items():
         yield Number(
             "prototype, Census",
             f"insensitive clusters, k = {k}, SSE",
@@ -139,14 +133,8 @@ def _beyond_print(found: Measured) -> Iterator[Number]:
             found.census.alone["insensitive"][k].sse,
         )
     some = found.replaced["text"]
-    yield Number("prototype, Census", "clusters, k = 5", "216", some.of)
-    yield Number(
-        "prototype, Census",
-        "clusters changed by one replaced record, k = 5, the most",
-        "71",
-        max(one.clusters for one in found.replaced.values()),
-        why="a maximum over the replacements tried, which are others here; it depends on corners and sequence (below)",
-    )
+    yield number("clusters-k-5", some.of)
+    yield number("clusters-changed-replaced-record", max(one.clusters for one in found.replaced.values()))
 
 
 def _theory(found: Measured, drawings: list[Figure]) -> Section:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from papers.desk import Desk
 from papers.study import Erratum, Number, Section, Series, Study
-from papers.texts import printed_errors, wording
+from papers.texts import numbering, printed_errors, wording
 from papers.thesis.chapter7_claims import claims, partition_claims
 from papers.thesis.chapter7_worlds import (
     GROUPS,
@@ -26,6 +26,8 @@ from shoal.kanonymity.buckets import bucket_count
 from shoal.kanonymity.tcloseness import bucket_distance
 from shoal.noise import Seeded
 from shoal.partition import Partition
+
+number = numbering("thesis/chapter7")
 
 heading = wording("thesis/chapter7")
 
@@ -80,15 +82,10 @@ def _medical() -> list[Number]:
     )
     groups = np.unique(made.quasi["group"], return_counts=True)[1]
     return [
-        Number(
-            "Table 7.3",
-            "records in the smallest group of equal quasi-identifiers",
-            "3",
-            check(medical_table(generalised=True), _QUASI).k,
-        ),
-        Number("Table 7.4", "groups", "3", groups.size),
-        Number("Table 7.4", "records in each", "3", float(groups.min())),
-        Number("Table 7.4", "rows of the right table", "9", float(made.confidential["count"].sum())),
+        number("records-smallest-group-equal", check(medical_table(generalised=True), _QUASI).k),
+        number("groups", groups.size),
+        number("records-each", float(groups.min())),
+        number("rows-right-table", float(made.confidential["count"].sum())),
     ]
 
 
@@ -105,9 +102,7 @@ def _worked() -> list[Number]:
         ]
         for group in (1, 2, 3)
     ]
-    numbers = [
-        Number("Figure 7.4", f"records of B_{bucket + 1}", "4", float(sizes[bucket])) for bucket in range(3)
-    ]
+    numbers = [number("records-b", float(sizes[bucket]), bucket + 1) for bucket in range(3)]
     numbers += [
         Number(
             "Table 7.5", f"records of B_{j + 1} in P_{i + 1}", str(printed[i][j]), float(by_emphasis[i, j])
@@ -118,10 +113,10 @@ def _worked() -> list[Number]:
     shares = by_emphasis[0] / by_emphasis[0].sum()
     return [
         *numbers,
-        Number("7.2", "P_1: Pr(B_1)", "0.5", float(shares[0])),
-        Number("7.2", "P_1: Pr(B_2)", "0.25", float(shares[1])),
-        Number("Figure 7.5", "closeness of the printed groups", "1.5", distance(GROUPS, buckets.tolist())),
-        Number("Figure 7.5", "closeness of Shoal's groups", "1.5", bucket_distance(made.counts, sizes)),
+        number("p-1-pr-b", float(shares[0])),
+        number("p-1-pr-b-2", float(shares[1])),
+        number("closeness-printed-groups", distance(GROUPS, buckets.tolist())),
+        number("closeness-shoals-groups", bucket_distance(made.counts, sizes)),
     ]
 
 
@@ -129,9 +124,9 @@ def _figures() -> list[Number]:
     """Figures 7.6 and 7.7: density 2 on the middle third, 1/2 elsewhere, in three buckets and in two."""
     three, two = [1 / 6, 2 / 3, 1 / 6], [0.5, 0.5]
     return [
-        Number("7.2.1", "number of buckets for t = 2", "3", bucket_count(2)),
-        Number("Figure 7.7", "closeness in three buckets", "2", ratio(three, [1 / 3] * 3)),
-        Number("Figure 7.7", "closeness in two buckets", "1", ratio(two, [0.5] * 2)),
+        number("number-buckets-t-2", bucket_count(2)),
+        number("closeness-three-buckets", ratio(three, [1 / 3] * 3)),
+        number("closeness-two-buckets", ratio(two, [0.5] * 2)),
     ]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from papers import textbook
 from papers.study import Claim, ClaimVerdict, Section, Study, tally
-from papers.texts import judging, wording
+from papers.texts import judging, rows, wording
 from shoal.noise import Seeded
 
 judge = judging("thesis/contributions")
@@ -28,76 +28,7 @@ class Summary:
     rests_on: Sequence[str]
 
 
-SUMMARIES = (
-    Summary(
-        "abstract, 8.1",
-        "k-anonymity lacks protection against attribute disclosure, and many quasi-identifiers spoil its utility.",
-        "chapter3",
-        ("In a k-anonymous table a whole group", "The utility of k-anonymity falls"),
-    ),
-    Summary(
-        "abstract, 1.2, 8.1",
-        "Probabilistic k-anonymity has the same probability of re-identification, protects against informed intruders "
-        "and keeps more utility, thanks to several partitions of one table.",
-        "chapter3",
-        (
-            "Inside a group of k the right link",
-            "Intruders guess the value",
-            "Dissociating each confidential attribute",
-            "At a given 1/k the new methods",
-        ),
-    ),
-    Summary(
-        "abstract, 1.2, 8.1",
-        "The same guarantee can be had with less noise than Laplace noise; optimal noises are characterised and built.",
-        "chapter4",
-        (
-            "Laplace noise is not optimal",
-            "For every private noise",
-            "Every staircase",
-            "Box noise",
-            "All optimal noises",
-        ),
-    ),
-    Summary(
-        "8.1",
-        "For one query the improvement is small, for several it can be significant.",
-        "chapter4",
-        ("For one query Laplace noise is near-optimal", "For several queries Laplace noise"),
-    ),
-    Summary(
-        "abstract, 1.2, 8.1",
-        "Refining prior knowledge improves answers for users who have some, and preserves privacy in spite of the "
-        "additional interaction.",
-        "chapter5",
-        (
-            "Whatever the prior knowledge",
-            "The better the prior knowledge",
-            "With α_u = e^ε α_d",
-            "For a query about one person, α_u = e^ε",
-            "Whatever priors and distances",
-            "Laplace noise does not let the user",
-        ),
-    ),
-    Summary(
-        "1.2, 8.1",
-        "Under specific conditions t-closeness implies ε-differential privacy.",
-        "chapter7",
-        ("For uninformed intruders", "For informed intruders"),
-    ),
-    Summary(
-        "1.2, 8.1",
-        "A method to attain t-closeness by buckets is given; it keeps the data inside groups truthful.",
-        "chapter7",
-        ("The recipe", "The construction reaches", "The truthfulness"),
-    ),
-    Summary(
-        "3.5, 8.3",
-        "Since every confidential attribute is dealt with by itself, t-closeness is easily added to swapping.",
-        "chapter7",
-        ("The construction reaches", "The truthfulness"),
-    ),
-)
+SUMMARIES = tuple(Summary(**row) for row in rows("thesis/contributions")["summaries"])
 
 
 def section(chapters: Mapping[str, Study]) -> Section:
