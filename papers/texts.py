@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
+from string import Formatter
 from typing import Any, get_args
 
 import numpy as np
@@ -61,6 +62,11 @@ def _verdict(hits: Hits) -> ClaimVerdict:
     return judged(map(bool, hits))
 
 
+def untested(file: str) -> list[Claim]:
+    """Statements of a file that nothing here can decide, each with the reason."""
+    return [Claim(row["where"], row["said"], row["why"], "not tested") for row in rows(file)["untested"]]
+
+
 def numbering(file: str) -> Callable[..., Number]:
     """The function that puts what was found beside the printed numbers of a file."""
     return partial(number, file)
@@ -110,8 +116,15 @@ def _filled(texts: Sequence[str], values: Sequence[object], **named: str) -> lis
     >>> _filled(("section {}", "{:.0%} of {{k}}"), (3, 0.25))
     ['section 3', '25% of {k}']
     """
-    joined = _BETWEEN.join(texts)
-    return joined.format(*values, **named).split(_BETWEEN)
+    return _Gaps().vformat(_BETWEEN.join(texts), values, named).split(_BETWEEN)
+
+
+class _Gaps(Formatter):
+    """Fills gaps, and takes a value too many for a mistake."""
+
+    def check_unused_args(self, used_args: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        if any(place not in used_args for place in range(len(args))):
+            raise IndexError(f"more values than gaps: {args}")
 
 
 @cache

@@ -19,6 +19,7 @@ settings.load_profile("shoal")
 # run by another interpreter, see test_attacks_live.py
 collect_ignore = ["evaluation/anonymeter_rates.py"]
 
+ROOT = Path(__file__).parents[1]
 DATA_FOLDER = data_folder()
 
 
@@ -31,6 +32,14 @@ def data_file(name: str) -> Path:
             pytest.fail(message)
         pytest.skip(message)
     return path
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests and doctests of the papers run by themselves, except one table of each."""
+    folders = (ROOT / "papers", ROOT / "tests" / "papers")
+    for item in items:
+        if any(folder in item.path.parents for folder in folders) and item.path.stem != "test_one_table":
+            item.add_marker(pytest.mark.papers)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

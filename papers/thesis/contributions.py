@@ -9,7 +9,7 @@ import numpy as np
 
 from papers import textbook
 from papers.study import Claim, ClaimVerdict, Section, Study, tally
-from papers.texts import judging, rows, wording
+from papers.texts import judging, rows, untested, wording
 from shoal.noise import Seeded
 
 judge = judging("thesis/contributions")
@@ -117,31 +117,4 @@ def _background() -> Iterator[Claim]:
     yield judge(
         "epsilon-differential-privacy-limits", [alone <= 0.5 + _SLACK, copied <= 0.5 + _SLACK], alone, copied
     )
-    for where, said, why in (
-        (
-            "2.5",
-            "That nobody learns anything about a person from a release cannot be had, if it is to be useful.",
-            "Cited from elsewhere.",
-        ),
-        (
-            "2.8",
-            "Optimal k-anonymisation by generalisation and suppression is NP-hard.",
-            "Cited from elsewhere.",
-        ),
-        (
-            "2.9",
-            "Data sets can be released with differential privacy that keep the answers to arbitrarily many queries.",
-            "Cited from elsewhere; no experiment is given.",
-        ),
-        (
-            "2.3, 2.8",
-            "ZIP code, birth date and sex single out 87% of the population of the United States.",
-            "Cited; the data are not at hand.",
-        ),
-        (
-            "2.9",
-            "General-purpose methods for differentially private data sets are lacking.",
-            "A statement about the literature of 2013.",
-        ),
-    ):
-        yield Claim(where, said, why, "not tested")
+    yield from untested("thesis/contributions")

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import subprocess
+import sys
+import tomllib
 from functools import partial
 from pathlib import Path
 
@@ -15,8 +18,10 @@ from papers import Claim, Desk, Erratum, Figure, Number, Section, Series, Study,
 from papers.desk import source_hash
 from papers.page import files, page, write
 from papers.plots import COLOURS, Curve, Panel, panels
-from shoal.cli import app
+from shoal.cli import app, run
 from shoal.errors import InputError, OptionError, OutputError
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(
@@ -188,6 +193,32 @@ def test_an_unknown_paper_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+def test_outside_a_checkout_one_line_says_where_the_papers_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    installed = tmp_path / "lib" / "site-packages" / "shoal" / "cli" / "reproduce.py"
+    monkeypatch.setattr("shoal.cli.reproduce.__file__", str(installed))
+    assert run(["reproduce", "idp", "--out", str(tmp_path / "out")]) == 2
+    said = capsys.readouterr().err
+    assert "papers/" in said
+    assert "python -m papers" in said
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_module_runs_the_command() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "papers", "mdai17"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "there is no paper 'mdai17'" in done.stderr
+
+
+def test_the_wheel_is_the_package_alone() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    assert settings["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"] == ["src/shoal"]
+    assert not (ROOT / "src" / "shoal" / "reproduce").exists()
+
+
 class _Module:
     @staticmethod
     def study(desk: Desk) -> Study:
@@ -229,7 +260,7 @@ def test_an_interrupted_command_says_that_it_can_go_on(
 
 @pytest.mark.parametrize("paper", papers.PAPERS)
 def test_committed_pages_explain_every_difference(paper: str) -> None:
-    pages = Path(__file__).parents[2] / "docs" / "reproduction"
+    pages = ROOT / "docs" / "reproduction"
     rows = list(csv.DictReader((pages / paper / "numbers.csv").open(encoding="utf-8")))
     assert {row["verdict"] for row in rows} <= {"equal", "within Monte Carlo error", "differs"}
     assert [row["number"] for row in rows if row["verdict"] == "differs" and not row["why"]] == []
