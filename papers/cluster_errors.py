@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from papers.desk import read_table
-from papers.study import ClaimVerdict
 from shoal.io import Table, read
 from shoal.mask import Clusters
 from shoal.mechanisms.insensitive.size import paying_clusters
@@ -180,14 +179,3 @@ def standard_error(deviation: float, runs: int, printed_runs: int | None = None)
     (1.0, 1.0)
     """
     return float(deviation * np.sqrt(1 / runs + (1 / printed_runs if printed_runs else 0)))
-
-
-def share_verdict(holds: int, of: int) -> ClaimVerdict:
-    """A statement about several cases: all, some or none of them.
-
-    >>> share_verdict(3, 3), share_verdict(1, 3), share_verdict(0, 3)
-    ('holds', 'holds partly', 'fails')
-    """
-    if holds == of:
-        return "holds"
-    return "holds partly" if holds else "fails"

@@ -25,17 +25,6 @@ from papers.texts import wording
 
 heading = wording("cross_moment/texts")
 
-_ABOUT = (
-    "Parra-Arnau, Domingo-Ferrer and Soria-Comas, *Differentially Private Data Publishing via Cross-Moment "
-    "Microaggregation*: clusters keep noisy means, covariances and coskewnesses, and rows are drawn from them, here "
-    "the "
-    "methods `xm-1` to `xm-26` and `xm-b1` to `xm-b8`. The paper prints one table and a few numbers; its figures "
-    "are drawn "
-    "anew from all points measured. What the methods are is in `docs/methods.md`. Statements about many points "
-    "*hold* if "
-    "they are true of all of them (of nine in ten where the paper says *nearly all*), *partly* if of some."
-)
-
 
 def study(desk: Desk) -> Study:
     """Table 1, Figures 7 to 14, every quoted number and statement, and the propositions."""

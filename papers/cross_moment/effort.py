@@ -18,7 +18,7 @@ from papers.study import Section
 from papers.texts import wording
 from shoal.io import read
 from shoal.presets import PRESETS
-from shoal.release import Preparation, prepare
+from shoal.release import Preparation, prepare, silent
 
 heading = wording("cross_moment/texts")
 
@@ -111,13 +111,13 @@ def _prepared(table: pa.Table, domain: tuple[float, float], name: str) -> Prepar
 def _partition(ready: Preparation) -> float:
     assert ready.mechanism.freeze is not None
     started = time.process_time()
-    ready.mechanism.freeze(ready.method, ready.described, ready.plan, _silent, None)
+    ready.mechanism.freeze(ready.method, ready.described, ready.plan, silent, None)
     return time.process_time() - started
 
 
 def _whole(ready: Preparation) -> float:
     started = time.process_time()
-    ready.mechanism.run(ready.method, ready.described, ready.plan, ready.source, _silent, None)
+    ready.mechanism.run(ready.method, ready.described, ready.plan, ready.source, silent, None)
     return time.process_time() - started
 
 
@@ -127,7 +127,3 @@ def _records(shape: str, rows: int) -> Floats:
         return rng.normal(size=(rows, _COLUMNS))
     common = rng.normal(size=(rows, 3)) @ rng.normal(size=(3, _COLUMNS))
     return np.asarray(common + 0.3 * rng.normal(size=(rows, _COLUMNS)))
-
-
-def _silent(what: str, done: int, total: int) -> None:
-    """Progress that nobody watches."""

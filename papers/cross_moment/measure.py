@@ -15,7 +15,7 @@ from papers.desk import Desk, Task, read_table
 from shoal.io import read
 from shoal.noise import Seeded
 from shoal.presets import PRESETS
-from shoal.release import Preparation, prepare
+from shoal.release import Preparation, prepare, silent
 
 Floats = NDArray[np.float64]
 
@@ -90,12 +90,12 @@ def log_errors(file: Path, one: Cell, runs: int, first: int = 0) -> list[float]:
     run = ready.mechanism
     assert run.freeze is not None
     assert run.run_frozen is not None
-    held = run.freeze(ready.method, ready.described, ready.plan, _silent, None)
+    held = run.freeze(ready.method, ready.described, ready.plan, silent, None)
     original = matrix(file, SETS[one.data].columns)
     found = []
     # without noise and without drawing, all runs are the same
     for seed in range(first, first + (runs if options else 1)):
-        made = run.run_frozen(ready.method, ready.described, ready.plan, Seeded(seed), _silent, held)
+        made = run.run_frozen(ready.method, ready.described, ready.plan, Seeded(seed), silent, held)
         values = made.measured or made.values
         drawn = np.stack([values[name] for name in SETS[one.data].columns], axis=1)
         found.append(round(float(np.log2(((original - drawn) ** 2).sum())), 6))
@@ -108,7 +108,7 @@ def plain_noise(file: Path, columns: tuple[str, ...], epsilon: float, runs: int)
     original = matrix(file, columns)
     found = []
     for seed in range(runs):
-        made = ready.mechanism.run(ready.method, ready.described, ready.plan, Seeded(seed), _silent, None)
+        made = ready.mechanism.run(ready.method, ready.described, ready.plan, Seeded(seed), silent, None)
         drawn = np.stack([made.values[name] for name in columns], axis=1)
         found.append(float(((original - drawn) ** 2).sum()))
     return found
@@ -156,7 +156,3 @@ def overtakes(ks: Sequence[int], base: Floats, other: Floats) -> float:
     last = int(above[-1])
     share = difference[last] / (difference[last] - difference[last + 1])
     return float(ks[last] + share * (ks[last + 1] - ks[last]))
-
-
-def _silent(what: str, done: int, total: int) -> None:
-    """Progress that nobody watches."""

@@ -12,24 +12,6 @@ from papers.texts import judging, printed_errors, wording
 judge = judging("idp/texts")
 heading = wording("idp/texts")
 
-_ABOUT = (
-    "The iDP paper masks cluster means with plain Laplace noise (DP, `laplace`), after univariate "
-    "microaggregation with "
-    "global sensitivity (DP-UM, `ranking-dp`), with local sensitivity (iDP-LS, `idp-ls`) and with "
-    "cluster-based local "
-    "sensitivity (iDP-CBLS, `idp-cbls`). Domains are 0 to α times the maximum, taken from the data as in the "
-    "paper, so "
-    "nothing here is for publication; results are clipped to the domain. The four methods claim different "
-    "things (see "
-    "`docs/claims.md`): less noise under individual DP given the partition is no better differential "
-    "privacy.\n\n"
-    "The paper draws its results and prints hardly any numbers. Rows marked *prototype* are numbers of a "
-    "throw-away "
-    "prototype, not of the paper; how many runs it averaged is not known, so the error of its side is taken "
-    "to be the "
-    "standard deviation of one run, combined with the standard error of ours."
-)
-
 
 def study(desk: Desk) -> Study:
     """Recompute the paper with the desk's effort."""

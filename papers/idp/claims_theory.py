@@ -16,7 +16,6 @@ from shoal.errors import OptionError
 
 judge = judging("idp/texts")
 
-_BRUTE = "`tests/test_local_sensitivity.py`"
 _ROUNDING = 1e-9
 
 

@@ -35,14 +35,6 @@ number = numbering("mdai2017/texts")
 heading = wording("mdai2017/texts")
 
 _TEAL, _RED, _VIOLET, _GREEN, _GREY = COLOURS
-_ABOUT = (
-    "Soria-Comas and Domingo-Ferrer, *Differentially Private Data Sets Based on Microaggregation and Record "
-    "Perturbation*, MDAI 2017: noise on the means of clusters, here `mdav-dp` (MDAV+DP, `split=proportional`) and "
-    "`ranking-dp` (IR_MDAV+DP_1 with `split=equal`, IR_MDAV+DP_2 with `split=proportional`). Census-4 is the paper's "
-    "data: FEDTAX, POTHVAL, INTVAL, FICA of 1,080 records, domain 0 to 1.5 times the maximum, which looks at the data "
-    "and would taint a release. Its figures are not in the text at hand; a throw-away prototype written without this "
-    "library gives numbers to compare with, and the series are drawn anew."
-)
 
 
 def study(desk: Desk) -> Study:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from papers.cluster_errors import Setting, settled, share_verdict
+from papers.cluster_errors import Setting, settled
 from papers.mdai2017 import facts
 from papers.mdai2017.curves import Curves, setting
 from papers.mdai2017.printed import CENSUS_4
@@ -149,7 +149,7 @@ def _baseline(file: Path) -> Claim:
     promised = [prepared.statement.model for prepared, _ in (ours, theirs)]
     return judge(
         "insensitive-method-suitable-baseline",
-        share_verdict(int(whole) + int(promised[0] == promised[1]), 2),
+        [whole, promised[0] == promised[1]],
         "do" if whole else "do not",
         promised[0],
         promised[1],

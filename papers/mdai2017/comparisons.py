@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 
-from papers.cluster_errors import share_verdict
 from papers.mdai2017.curves import (
     BASELINE_EPSILON,
     EPSILONS,
@@ -18,7 +17,7 @@ from papers.mdai2017.curves import (
     Curves,
 )
 from papers.mdai2017.facts import increases, matrix, widths
-from papers.study import Claim
+from papers.study import Claim, counted
 from papers.texts import judging
 from shoal.mechanisms.insensitive.size import paying_clusters
 from shoal.partition import mdav
@@ -42,13 +41,13 @@ def figure_claims(curves: Curves, file: Path) -> list[Claim]:
         _noisy_flattens(curves),
         _converges(curves),
         _rate(curves),
-        _beats(curves, IR_1, "sse", "IR_MDAV+DP_1 has a lower SSE than MDAV+DP."),
-        _beats(curves, IR_2, "sse", "IR_MDAV+DP_2 has a lower SSE than MDAV+DP."),
+        _beats(curves, IR_1, "sse"),
+        _beats(curves, IR_2, "sse"),
         _alone_better(curves),
         _second_better(curves),
         _difference_small(curves),
-        _beats(curves, IR_1, "sae", "IR_MDAV+DP_1 has a lower SAE than MDAV+DP."),
-        _beats(curves, IR_2, "sae", "IR_MDAV+DP_2 has a lower SAE than MDAV+DP."),
+        _beats(curves, IR_1, "sae"),
+        _beats(curves, IR_2, "sae"),
         _second_better_sae(curves),
     ]
 
@@ -62,7 +61,6 @@ def baseline_claims(curves: Curves) -> list[Claim]:
         ]
         for name in (IR_1, IR_2)
     }
-    good = sum(ratio <= _CLOSE for each in ratios.values() for ratio in each)
     best = {name: curves.best(name, 1) for name in (IR_1, IR_2)}
     base = curves.best(INSENSITIVE, BASELINE_EPSILON)
     near = [best[name][1] * _SIMILAR >= base[1] >= best[name][1] / _SIMILAR for name in best]
@@ -89,7 +87,7 @@ def baseline_claims(curves: Curves) -> list[Claim]:
     return [
         judge(
             "ir-mdav-dp-epsilon",
-            share_verdict(good, 2 * len(curves.ks)),
+            (ratio <= _CLOSE for each in ratios.values() for ratio in each),
             min(map(min, ratios.values())),
             max(map(max, ratios.values())),
             best[IR_1][1],
@@ -101,9 +99,7 @@ def baseline_claims(curves: Curves) -> list[Claim]:
         ),
         judge(
             "sse-ir-mdav-dp",
-            share_verdict(
-                sum(near) + sum(map(len, alike.values())), len(near) + len(ratios) * len(curves.ks)
-            ),
+            [*near, *(k in alike[name] for name in ratios for k in curves.ks)],
             "; ".join(f"{name} {best[name][1] / base[1]:.2f} times" for name in best),
             "; ".join(
                 f"{name} at k = {', '.join(map(str, ks))}" if ks else f"{name} nowhere"
@@ -200,11 +196,10 @@ def _alone_flattens(curves: Curves) -> Claim:
 
 def _noisy_falls(curves: Curves) -> Claim:
     best = {(name, epsilon): curves.best(name, epsilon)[0] for name in PAPER_METHODS for epsilon in EPSILONS}
-    to_end = sum(k == curves.ks[-1] for k in best.values())
-    falls = sum(curves.over_k(name, epsilon)[0] > min(curves.over_k(name, epsilon)) for name, epsilon in best)
+    falls = any(curves.over_k(name, epsilon)[0] > min(curves.over_k(name, epsilon)) for name, epsilon in best)
     return judge(
         "noise-sse-falls-k",
-        "fails" if not falls else share_verdict(to_end + 1, len(best) + 1),
+        [falls, *(falls and k == curves.ks[-1] for k in best.values())],
         "; ".join(f"{name}, ε = {epsilon}: lowest at k = {k}" for (name, epsilon), k in best.items()),
         curves.ks[0],
         curves.ks[-1],
@@ -217,11 +212,8 @@ def _noisy_flattens(curves: Curves) -> Claim:
         for name in PAPER_METHODS
         for epsilon in EPSILONS
     }
-    steeper = sum(abs(early) > abs(late) for early, late in slopes.values())
-    early, late = slopes[IR_2, 1]
-    return judge(
-        "noise-sse-falls-more", share_verdict(steeper, len(slopes)), steeper, len(slopes), early, late
-    )
+    steeper = [abs(early) > abs(late) for early, late in slopes.values()]
+    return judge("noise-sse-falls-more", steeper, *slopes[IR_2, 1])
 
 
 def _converges(curves: Curves) -> Claim:
@@ -257,10 +249,9 @@ def _rate(curves: Curves) -> Claim:
             if 2 * k in curves.ks:
                 one, two = curves.points[name, 1, 2 * k], curves.points[name, 2, k]
                 halves.append((one["sse"] - one["sse_alone"]) / (two["sse"] - two["sse_alone"]))
-    near = sum(abs(half - 1) < 0.25 for half in halves)
     return judge(
         "how-fast-methods-tend",
-        share_verdict(near, len(halves)),
+        (abs(half - 1) < 0.25 for half in halves),
         min(halves),
         max(halves),
         min(ratios),
@@ -268,8 +259,7 @@ def _rate(curves: Curves) -> Claim:
     )
 
 
-def _beats(curves: Curves, name: str, what: str, said: str) -> Claim:
-    where = "section 4.5, Figure 3" if what == "sse" else "section 4.5, Figure 4"
+def _beats(curves: Curves, name: str, what: str) -> Claim:
     wins = {
         (epsilon, k): curves.points[name, epsilon, k][what] < curves.points[MDAV, epsilon, k][what]
         for epsilon in EPSILONS
@@ -279,11 +269,9 @@ def _beats(curves: Curves, name: str, what: str, said: str) -> Claim:
     words = "; ".join(
         f"not at ε = {epsilon}, k = {', '.join(map(str, ks))}" for epsilon, ks in lost.items() if ks
     )
-    return Claim(
-        f"{where}; conclusion",
-        said,
-        f"In {sum(wins.values())} of {len(wins)} points{f' ({words})' if words else ''}.",
-        share_verdict(sum(wins.values()), len(wins)),
+    figure = 3 if what == "sse" else 4
+    return judge(
+        "lower-error-than-mdav", wins.values(), figure, name, what.upper(), f" ({words})" if words else ""
     )
 
 
@@ -311,16 +299,13 @@ def _difference_small(curves: Curves) -> Claim:
         for epsilon in EPSILONS
         for k in curves.ks
     }
-    small = [part for part in less.values() if part <= _CLOSE - 1]
     return judge(
         "difference-sse-between-ir",
-        share_verdict(len(small), len(less)),
+        (part <= _CLOSE - 1 for part in less.values()),
         min(less.values()),
         max(less.values()),
         less[1, 50],
         less[1, 100],
-        len(small),
-        len(less),
     )
 
 
@@ -340,12 +325,10 @@ def _second_better_sae(curves: Curves) -> Claim:
     ]
     return judge(
         "sae-results-consistent-those",
-        share_verdict(sum(alike) + sum(wins.values()), len(alike) + len(wins)),
+        [*alike, *wins.values()],
         MDAV,
-        sum(alike),
-        len(alike),
+        counted(alike),
         IR_2,
-        sum(wins.values()),
-        len(wins),
+        counted(wins.values()),
         f" (at ε = 1 not for k = {', '.join(map(str, lost))})" if lost else "",
     )

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from papers.cluster_errors import noise_of_every_row, share_verdict
+from papers.cluster_errors import noise_of_every_row
 from papers.desk import Desk
 from papers.linked_columns import Linked
 from papers.mdai2017 import background, facts, theory
@@ -23,7 +23,7 @@ from papers.mdai2017.curves import (
     setting,
 )
 from papers.mdai2017.printed import CENSUS_4, REPLACEMENTS, REPLACEMENTS_THAT_REGROUP
-from papers.study import Claim, ClaimVerdict, Number, Section
+from papers.study import Claim, ClaimVerdict, Number, Section, counted
 from papers.texts import judging, wording
 
 judge = judging("mdai2017/texts")
@@ -159,7 +159,7 @@ def _noise(desk: Desk, curves: Curves) -> list[Claim]:
 def _composition(
     desk: Desk, curves: Curves, regrouped: facts.Regrouping, groups: dict[tuple[tuple[str, ...], ...], Point]
 ) -> list[Claim]:
-    spent = sum(facts.spends_all(desk.file("census.csv"), grouping) for grouping in groups)
+    spent = [facts.spends_all(desk.file("census.csv"), grouping) for grouping in groups]
     noises = theory.noise_variances(desk, curves.ks)
     equal = [abs(joint[name] / each[name] - 1) < 1e-9 for joint, each in noises.values() for name in CENSUS_4]
     tables = 100 if desk.quick else 1000
@@ -179,22 +179,12 @@ def _composition(
             "holds" if regrouped.clusters < 1 else "holds partly",
             regrouped.clusters,
         ),
-        judge(
-            "attributes-split-into-groups",
-            share_verdict(spent, len(groups)),
-            spent,
-            len(groups),
-            whole,
-            min(between),
-            max(between),
-            finest,
-        ),
+        judge("attributes-split-into-groups", spent, whole, min(between), max(between), finest),
         judge("epsilon-proportion-widths-both", equal, len(CENSUS_4), len(noises)),
         judge(
             "individual-ranking-epsilon-proportion",
-            share_verdict(sum(census) + (separate <= together), len(census) + 1),
-            sum(census),
-            len(census),
+            [*census, separate <= together],
+            counted(census),
             divided,
             2 * tables,
             left,

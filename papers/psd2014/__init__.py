@@ -28,14 +28,6 @@ number = numbering("psd2014/texts")
 
 heading = wording("psd2014/texts")
 
-_ABOUT = (
-    "Sánchez, Domingo-Ferrer and Martínez, *Improving the utility of differential privacy via univariate "
-    "microaggregation*, PSD 2014: noise on the means of k consecutive values, attribute by attribute, here "
-    "`ranking-dp` with `split=equal` and `remainder=last`. Its data are AGE and HOURS-PER-WEEK of Adult (training "
-    "part, complete records), domain 0 to 1.5 times the maximum. Its figure is not in the text at hand; a throw-away "
-    "prototype written without this library gives numbers to compare with, and the series are drawn anew."
-)
-
 
 def study(desk: Desk) -> Study:
     """Every number, figure and statement of the paper for which the data is at hand."""

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from papers.cluster_errors import Setting, complete_rows, settled, share_verdict
+from papers.cluster_errors import Setting, complete_rows, settled
 from papers.desk import Desk
 from papers.psd2014.curves import EPSILONS, ranked, setting
 from papers.psd2014.printed import ADULT_2
@@ -138,10 +138,7 @@ def _compositions() -> Iterator[Claim]:
     )
     rows, values = parallel_loss(0.5, "rows"), parallel_loss(0.5, "values")
     yield judge(
-        "parallel-composition-disjoint-data",
-        share_verdict(sum(lost <= 0.5 + 1e-9 for lost in (rows, values)), 2),
-        rows,
-        values,
+        "parallel-composition-disjoint-data", (lost <= 0.5 + 1e-9 for lost in (rows, values)), rows, values
     )
 
 
@@ -155,7 +152,7 @@ def _correlation(values: Floats) -> Claim:
     kept = all(abs(found - before) < 0.1 * abs(before) for found in after.values())
     return judge(
         "budgets-add-up-because",
-        share_verdict(int(kept) + int(independent <= 0.5 + 1e-9), 2),
+        [kept, independent <= 0.5 + 1e-9],
         before,
         ", ".join(f"{found:.3f} at k = {k}" for k, found in after.items()),
         independent,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import pairwise
 
-from papers.cluster_errors import share_verdict
 from papers.desk import Desk
 from papers.linked_columns import Linked
 from papers.psd2014 import background, lemma
@@ -81,12 +80,7 @@ def _lemma(
             max(move.of_change for move in farthest.values()),
         ),
         judge("total-order-triangle-inequality", ordered.of_change <= 1 + _ROUNDING, ordered.of_change),
-        judge(
-            "replaced-record-change-all",
-            share_verdict(int(changed == 3) + int(added < 2.9), 2),
-            changed,
-            added,
-        ),
+        judge("replaced-record-change-all", [changed == 3, added < 2.9], changed, added),
         judge("after-individual-ranking-noise", scales),
     ]
 
@@ -98,7 +92,7 @@ def _composition(curves: Curves, linked: Linked) -> list[Claim]:
         judge("epsilon-each-m-attributes", "holds partly" if linked.refutes else "holds", linked.words),
         judge(
             "stronger-guarantee-epsilon-0",
-            share_verdict(int(own <= logarithm(plain)) + int(not linked.refutes), 2),
+            [own <= logarithm(plain), not linked.refutes],
             curves.ks[-1],
             own,
             logarithm(plain),

@@ -6,7 +6,6 @@ from itertools import pairwise
 
 import numpy as np
 
-from papers.cluster_errors import share_verdict
 from papers.psd2014.curves import EPSILONS, Curves, logarithm
 from papers.study import Claim
 from papers.texts import judging
@@ -130,7 +129,7 @@ def _large_epsilon(curves: Curves) -> list[Claim]:
         ),
         judge(
             "epsilon-1-fall-closer",
-            share_verdict(int(straight["1"] > straight["10"]) + int(grouped["1"] < grouped["10"]), 2),
+            [straight["1"] > straight["10"], grouped["1"] < grouped["10"]],
             ", ".join(f"{value:.2f} at ε = {epsilon}" for epsilon, value in straight.items()),
             curves.ks[-1],
             ", ".join(f"{part:.1%} of SSE at ε = {epsilon}" for epsilon, part in grouped.items()),

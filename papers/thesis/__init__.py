@@ -14,12 +14,6 @@ heading = wording("thesis/texts")
 # in the order of the page; each has `study(desk) -> Study`
 CHAPTERS = ("chapter3", "chapter4", "chapter5", "chapter6", "chapter7")
 
-_ABOUT = (
-    "The doctoral thesis behind much of Shoal: probabilistic k-anonymity (chapter 3), optimal noise (4), answers by "
-    "knowledge refinement (5), insensitive microaggregation before differential privacy (6), t-closeness by "
-    "bucketisation (7)."
-)
-
 
 def study(desk: Desk) -> Study:
     """All chapters with tables, figures or checkable statements, in order."""

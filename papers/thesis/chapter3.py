@@ -22,16 +22,6 @@ from papers.thesis.chapter3_runs import FILES, Matrix, changes, experiment, sing
 
 heading = wording("thesis/chapter3")
 
-_TEXT = (
-    "What produced the printed tables: MDAV on unscaled values. MDAV-ID replaces all attributes by cluster means. "
-    "MDAV-SWAP takes one protected attribute after the other, groups by all other columns as they are by then, and "
-    "permutes that attribute inside groups. IR-SWAP permutes each protected attribute among its neighbours in rank. "
-    "Tables 3.8 and 3.9 print one execution: the standard error is that of one execution against the mean of {runs}. "
-    "On Census a few records fall into other clusters than in print, although the same code agrees with print on EIA "
-    "to the digit; no tie, scaling or subset of attributes that was tried closes the gap, so print's copy of Census "
-    "may be another edition. Zeros that print leaves out are filled up (`.2` is `.20`, `1` is `1.00`), so that digits "
-    "mean the same everywhere."
-)
 _EDITION = "slightly other clusters than in print, see above"
 _TABLES = {"MDAV-ID": "Table 3.7", "MDAV-SWAP": "Table 3.8", "IR-SWAP": "Table 3.9"}
 _MEANS = {"Census": "Table 3.10", "EIA": "Table 3.11"}
@@ -117,8 +107,7 @@ def study(desk: Desk) -> Study:
         *heading("about"),
         [
             Section(
-                "Chapter 3: correlations in one execution (Tables 3.6 to 3.9)",
-                _TEXT.format(runs=effort.singles),
+                *heading("chapter-3-correlations-execution", effort.singles),
                 [*_original(census.values), *_singles(by_method)],
             ),
             Section(

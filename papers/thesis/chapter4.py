@@ -24,7 +24,6 @@ _PROTOTYPE = "a throw-away prototype"
 _CUT = "print cuts off after two digits"
 _EPSILONS = (0.1, 0.5, 1.0)
 _CONFIDENCES = (0.99, 0.95, 0.90)
-_DOCS = "[noise families](../noise.md)"
 
 
 def study(desk: Desk) -> Study:

@@ -8,7 +8,6 @@ from fractions import Fraction
 from itertools import permutations, product
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shoal.lattice import Lattice
 from shoal.query.refinement import (
@@ -25,7 +24,6 @@ from shoal.query.refinement import (
 )
 
 Law = list[Fraction]
-Distance = Callable[..., NDArray[np.int64]]
 # points of a small continuous world
 STEPS = 24
 

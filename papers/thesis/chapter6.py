@@ -30,15 +30,6 @@ number = numbering("thesis/chapter6")
 
 heading = wording("thesis/chapter6")
 
-_ABOUT = "Insensitive microaggregation before differential privacy, taxonomies, mixed data."
-_METHOD = (
-    'The method as published (`composition="parallel"`), to see that it is the same method. It gives no guarantee: '
-    "[why](../proofs/insensitive.md#5-the-published-composition-is-not-dp). As in the thesis, domains are 0 to "
-    "1.5 times "
-    "the largest value; the printed numbers need corners at 0 and at the largest value itself, in the sequence 0000, "
-    "1111, 0001, 1110, ..., FEDTAX first. Distances by Eq. 6.7, SSE raw. SSE_f = √SSE₀/√SSE, RL_f = RL₀/RL, Score is "
-    "their product."
-)
 _BOXES = {
     "insensitive": "as behind the printed numbers",
     "wide": "corners at 1.5 times the largest value",
@@ -79,9 +70,8 @@ def study(desk: Desk) -> Study:
         _one_record(found),
         _corrected(found, effort),
     ]
-    about = f"{_ABOUT} {_METHOD}"
     return Study(
-        "Chapter 6 of the thesis, recomputed", about, sections, errata(found.census, found.replaced), series
+        *heading("chapter-6-thesis-recomputed"), sections, errata(found.census, found.replaced), series
     )
 
 
@@ -155,24 +145,10 @@ def _theory(found: Measured, drawings: list[Figure]) -> Section:
 
 def _tables(found: Measured, effort: Effort) -> list[Section]:
     numbers = table_numbers(found.census, found.adult)
-    noisy = (
-        f"Means of {effort.table_runs} runs; print has {RUNS}. The standard error is that of the difference of "
-        f"both means. "
-        "Linkages at ε ≤ 0.1 are chance, one in 1,080: RL_f and Score scatter widely there."
-    )
-    trees = (
-        f"Means of {effort.adult_runs} runs. **The taxonomies are not those of the thesis**: here are the OWL "
-        f"trees that "
-        "come with the µ-ANT tool. Numbers stand beside print to compare orders of magnitude and shape, not "
-        "digits. SSE "
-        "without clusters is within some percent of print; with k = 5 to 30 at ε = 10 print stands for an SSE "
-        "of 1,240 to "
-        "1,430, and it is lower here, where insensitive clusters are more homogeneous."
-    )
     return [
-        Section("Chapter 6: Table 6.1, Census against MDAV", noisy, numbers["6.1"]),
+        Section(*heading("chapter-6-table-6-1", effort.table_runs, RUNS), numbers["6.1"]),
         Section(*heading("chapter-6-table-6"), numbers["6.2"]),
-        Section("Chapter 6: Table 6.3, Adult against MDAV", trees, numbers["6.3"]),
+        Section(*heading("chapter-6-table-6-3", effort.adult_runs), numbers["6.3"]),
         Section(*heading("chapter-6-table-6-4"), numbers["6.4"]),
         Section(*heading("chapter-6-table-6-5"), numbers["6.5"], claims=list(statistics(found.census))),
     ]
@@ -187,17 +163,14 @@ def _discussion(found: Measured, effort: Effort) -> Section:
         )
         for place, name, data in (("6-4", "Census", found.census), ("6-5", "Adult", found.adult))
     ]
-    text = (
-        f"Means of {effort.figure_runs} runs on Census and {effort.adult_figure_runs} on Adult, more at the k "
-        f"of the tables. "
-        "*About* and *similar* mean a factor of at most 1.5."
-    )
     claims: list[Claim] = [
         *errors(found.census, found.adult, found.corners),
         *risks(found.census, found.adult),
     ]
     return Section(
-        "Chapter 6: Figures 6.4 and 6.5 and their discussion", text, figures=figures, claims=claims
+        *heading("chapter-6-figures-6", effort.figure_runs, effort.adult_figure_runs),
+        figures=figures,
+        claims=claims,
     )
 
 
@@ -210,29 +183,16 @@ def _one_record(found: Measured) -> Section:
         lines.append(
             f"| {_BOXES[box]} | {one.clusters} of {one.of} | {one.own:.2f} | {one.others:.2f} | {one.loss:.1f} |"
         )
-    text = (
-        f"The most over {next(iter(found.replaced.values())).tables:,} tables: records of Census, each "
-        f"replaced by corners of "
-        "the domain. Parallel composition needs one changed cluster, Proposition 8 rows that move by at most 1, and "
-        "ε-differential privacy a loss of at most 1 (here with the rows listed cluster by cluster)."
+    return Section(
+        *heading("chapter-6-replaced-record", next(iter(found.replaced.values())).tables),
+        more="\n".join(lines),
     )
-    return Section("Chapter 6: one replaced record", text, more="\n".join(lines))
 
 
 def _corrected(found: Measured, effort: Effort) -> Section:
-    text = (
-        'SSE of `composition="strict"`, which is differentially private, beside plain Laplace noise with the '
-        "same split of ε: "
-        f"mean ± standard error of {effort.strict_runs} releases, clipped, four attributes of Census. Noise on "
-        f"a mean falls "
-        "with k² and meets that of `laplace` near k = √n = 33; clipping hides most of the difference where "
-        "noise fills the "
-        "domain."
-    )
     claims = conclusions(found.census, found.adult, found.strict, found.replaced["insensitive"])
     return Section(
-        "Chapter 6: the corrected method, conclusions",
-        text,
+        *heading("chapter-6-corrected-method", effort.strict_runs),
         more=strict_table(found.strict),
         claims=list(claims),
     )

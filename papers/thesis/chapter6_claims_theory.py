@@ -22,9 +22,6 @@ from shoal.taxonomy import Taxonomy
 
 judge = judging("thesis/chapter6")
 
-DEFINITION = "`tests/partition/test_insensitive_definition.py`"
-PRIVACY = "`tests/mechanisms/test_insensitive_dp.py`"
-
 
 def theory(
     census: Found,

@@ -11,8 +11,6 @@ from papers.thesis import chapter6_small as small
 from papers.thesis.chapter6_replaced import Replaced
 from papers.thesis.chapter6_runs import EPSILONS, Found
 
-TESTS = "`tests/papers/test_thesis6.py`"
-
 
 def scores_by(product: bool) -> list[bool]:
     """Whether each printed Score is the product of its printed factors, or their quotient, within their rounding."""
