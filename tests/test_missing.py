@@ -102,18 +102,18 @@ def test_a_category_is_a_neighbour_of_no_group_but_the_root() -> None:
     assert set(tree.values) == {*VALUES_OF_JOB, "(missing)"}
 
 
-def test_types_without_room_for_a_gap_get_no_such_value() -> None:
-    """Plain whole numbers and truth values of pandas cannot be missing, in the table or in the release."""
+def test_a_gap_is_one_of_the_values_whether_or_not_the_type_of_the_frame_has_room_for_it() -> None:
+    """What a type of pandas can hold follows from the records: a column is plain as long as it has no gap."""
     frame = table(columns(), "pandas")
-    release = protect(frame, "laplace", missing="category", epsilon="0.01")
-    assert release.statement.attributes["smokes"]["domain"] == "2 values"
-    assert release.statement.attributes["code"]["domain"] == "4 values"
-    assert release.data.dtypes["code"] == np.int64
-    nullable = frame.astype({"code": "Int64", "smokes": "boolean"})
-    release = protect(nullable, "laplace", missing="category", epsilon="0.01")
-    assert release.statement.attributes["code"]["domain"] == "5 values"
-    assert release.data.dtypes["code"] == "Int64"
-    assert release.data["code"].isna().any()
+    for typed in (frame, frame.astype({"code": "Int64", "smokes": "boolean"})):
+        release = protect(typed, "laplace", missing="category", epsilon="0.01")
+        assert release.statement.attributes["smokes"]["domain"] == "3 values"
+        assert release.statement.attributes["code"]["domain"] == "5 values"
+        assert release.data.dtypes["code"] == "Int64"
+        assert release.data.dtypes["smokes"] == "boolean"
+        assert release.data["code"].isna().any()
+    narrow = frame.astype({"code": "uint8"})
+    assert protect(narrow, "laplace", missing="category", epsilon=1).data.dtypes["code"] == "UInt8"
 
 
 def test_a_category_is_for_names_only() -> None:

@@ -59,7 +59,7 @@ def test_a_recipe_with_the_same_seed_repeats_the_release(tmp_path: Path) -> None
 
 def test_a_recipe_keeps_schema_facts_and_the_unit(tmp_path: Path) -> None:
     entries = [
-        {"name": "b", "lo": "-0.1", "hi": 50, "step": "0.3", "role": "quasi-identifier"},
+        {"name": "b", "lo": "-0.1", "hi": 50, "step": "0.3", "role": "quasi-identifier", "type": "decimal"},
         {"name": "id", "role": "unit", "max_rows": 3},
     ]
     schema = shoal.Schema.from_dict({"attribute": entries})

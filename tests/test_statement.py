@@ -235,7 +235,7 @@ def test_json_and_markdown_hold_the_contract() -> None:
     assert plain["attributes"]["b"]["hi"] == "50"
     text = found.to_markdown()
     assert found.sentence in text
-    assert "| a | 0.5 | 0 to 100 |" in text
+    assert "| a | 0.5 | decimal | 0 to 100 |" in text
 
 
 def test_unlinked_columns_say_so() -> None:

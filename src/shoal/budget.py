@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from shoal.display import internal
 from shoal.errors import OptionError, did_you_mean
 from shoal.lattice import exact
 
@@ -17,6 +18,7 @@ SPLITS = ("equal", "proportional", "optimal")
 Split = str | Mapping[str, object]
 
 
+@internal()
 @dataclass(frozen=True, slots=True)
 class Plan:
     """How ε will be spent, settled before any record is looked at.
@@ -24,12 +26,20 @@ class Plan:
     Attributes:
         spending: ε by purpose, in words; adds up to at most the method's budget.
         shares: ε of each attribute's values.
+        per_attribute: what a change in one attribute alone costs, where that is not its share; empty where neighbours
+            never differ in one attribute alone.
         conditions: what the statement should say about how the plan was made.
     """
 
     spending: Mapping[str, Fraction]
     shares: Mapping[str, Fraction]
     conditions: tuple[str, ...] = ()
+    per_attribute: Mapping[str, Fraction] | None = None
+
+    @property
+    def stated(self) -> Mapping[str, Fraction]:
+        """What the statement says that a change in one attribute alone costs."""
+        return self.shares if self.per_attribute is None else self.per_attribute
 
 
 def split_budget(

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shoal.attribute import MISSING_VALUE, Attribute
 from shoal.errors import OptionError, OutputError, ShoalError
 from shoal.io import ENDINGS, Codebook, Format, check_writable, known_format, read, write
 from shoal.recipe import recipe_text
@@ -77,8 +78,9 @@ def save_bundle(
             write(release.statistics, aside / f"statistics{ending}")
         if release.verify is not None:
             # what counts is what others will read
-            further = {name: read(aside / f"{name}{ENDINGS[format]}") for name in release.linked}
-            release.verify(read(aside / f"data{ENDINGS[format]}"), further)
+            types = release.schema.types
+            further = {name: read(aside / f"{name}{ENDINGS[format]}", types=types) for name in release.linked}
+            release.verify(read(aside / f"data{ENDINGS[format]}", types=types), further)
         write_documents(release, aside, undo, internal_path, evaluation, original)
     return folder
 
@@ -87,8 +89,16 @@ def public_codebook(release: Release, frame: Any) -> Codebook | None:
     """Codes and labels that may go with a released table: none that neither it nor the schema holds."""
     if release.codebook is None:
         return None
-    declared = {a.name: a.tree.labels if a.tree is not None else a.ordered for a in release.schema.attributes}
+    declared = {a.name: _listed(a, release.method.generalise) for a in release.schema.attributes}
     return release.codebook.public(frame, declared)
+
+
+def _listed(attribute: Attribute, generalise: bool) -> list[str]:
+    """The names that a column may hold when it is released."""
+    if attribute.tree is None:
+        return list(attribute.ordered)
+    names = attribute.tree.labels if generalise else attribute.tree.values
+    return [name for name in names if name != MISSING_VALUE]
 
 
 def write_documents(

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.attribute import MISSING_VALUE, Attribute
 from shoal.dates import day_text, is_day
 from shoal.errors import InputError, did_you_mean
 from shoal.io import Table
 from shoal.labels import stored_labels, texts
 from shoal.lattice import Lattice, decimal_text
-from shoal.schema import MISSING_VALUE, Attribute
+from shoal.rebuild import narrow_floats, on_step, whole_numbers, with_few_decimals
 from shoal.taxonomy.build import label
 
 
@@ -63,7 +64,7 @@ def restored(table: Table, attribute: Attribute, values: NDArray[np.float64]) ->
     if attribute.kind == "nominal":
         return _labels(table, attribute, whole)
     if attribute.kind == "ordinal":
-        return stored_labels(table, attribute.name, attribute.ordered)[whole]
+        return stored_labels(table, attribute, attribute.ordered)[whole]
     days = whole.astype("datetime64[D]")
     if table.dtype(attribute.name).is_temporal():
         return days
@@ -77,20 +78,55 @@ def _labels(table: Table, attribute: Attribute, codes: NDArray[np.int64]) -> NDA
     used, which = np.unique(codes, return_inverse=True)
     names = [tree.labels[code] for code in used]
     present = [name for name in names if name != MISSING_VALUE]
-    as_stored = dict(zip(present, stored_labels(table, attribute.name, present), strict=True))
+    as_stored = dict(zip(present, stored_labels(table, attribute, present), strict=True))
     found: NDArray[np.object_] = np.empty(len(names), dtype=object)
     found[:] = [as_stored.get(name) for name in names]
     return found[which]
 
 
+def stored_numbers(
+    table: Table,
+    attribute: Attribute,
+    lattice: Lattice,
+    values: NDArray[np.float64],
+    *,
+    clip: bool,
+    computed: bool = True,
+) -> NDArray[Any]:
+    """Values as the column stores them: rounded here, as the very last step.
+
+    Args:
+        computed: they are no values of records, so that they need no more decimals than say something.
+    """
+    if attribute.kind == "nominal":
+        return restored(table, attribute, values)
+    if attribute.kind != "numeric":
+        return restored(table, attribute, np.clip(values, float(lattice.lo), float(lattice.hi)))
+    if table.is_integer(attribute.name):
+        return whole_numbers(values, lattice, table.integer_limits(attribute.name), clip=clip)
+    if attribute.declared_step is not None:
+        values = on_step(values, lattice, clip=clip)
+    elif computed:
+        values = on_step(values, with_few_decimals(lattice), clip=clip)
+    return narrow_floats(values, lattice, table.float_type(attribute.name), clip=clip)
+
+
+def releasable(table: Table, attribute: Attribute, *, generalise: bool) -> list[Any] | None:
+    """What a column of names may hold when it is released, as it stores it; None for other columns."""
+    if attribute.kind == "ordinal":
+        return list(stored_labels(table, attribute, attribute.ordered))
+    tree = attribute.tree
+    if tree is None:
+        return None
+    # in the order of the schema, then what the taxonomy adds
+    names = dict.fromkeys((*map(label, attribute.values), *(tree.labels if generalise else tree.values)))
+    allowed = set(tree.labels if generalise else tree.values) - {MISSING_VALUE}
+    return list(stored_labels(table, attribute, [name for name in names if name in allowed]))
+
+
 def check_storable(table: Table, attribute: Attribute, *, generalise: bool) -> None:
     """An error, before any work is done, if the column's type has no place for a label that may be released."""
-    if attribute.kind == "ordinal":
-        stored_labels(table, attribute.name, attribute.ordered)
-    tree = attribute.tree
-    if tree is not None:
-        names = tree.labels if generalise else tree.values
-        stored_labels(table, attribute.name, [name for name in names if name != MISSING_VALUE])
+    releasable(table, attribute, generalise=generalise)
 
 
 def public_facts(attribute: Attribute, lattice: Lattice) -> dict[str, str]:

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from shoal.display import internal
 from shoal.errors import OptionError
+from shoal.io import ColumnType, known_type
 from shoal.lattice import exact
 from shoal.missing import POLICIES
 from shoal.schema import Schema
@@ -16,6 +18,7 @@ from shoal.tuned import Tuned
 OUTSIDE = ("error", "clip")
 
 
+@internal()
 @dataclass(frozen=True, slots=True)
 class Declaration:
     """Everything the caller declared about the table, before any record is looked at."""
@@ -27,6 +30,7 @@ class Declaration:
     outside: str = "error"
     missing: str = "error"
     na: tuple[str, ...] = ()
+    types: Mapping[str, str] | None = None
     tuned: Tuned | None = None
 
     @classmethod
@@ -39,6 +43,7 @@ class Declaration:
         outside: str,
         missing: str,
         na: Sequence[str] = (),
+        types: Mapping[str, str] | None = None,
     ) -> Declaration:
         for name, value, choices in (("outside", outside, OUTSIDE), ("missing", missing, tuple(POLICIES))):
             if value not in choices:
@@ -55,6 +60,10 @@ class Declaration:
             raise OptionError(
                 "domains must be a mapping from column to (lo, hi), or to the values of a nominal one."
             )
+        if types is not None and not isinstance(types, Mapping):
+            raise OptionError(
+                "types must be a mapping from column to integer, decimal:2, date, text and so on."
+            )
         factor = None
         if domain_from_data is not None:
             factor = exact(domain_from_data, "domain_from_data")
@@ -68,7 +77,16 @@ class Declaration:
             outside,
             missing,
             missing_texts(na),
+            types,
         )
+
+
+def declared_types(schema: Schema | None, types: Mapping[str, str] | None = None) -> dict[str, ColumnType]:
+    """The types that a file is read with: those of the schema, and those that the caller names."""
+    found = {} if schema is None else dict(schema.types)
+    for name, text in (types or {}).items():
+        found[name] = known_type(text.partition(":")[0].strip(), f"column '{name}'")
+    return found
 
 
 def missing_texts(na: Sequence[str] | None) -> tuple[str, ...]:

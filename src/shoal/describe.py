@@ -12,18 +12,21 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.coding import labels_of, numbers, public_facts
+from shoal.attribute import DROPPED_ROLES, Attribute
+from shoal.coding import labels_of, numbers, releasable, stored_numbers
 from shoal.declaration import Declaration
+from shoal.display import internal
 from shoal.errors import InputError, OptionError, did_you_mean
 from shoal.io import Table, first_row
-from shoal.labels import holds_missing
 from shoal.lattice import Lattice, exact
 from shoal.missing import settle_gaps
-from shoal.schema import DROPPED_ROLES, Attribute, Schema
+from shoal.provenance import as_declared, facts_from_records, stated_facts, with_listed_type, with_stored_type
+from shoal.schema import Schema
 from shoal.statement import Circumstances
 from shoal.taxonomy import Taxonomy
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Described:
     """A table ready to be protected: which columns, on which lattices, from which rows.
@@ -34,6 +37,7 @@ class Described:
         kept: numbers of the input rows that take part, or None for all of them.
         gaps: for columns whose missing values stay missing, which of these rows have one.
         notes: what the custodian should know (columns left out and why); not published.
+        left_out: the columns of the table that are not released.
     """
 
     table: Table
@@ -44,6 +48,7 @@ class Described:
     notes: tuple[str, ...]
     outside: str
     gaps: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -76,6 +81,26 @@ class Described:
         values = numbers(self.table, self.attribute(name))
         return values if self.kept is None else values[self.kept]
 
+    def stored(
+        self, name: str, values: NDArray[np.float64], *, clip: bool, computed: bool = True
+    ) -> NDArray[Any]:
+        """Values as the column stores them, rounded; those that were not `computed` keep their decimals."""
+        return stored_numbers(
+            self.table, self.attribute(name), self.lattices[name], values, clip=clip, computed=computed
+        )
+
+    def released_frame(self, columns: Mapping[str, NDArray[Any]], *, generalise: bool) -> Any:
+        """A frame of the caller's library; what its types list or leave room for follows from what is declared."""
+        chosen = [attribute for attribute in self.attributes if attribute.name in columns]
+        listed = {
+            attribute.name: found
+            for attribute in chosen
+            if attribute.name not in self.circumstances.private_domains
+            and (found := releasable(self.table, attribute, generalise=generalise)) is not None
+        }
+        nullable = {attribute.name for attribute in chosen if attribute.missing == "category"}
+        return self.table.like(columns, keep_dtypes=True, categories=listed, nullable=nullable)
+
     def positions(self, name: str) -> tuple[NDArray[np.int64], int]:
         """Lattice positions of one column and how many values had to be clipped (a private fact)."""
         values = self.original(name)
@@ -100,6 +125,11 @@ class Described:
             )
         return lattice.positions(values), count
 
+    def check(self) -> None:
+        """Raise now what `positions` would raise once the budget is spent."""
+        for name in self.columns:
+            self.positions(name)
+
 
 def describe(
     table: Table, declared: Declaration, kinds: Sequence[str] = ("numeric",), *, free: bool = False
@@ -111,8 +141,17 @@ def describe(
     if table.n == 0:
         raise InputError("the table has no rows: there is nothing to protect.")
     schema, chosen, notes = _choose(table, declared, kinds, free)
-    tainted: list[str] = []
-    policies = {attribute.name: _policy(table, attribute, declared.missing) for attribute in chosen}
+    table = as_declared(table, chosen, declared.na)
+    chosen = [with_stored_type(table, attribute) for attribute in chosen]
+    left_out = tuple(name for name in table.names if name not in {a.name for a in chosen})
+    tainted = [] if free else facts_from_records(table, schema, chosen)
+    guessed = declared.schema is None and declared.columns is None and table.reads_cells
+    if guessed and not free and not table.inferred.isdisjoint(left_out):
+        tainted.append(
+            "without a schema, which columns are released follows from types read off the records: name them "
+            "(columns=, --columns), or describe them in a schema."
+        )
+    policies = {attribute.name: _policy(attribute, declared.missing) for attribute in chosen}
     chosen = [_with_policy(attribute, policies[attribute.name]) for attribute in chosen]
     undeclared: list[str] = []
     chosen = [_with_values(table, attribute, undeclared) for attribute in chosen]
@@ -148,8 +187,8 @@ def describe(
     circumstances = replace(
         circumstances,
         data_dependent=tuple(tainted),
-        private_domains=(*taken, *undeclared),
-        domains={a.name: public_facts(a, lattices[a.name]) for a in attributes},
+        private_domains=(*taken, *undeclared, *(a.name for a in attributes if "domain" in a.from_records)),
+        domains={a.name: stated_facts(table, a, lattices[a.name]) for a in attributes},
         separated=gaps.separating,
         nominal=sum(attribute.kind == "nominal" for attribute in attributes),
     )
@@ -162,16 +201,17 @@ def describe(
         tuple(notes),
         declared.outside,
         gaps.separate,
+        left_out,
     )
 
 
-def _policy(table: Table, attribute: Attribute, default: str) -> str:
-    """What becomes of missing values; a category is for names only, and for types that can release a gap."""
+def _policy(attribute: Attribute, default: str) -> str:
+    """What becomes of missing values; a category is for names only."""
     policy = attribute.missing or default
     if policy != "category":
         return policy
     # under a policy for the whole table, other kinds of columns may have no gaps
-    return policy if attribute.kind == "nominal" and holds_missing(table, attribute.name) else "error"
+    return policy if attribute.kind == "nominal" else "error"
 
 
 def _with_policy(attribute: Attribute, policy: str) -> Attribute:
@@ -201,7 +241,7 @@ def _choose(
     for attribute in schema.attributes:
         table.known(attribute.name)
     domains = declared.domains or {}
-    for name in domains:
+    for name in (*domains, *(declared.types or {})):
         table.known(name)
     if declared.columns is not None:
         for name in declared.columns:
@@ -220,7 +260,8 @@ def _choose(
     described = set(schema.names)
     for name in requested - described:
         raise OptionError(f"column '{name}' is not described in the schema.{did_you_mean(name, described)}")
-    schema = schema.with_domains(domains)
+    schema = schema.with_domains(domains).with_types(declared.types or {})
+    schema = Schema(tuple(with_listed_type(table, a) for a in schema.attributes))
     chosen: list[Attribute] = []
     notes: list[str] = []
     for name in table.names:

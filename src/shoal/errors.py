@@ -26,6 +26,10 @@ class OutputError(ShoalError, OSError):
     """The result cannot be written where it was asked for."""
 
 
+class LeftOutWarning(UserWarning):
+    """Columns were left out of a release without anybody having said so."""
+
+
 def did_you_mean(word: object, known: Iterable[str]) -> str:
     """A hint to append to an error, empty when nothing is close.
 

@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.errors import InputError
+from shoal.io.column_types import type_of
 from shoal.taxonomy.build import label
 from shoal.taxonomy.names import distinct, loose
 
 if TYPE_CHECKING:
     from shoal.io import Table
+    from shoal.schema import Attribute
 
 
 def texts(table: Table, name: str) -> tuple[list[str], NDArray[np.int64]]:
@@ -36,29 +38,25 @@ def texts(table: Table, name: str) -> tuple[list[str], NDArray[np.int64]]:
     return [label(value) for value in values], which
 
 
-def holds_missing(table: Table, name: str) -> bool:
-    """Whether the column's type has room for a missing value: plain whole numbers and truth values have none."""
-    if not table.frame.implementation.is_pandas_like():
-        return True
-    dtype = table.frame.to_native().dtypes[name]
-    return not (isinstance(dtype, np.dtype) and dtype.kind in "iub")
-
-
-def stored_labels(table: Table, name: str, labels: Sequence[str]) -> NDArray[np.object_]:
+def stored_labels(table: Table, attribute: Attribute, labels: Sequence[str]) -> NDArray[np.object_]:
     """Labels as the column stores them: text, numbers, truth values, categories.
+
+    A column of Python objects holds what its declared type says, never what its values happen to be.
 
     Raises:
         InputError: the column's type has no place for one of them.
 
     >>> import pyarrow as pa
     >>> from shoal.io import read
-    >>> stored_labels(read(pa.table({"code": [11, 12]})), "code", ["12", "14"]).tolist()
+    >>> from shoal.schema import Attribute
+    >>> stored_labels(read(pa.table({"code": [11, 12]})), Attribute("code", "nominal"), ["12", "14"]).tolist()
     [12, 14]
     """
+    name = attribute.name
     if isinstance(table.dtype(name), nw.Unknown):
         raise InputError(f"column '{name}' has no value at all, so its type is not known: leave it out.")
     known = _categories(table, name)
-    kind = _type_of_values(table, name)
+    kind = _type_of_values(table, attribute)
     found: NDArray[np.object_] = np.empty(len(labels), dtype=object)
     for place, text in enumerate(labels):
         value = known.get(text) if known is not None else _parsed(text, kind)
@@ -82,21 +80,13 @@ def _categories(table: Table, name: str) -> dict[str, Any] | None:
     return None if listed is None else {label(value): value for value in listed}
 
 
-def _type_of_values(table: Table, name: str) -> str:
-    """text, boolean, integer or float; a column of Python objects is what its values are."""
-    dtype = table.dtype(name)
-    if isinstance(dtype, nw.Boolean):
-        return "boolean"
-    if dtype.is_numeric():
-        return "integer" if dtype.is_integer() else "float"
-    if isinstance(dtype, nw.Object | nw.Categorical):
-        values, _ = distinct(table.series(name).to_native())
-        kinds = {type(value) for value in values}
-        if kinds == {bool}:
-            return "boolean"
-        if kinds == {int}:
-            return "integer"
-    return "text"
+def _type_of_values(table: Table, attribute: Attribute) -> str:
+    """The type of the values of a column: that of its frame, or the declared one of a column of Python objects."""
+    found = type_of(table.dtype(attribute.name)) or attribute.type
+    if isinstance(table.dtype(attribute.name), nw.String) and table.holds_objects(attribute.name):
+        # narwhals calls a column of objects text where every object is one
+        found = attribute.type
+    return found or "text"
 
 
 def _parsed(text: str, kind: str) -> Any:
@@ -106,7 +96,7 @@ def _parsed(text: str, kind: str) -> Any:
     if kind == "boolean":
         return {"true": True, "false": False}.get(loose(text))
     try:
-        return int(text) if kind == "integer" else float(text)
+        return int(text) if kind == "integer" else float(text) if kind == "decimal" else None
     except ValueError:
         return None
 

@@ -10,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.display import internal
 from shoal.errors import OptionError
 
 DEFAULT_REAL_STEPS = 2**20
@@ -64,6 +65,7 @@ def decimal_text(value: Fraction) -> str:
     return format(float(value), ".17g")
 
 
+@internal()
 @dataclass(frozen=True, slots=True)
 class Lattice:
     """value = lo + step · position, positions 0 .. steps, all of it public.

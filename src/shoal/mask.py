@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -12,7 +13,8 @@ from numpy.typing import NDArray
 from shoal.errors import OptionError, did_you_mean
 from shoal.local_sensitivity import CALIBRATIONS, cluster_scales
 from shoal.method import Method
-from shoal.noise import Source, discrete_box, discrete_laplace, discrete_staircase
+from shoal.noise import Source, discrete_box, discrete_laplace, discrete_staircase, round_up_scale
+from shoal.noise import source as noise_source
 from shoal.noise.categorical import categorical_centroids
 from shoal.partition import Partition
 from shoal.sensitivity import cluster_sum_scale
@@ -132,6 +134,36 @@ def check_floor(method: Method, columns: Sequence[str]) -> None:
                 )
 
 
+def check_noise(group: Group, shares: Mapping[str, Fraction], method: Method) -> None:
+    """An error if the noise of a group cannot be drawn, whatever its clusters turn out to be."""
+    family = NOISES[method.noise]
+    # noise for no cluster at all takes nothing from the source, and looks at the scales
+    source = noise_source(None)
+    for together in [group.ordered] if family.joint else [[number] for number in group.ordered]:
+        steps = tuple(group.lattices[number].steps for number in together)
+        with _naming([group.columns[number] for number in together]):
+            if together:
+                family.draw(
+                    steps, shares[group.columns[together[0]]], 0, method.optimise or "variance", source
+                )
+    if CALIBRATIONS[method.sensitivity].changes is not None:
+        for column, lattice, floor in zip(group.columns, group.lattices, floors(group, method), strict=True):
+            with _naming([column]):
+                # a sum without its extremes moves by twice the width of the domain at most
+                round_up_scale(max(2 * lattice.steps / shares[column], floor * group.n))
+
+
+@contextmanager
+def _naming(columns: Sequence[str]) -> Iterator[None]:
+    """Errors about noise name the columns it is for."""
+    try:
+        yield
+    except OptionError as error:
+        raise OptionError(
+            f"column{'s' if len(columns) > 1 else ''} '{', '.join(columns)}': {error}"
+        ) from None
+
+
 def mask_group(
     group: Group,
     clusters: Clusters,
@@ -189,7 +221,7 @@ def _noisy_sums(
     partition = clusters.partition
     sums_of = CALIBRATIONS[method.sensitivity].sums
     names = [group.columns[number] for number in together]
-    try:
+    with _naming(names):
         if clusters.scales is not None:
             draws = discrete_laplace(clusters.scales[together[0]], source=source)[:, np.newaxis]
         else:
@@ -197,8 +229,6 @@ def _noisy_sums(
             draws = NOISES[method.noise].draw(
                 steps, shares[names[0]], len(partition), method.optimise or "variance", source
             )
-    except OptionError as error:
-        raise OptionError(f"column{'s' if len(names) > 1 else ''} '{', '.join(names)}': {error}") from None
     return [
         sums_of(group.positions[number], partition) + draws[:, place] for place, number in enumerate(together)
     ]

@@ -7,7 +7,9 @@ from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import Any
 
+from shoal import summaries
 from shoal.budget import SPLITS
+from shoal.display import displayed
 from shoal.errors import OptionError, did_you_mean
 from shoal.lattice import exact
 from shoal.moments.match import MATCHES
@@ -73,6 +75,7 @@ OPTIONS: Mapping[str, str] = {
 }
 
 
+@displayed(summaries.of_method)
 @dataclass(frozen=True, slots=True)
 class Method:
     """The recipe of all stages. Presets are values of this class; `configure` fills in the settings.

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.lattice import Lattice
+from shoal.lattice import MAX_STEPS, Lattice
+
+# steps of the released values over the domain, at least
+_FEW_STEPS = 10_000
+_MOST_DECIMALS = 17
 
 
 def centroids(
@@ -17,6 +22,28 @@ def centroids(
     """Cluster means in the attribute's own units, inside the public domain unless `clip` is off."""
     means = lattice.values(sums / sizes)
     return np.clip(means, float(lattice.lo), float(lattice.hi)) if clip else means
+
+
+def with_few_decimals(lattice: Lattice) -> Lattice:
+    """The lattice that values of a column without a step are released on: about four digits of its public width.
+
+    More decimals than that are noise, and would only show how a number was computed. At least two are kept, as far as
+    float64 has room for them.
+
+    >>> from fractions import Fraction
+    >>> with_few_decimals(Lattice(Fraction(0), Fraction(200), Fraction(1, 2**20))).step
+    Fraction(1, 100)
+    """
+    decimals = 2
+    while Fraction(1, 10**decimals) * _FEW_STEPS > lattice.width:
+        decimals += 1
+    size = max(abs(lattice.lo), abs(lattice.hi))
+    while decimals > 0 and size * 10**decimals > MAX_STEPS:
+        decimals -= 1
+    step = Fraction(1, 10**decimals)
+    # whole multiples of the step inside the domain, so that values read like numbers somebody wrote down
+    lo, hi = (step * end for end in (math.ceil(lattice.lo / step), math.floor(lattice.hi / step)))
+    return lattice if lo >= hi or (hi - lo) / step > MAX_STEPS else Lattice(lo, hi, step)
 
 
 def on_step(values: NDArray[np.float64], lattice: Lattice, *, clip: bool) -> NDArray[np.float64]:
@@ -29,8 +56,13 @@ def on_step(values: NDArray[np.float64], lattice: Lattice, *, clip: bool) -> NDA
     positions = np.rint((values - float(lattice.lo)) / float(lattice.step))
     if clip:
         positions = np.clip(positions, 0, math.floor(lattice.width / lattice.step))
-    exact = (len(str(part).partition(".")[2]) for part in (float(lattice.lo), float(lattice.step)))
-    return np.asarray(np.round(lattice.values(positions), max(exact)))
+    digits = max(_decimals(part) for part in (lattice.lo, lattice.step))
+    return np.asarray(np.round(lattice.values(positions), digits))
+
+
+def _decimals(value: Fraction) -> int:
+    """How many decimals a number has; as many as a float64 can tell, where they have no end."""
+    return next((d for d in range(_MOST_DECIMALS) if (value * 10**d).denominator == 1), _MOST_DECIMALS)
 
 
 def narrow_floats(

@@ -15,7 +15,16 @@ from shoal.toml import dumps, load
 if TYPE_CHECKING:
     from shoal.release import Release
 
-_DECLARED = ("columns", "outside", "missing", "na", "domain_from_data", "tuned", "tuned_epsilon")
+_DECLARED = (
+    "columns",
+    "outside",
+    "missing",
+    "na",
+    "domain_from_data",
+    "tuned",
+    "tuned_epsilon",
+    "tuned_choice",
+)
 _HEADER = "# The recipe of a release. Repeat it with: shoal protect DATA --config method.toml --out DIR\n"
 
 
@@ -50,7 +59,10 @@ def _document(
             document["tuned_epsilon"] = declared.tuned.epsilon
     if declared.domain_from_data is not None:
         document["domain_from_data"] = declared.domain_from_data
-    return document | tables | schema.to_dict()
+    document |= tables
+    if declared.tuned is not None and declared.tuned.choice:
+        document["tuned_choice"] = [choice.to_dict() for choice in declared.tuned.choice]
+    return document | schema.to_dict()
 
 
 def load_recipe(path: str | Path) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,10 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shoal import summaries
 from shoal.budget import Plan
 from shoal.coding import check_storable, restored
-from shoal.declaration import Declaration, missing_texts
+from shoal.declaration import Declaration, declared_types, missing_texts
 from shoal.describe import Described, describe
+from shoal.display import displayed
+from shoal.errors import LeftOutWarning
 from shoal.io import Codebook, Format, Table, read
 from shoal.mechanisms import MECHANISMS, Mechanism, Progress, Rebuilt
 from shoal.method import Method
@@ -23,13 +27,15 @@ from shoal.noise import Source
 from shoal.noise import source as noise_source
 from shoal.noise_rule import noise_allowed
 from shoal.partition import Partition
+from shoal.partition.base import check_k
 from shoal.presets import configured
-from shoal.rebuild import narrow_floats, on_step, whole_numbers
+from shoal.provenance import public_attribute
 from shoal.schema import Schema
 from shoal.statement import Circumstances, PrivacyStatement, state
-from shoal.tuned import Tuned, tuned_settings
+from shoal.tuned import Tuned, tuned_settings, with_tuning
 
 
+@displayed(summaries.of_release)
 @dataclass(frozen=True, slots=True, eq=False)
 class Release:
     """A protected table with its statement.
@@ -106,9 +112,11 @@ def protect(
     outside: str = "error",
     missing: str = "error",
     na: Sequence[str] = (),
+    types: Mapping[str, str] | None = None,
     labels: ArrayLike | None = None,
-    tuned: str | Sequence[str] | None = None,
+    tuned: str | Sequence[str] | Tuned | None = None,
     tuned_epsilon: Any = None,
+    tuned_choice: Sequence[Any] | None = None,
     progress: Progress | None = None,
     **options: Any,
 ) -> Release:
@@ -129,10 +137,13 @@ def protect(
         missing: what to do with missing values: "error", "drop" (taints the statement), "category" (one more value of
             a nominal column) or "separate" (they stay missing, in clusters of their own).
         na: texts that stand for a missing value, such as ["?"].
+        types: declared type by column (integer, decimal:2, date, timestamp, text, boolean), on top of the schema; types
+            of a file's other columns are read off the records, which taints the statement.
         labels: cluster labels made elsewhere, for methods with partition="given".
-        tuned: settings that were chosen by looking at these records, such as "k"; taints the statement.
-        tuned_epsilon: the budget that a private choice of them cost (`shoal tune --private`): added to the claim, which
-            must be `dp`, and then nothing is tainted.
+        tuned: what was chosen by looking at these records: settings such as "k", "columns", "domains" or "domain:NAME";
+            taints the statement, unless it is the `Tuning.tuned` of a private choice.
+        tuned_epsilon, tuned_choice: what a private choice cost, and what it bought, as a recipe of
+            `shoal tune --private` has them; added to the claim, which must be `dp`, if these values are used.
         progress: called with (what, done, total) during long work.
         options: settings of the method, such as split, groups, link, remainder.
 
@@ -151,7 +162,7 @@ def protect(
     (['age', 'income'], 4, 'dp-given-partition')
     """
     prepared = prepare(
-        read(data, missing_texts(na)),
+        read(data, missing_texts(na), declared_types(schema, types)),
         schema,
         method,
         epsilon,
@@ -163,11 +174,20 @@ def protect(
         outside=outside,
         missing=missing,
         na=na,
+        types=types,
         labels=labels,
         tuned=tuned,
         tuned_epsilon=tuned_epsilon,
+        tuned_choice=tuned_choice,
         **options,
     )
+    if schema is None and columns is None and prepared.described.left_out:
+        warnings.warn(
+            f"not released: {', '.join(prepared.described.left_out)}; release.notes say why. Name the columns to "
+            "release (columns=), or describe them in a schema.",
+            LeftOutWarning,
+            stacklevel=2,
+        )
     return carry_out(prepared, progress, labels)
 
 
@@ -199,6 +219,7 @@ def carry_out(
     )
 
 
+@displayed(summaries.of_preparation)
 @dataclass(frozen=True, slots=True, eq=False)
 class Preparation:
     """Everything settled before the budget is spent."""
@@ -260,22 +281,27 @@ def prepare(
     outside: str = "error",
     missing: str = "error",
     na: Sequence[str] = (),
+    types: Mapping[str, str] | None = None,
     labels: ArrayLike | None = None,
-    tuned: str | Sequence[str] | None = None,
+    tuned: str | Sequence[str] | Tuned | None = None,
     tuned_epsilon: Any = None,
+    tuned_choice: Sequence[Any] | None = None,
     **options: Any,
 ) -> Preparation:
-    """Settle method, lattices, budget and statement; arguments as for `protect`."""
+    """Settle method, lattices, budget and statement; arguments as for `protect`.
+
+    Whatever can fail because of settings or records fails here, before the budget is spent.
+    """
     if labels is not None:
         options = {"partition": "given", **options}
     settled = configured(method, epsilon=epsilon, k=k, **options)
-    chosen = tuned_settings(tuned, tuned_epsilon)
+    chosen = tuned_settings(tuned, tuned_epsilon, tuned_choice)
     declared = replace(
-        Declaration.of(schema, columns, domains, domain_from_data, outside, missing, na), tuned=chosen
+        Declaration.of(schema, columns, domains, domain_from_data, outside, missing, na, types), tuned=chosen
     )
     described = describe(table, declared, settled.kinds, free=MODELS[privacy_model(settled, 1)].of_the_table)
     for attribute in described.attributes:
-        check_storable(table, attribute, generalise=settled.generalise)
+        check_storable(described.table, attribute, generalise=settled.generalise)
     noise_allowed(settled, len(described.columns))
     mechanism = MECHANISMS[settled.mechanism]
     advice: tuple[str, ...] = ()
@@ -283,9 +309,14 @@ def prepare(
         settled, advice = mechanism.settle(settled, described)
     plan = mechanism.plan(settled, described)
     source = noise_source(seed)
-    circumstances = _with_tuning(_with_seed(described.circumstances, source), chosen)
+    described = with_tuning(described, chosen, settled)
+    circumstances = _with_seed(described.circumstances, source)
     statement = state(settled, described.lattices, plan, circumstances)
     described = replace(described, notes=(*described.notes, *advice, *_starved(settled, plan)))
+    check_k(settled.size, described.n)
+    described.check()
+    if mechanism.check is not None:
+        mechanism.check(settled, described, plan, labels)
     return Preparation(settled, declared, described, mechanism, plan, source, statement)
 
 
@@ -313,14 +344,16 @@ def published_columns(
     for column, values in rebuilt.values.items():
         order = orders[column]
         gaps = described.gaps.get(column)
+        computed = column not in rebuilt.unchanged
         if gaps is None:
-            found[column] = stored(described, column, values[order], method.clip)
+            found[column] = described.stored(column, values[order], clip=method.clip, computed=computed)
             continue
         # no type holds "nothing" until the values are objects
         tree = described.tree(column)
         any_value = float(described.lattices[column].lo) if tree is None else float(tree.domain[0])
         filled = np.where(gaps, any_value, values)
-        found[column] = with_gaps(stored(described, column, filled[order], method.clip), gaps[order])
+        made = described.stored(column, filled[order], clip=method.clip, computed=computed)
+        found[column] = with_gaps(made, gaps[order])
     return found
 
 
@@ -328,7 +361,7 @@ def _one_table(
     method: Method, described: Described, rebuilt: Rebuilt, source: Source
 ) -> tuple[Any, dict[str, Any]]:
     released = published_columns(method, described, rebuilt, source)
-    return described.table.like(released, keep_dtypes=True), {}
+    return described.released_frame(released, generalise=method.generalise), {}
 
 
 def _measured(described: Described, rebuilt: Rebuilt) -> Any:
@@ -357,13 +390,6 @@ def _with_seed(circumstances: Circumstances, source: Source) -> Circumstances:
     return replace(circumstances, experiment=(*circumstances.experiment, reason))
 
 
-def _with_tuning(circumstances: Circumstances, tuned: Tuned | None) -> Circumstances:
-    if tuned is None:
-        return circumstances
-    tainted = circumstances.data_dependent + tuned.taint
-    return replace(circumstances, data_dependent=tainted, bought=tuned if tuned.epsilon is not None else None)
-
-
 def _row_orders(method: Method, rebuilt: Rebuilt, source: Source) -> dict[str, NDArray[np.int64]]:
     """A random row order: one for all columns, or one for each when columns are not linked."""
     rows = next(iter(rebuilt.values.values())).size
@@ -372,26 +398,10 @@ def _row_orders(method: Method, rebuilt: Rebuilt, source: Source) -> dict[str, N
     return {column: source.permutation(rows) for column in rebuilt.values}
 
 
-def stored(described: Described, column: str, values: NDArray[np.float64], clip: bool) -> NDArray[Any]:
-    """Values as the column stores them: whole numbers are rounded here, as the very last step."""
-    table, lattice, attribute = described.table, described.lattices[column], described.attribute(column)
-    if attribute.kind == "nominal":
-        return restored(table, attribute, values)
-    if attribute.kind != "numeric":
-        return restored(table, attribute, np.clip(values, float(lattice.lo), float(lattice.hi)))
-    if table.is_integer(column):
-        return whole_numbers(values, lattice, table.integer_limits(column), clip=clip)
-    if attribute.step is not None:
-        values = on_step(values, lattice, clip=clip)
-    return narrow_floats(values, lattice, table.float_type(column), clip=clip)
-
-
 def public_schema(described: Described, declared: Declaration) -> Schema:
     """What a recipe may say: declared facts only, so a domain taken from the data stays out."""
     private = described.circumstances.private_domains
-    attributes = [
-        replace(a, lo=None, hi=None, values=()) if a.name in private else a for a in described.attributes
-    ]
+    attributes = [public_attribute(a, private_domain=a.name in private) for a in described.attributes]
     if declared.schema is not None and declared.schema.unit is not None:
         attributes.append(declared.schema.unit)
     return Schema(tuple(attributes))

@@ -5,33 +5,34 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from fractions import Fraction
-from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
+from shoal import summaries
+from shoal.attribute import FACTS, Attribute
 from shoal.dates import ISO_DAY, day_number, day_text, is_day
+from shoal.display import displayed
 from shoal.errors import InputError, OptionError, did_you_mean
-from shoal.io import read
-from shoal.lattice import DEFAULT_REAL_STEPS, Lattice, exact
-from shoal.missing import POLICIES
+from shoal.io import ColumnType, read
+from shoal.lattice import exact
 from shoal.taxonomy import Taxonomy
 from shoal.toml import dumps, load
 
-# what a missing value is called where it counts as a value
-MISSING_VALUE = "(missing)"
-
-Kind = Literal["numeric", "ordinal", "nominal", "date"]
-Role = Literal["identifier", "quasi-identifier", "confidential", "unit", "weight", "other"]
-# Roles whose columns never leave the house.
-DROPPED_ROLES: frozenset[Role] = frozenset({"identifier", "unit", "weight"})
+__all__ = ["Attribute", "Schema", "draft_text", "parse_domains"]
 
 _HEADER = """\
 # What is public about this table. Edit by hand:
 #   kind   numeric | ordinal | nominal | date
 #   role   identifier | quasi-identifier | confidential | unit | weight | other
 #          (identifiers, units and weights are never released)
+#   type   integer | decimal | date | timestamp | text | boolean: how the column is read and released
+#   decimals  for a decimal column: how many it is released with
+#   source where the facts about a column are known from: questionnaire | law | common knowledge |
+#          an earlier release | these records. A draft says "these records", and no promise holds as it stands
+#          until you have checked it and say where you know it from
+#          (for single facts: source = { domain = "law", type = "questionnaire" })
 #   lo, hi the range the attribute can take, known without looking at these records
 #          (dates as 1984-05-31)
 #   ordered  for an ordinal column: its values, lowest first
@@ -43,139 +44,7 @@ _HEADER = """\
 """
 
 
-@dataclass(frozen=True)
-class Attribute:
-    """One column: how to read it, what it may reveal, and the public range of its values."""
-
-    name: str
-    kind: Kind = "numeric"
-    role: Role = "confidential"
-    lo: Fraction | None = None
-    hi: Fraction | None = None
-    step: Fraction | None = None
-    ordered: tuple[str, ...] = ()
-    values: tuple[str, ...] = ()
-    taxonomy: Taxonomy | None = None
-    missing: str | None = None
-    max_rows: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.kind not in get_args(Kind):
-            raise OptionError(f"column '{self.name}': kind '{self.kind}' is not one of {_words(Kind)}.")
-        if self.role not in get_args(Role):
-            raise OptionError(f"column '{self.name}': role '{self.role}' is not one of {_words(Role)}.")
-        if self.kind == "nominal" and self.ordered:
-            # an order is what makes names ordinal
-            object.__setattr__(self, "kind", "ordinal")
-        if (self.lo is None) != (self.hi is None):
-            raise OptionError(f"column '{self.name}': give both lo and hi, or neither.")
-        if self.max_rows is not None and (type(self.max_rows) is not int or self.max_rows < 1):
-            raise OptionError(
-                f"column '{self.name}': max_rows must be a whole number, at least 1, got {self.max_rows}."
-            )
-        if len(set(self.ordered)) < len(self.ordered):
-            raise OptionError(f"column '{self.name}': ordered lists a value twice.")
-        if not all(value.strip() for value in self.values):
-            raise OptionError(
-                f"column '{self.name}': values lists an empty text: an empty cell is a missing value, see missing."
-            )
-        if len({value.strip() for value in self.values}) < len(self.values):
-            raise OptionError(f"column '{self.name}': values lists a value twice.")
-        if (self.values or self.taxonomy) and self.kind != "nominal":
-            raise OptionError(
-                f"column '{self.name}': values and taxonomy are for nominal columns, and it is {self.kind}."
-            )
-        if self.missing is not None and self.missing not in POLICIES:
-            raise OptionError(
-                f"column '{self.name}': missing '{self.missing}' is not one of {', '.join(POLICIES)}."
-            )
-        if self.missing == "category" and self.kind != "nominal":
-            raise OptionError(
-                f"column '{self.name}': missing 'category' is for nominal columns, and it is {self.kind}."
-            )
-        if self.taxonomy is not None and not self.values and not _of_leaves(self.taxonomy):
-            # a tree that was told its values keeps them also where only its links are written down
-            object.__setattr__(self, "values", self.taxonomy.values)
-        try:
-            _ = self.tree
-        except InputError as error:
-            raise OptionError(str(error)) from None
-        if self.lo is not None and self.hi is not None and self.kind in ("numeric", "date"):
-            self.lattice(integer=False)
-
-    @cached_property
-    def tree(self) -> Taxonomy | None:
-        """The taxonomy over the public values of a nominal attribute: that of its schema, or a flat one.
-
-        A column whose missing values are a category of their own has one more value, below the root.
-        """
-        if self.kind != "nominal" or not (self.values or self.taxonomy):
-            return None
-        found = self.taxonomy
-        if found is None:
-            found = _flat(self.values)
-        elif self.values:
-            found = found.minimal(self.values, f"column '{self.name}'")
-        if self.missing != "category" or MISSING_VALUE in found.values:
-            return found
-        if MISSING_VALUE in found.labels:
-            raise OptionError(
-                f"column '{self.name}': '{MISSING_VALUE}' is a group of its taxonomy, and the name of missing values "
-                "with missing=category: rename the group."
-            )
-        more = Taxonomy.from_pairs([*found.to_pairs(), (MISSING_VALUE, found.labels[0])])
-        return more.minimal([*found.values, MISSING_VALUE])
-
-    def lattice(self, *, integer: bool) -> Lattice:
-        """The public lattice; `integer` says that the column is stored as integers (default step 1).
-
-        That of an ordinal attribute are the places in its order, that of a date are days since 1970-01-01, that of a
-        nominal one are the places of its values in its taxonomy.
-        """
-        if self.kind == "nominal":
-            if self.tree is None:
-                raise OptionError(
-                    f"column '{self.name}' has no public values: list them as values in the schema, or give a taxonomy."
-                )
-            return Lattice(Fraction(0), Fraction(max(len(self.tree.domain) - 1, 1)), Fraction(1))
-        if self.kind == "ordinal":
-            if len(self.ordered) < 2:
-                raise OptionError(
-                    f"column '{self.name}' has no declared order: list its values, lowest first, as ordered in the "
-                    "schema."
-                )
-            return Lattice(Fraction(0), Fraction(len(self.ordered) - 1), Fraction(1))
-        if self.lo is None or self.hi is None:
-            raise OptionError(
-                f"column '{self.name}' has no public domain: give one with --domain '{self.name}=lo:hi' "
-                "(domains= in Python) or in the schema, not taken from the data, or name only the columns to release "
-                "with --columns (columns= in Python)."
-            )
-        step = self.step
-        if step is None:
-            step = Fraction(1) if integer or self.kind == "date" else (self.hi - self.lo) / DEFAULT_REAL_STEPS
-        try:
-            return Lattice(self.lo, self.hi, step)
-        except OptionError as error:
-            raise OptionError(f"column '{self.name}': {error}") from None
-
-    def with_domain(self, domain: Any) -> Attribute:
-        """The attribute with a public domain: (lo, hi), or the values or the taxonomy of a nominal one."""
-        what = f"the domain of column '{self.name}'"
-        if isinstance(domain, Taxonomy):
-            # values listed in the schema stay the domain, unless the tree was told its own
-            values = self.values if _of_leaves(domain) else ()
-            return replace(
-                self, kind="nominal", taxonomy=domain, values=values, ordered=(), lo=None, hi=None, step=None
-            )
-        if self.kind == "nominal" and not _is_range(domain):
-            return replace(self, taxonomy=None, values=tuple(str(v) for v in _listed(self.name, domain)))
-        lo, hi = _pair(self.name, domain)
-        if self.kind == "date":
-            return replace(self, lo=day_number(lo, what), hi=day_number(hi, what))
-        return replace(self, kind="numeric", lo=exact(lo, what), hi=exact(hi, what), values=(), taxonomy=None)
-
-
+@displayed(summaries.of_schema)
 @dataclass(frozen=True, slots=True)
 class Schema:
     """The attributes of a table, in column order."""
@@ -207,9 +76,17 @@ class Schema:
     def unit(self) -> Attribute | None:
         return next((a for a in self.attributes if a.role == "unit"), None)
 
+    @property
+    def types(self) -> dict[str, ColumnType]:
+        """The declared types by column: what files are read with."""
+        return {a.name: a.type for a in self.attributes if a.type is not None}
+
     @classmethod
     def infer(cls, data: Any) -> Schema:
         """Guess kinds and roles from names and types; domains stay empty, they must not come from the data.
+
+        The types of a frame are the caller's word. Those of a file's cells, and of a frame's columns of objects, are
+        read off the records: their source says so, until somebody has checked them.
 
         >>> import pyarrow as pa
         >>> schema = Schema.infer(pa.table({"person_id": [1, 2], "age": [30, 41], "town": ["A", "B"]}))
@@ -249,13 +126,18 @@ class Schema:
         return {
             "attribute": [
                 {
-                    field.name: _written(attribute, field.name, value)
-                    for field in fields(attribute)
-                    if (value := getattr(attribute, field.name)) not in (None, ())
+                    name: _written(attribute, name, value)
+                    for name in _IN_ORDER
+                    if (value := getattr(attribute, name)) not in (None, (), {})
                 }
                 for attribute in self.attributes
             ]
         }
+
+    def with_types(self, types: Mapping[str, str]) -> Schema:
+        """The schema with types declared; an unknown column is an error."""
+        changed = {name: self[name].with_type(type) for name, type in types.items()}
+        return Schema(tuple(changed.get(a.name, a) for a in self.attributes))
 
     def with_domains(self, domains: Mapping[str, Any]) -> Schema:
         """The schema with public domains set; an unknown column is an error."""
@@ -268,7 +150,18 @@ def draft_text(schema: Schema) -> str:
     return _HEADER + "\n" + dumps(schema.to_dict())
 
 
+# how a person reads an entry: what it is, then its facts, then how they are known
+_FIRST = ("name", "kind", "role", "type", "decimals")
+_IN_ORDER = (*_FIRST, *(f.name for f in fields(Attribute) if f.name not in (*_FIRST, "source")), "source")
+
+
 def _written(attribute: Attribute, key: str, value: Any) -> Any:
+    if key == "source":
+        return (
+            attribute.source_words
+            if set(value) == set(FACTS) and len(set(value.values())) == 1
+            else dict(value)
+        )
     if attribute.kind == "date" and key in ("lo", "hi") and is_day(value):
         return day_text(value)
     if isinstance(value, Taxonomy):
@@ -346,45 +239,3 @@ def _expanded(text: str) -> str:
                 "the whole path."
             )
     return os.path.expanduser(os.path.expandvars(text))
-
-
-def _of_leaves(tree: Taxonomy) -> bool:
-    """Whether the values of a tree are simply its leaves."""
-    return tree.domain == tuple(tree.leaves.tolist())
-
-
-def _flat(values: tuple[str, ...]) -> Taxonomy:
-    """All values below one root, whose name is none of theirs."""
-    root = "*"
-    while root in values:
-        root += "*"
-    return Taxonomy.flat(values, root)
-
-
-def _pair(name: str, bounds: Any) -> tuple[object, object]:
-    try:
-        lo, hi = bounds
-    except (TypeError, ValueError):
-        raise OptionError(f"the domain of column '{name}' must be a pair (lo, hi), got {bounds!r}.") from None
-    return lo, hi
-
-
-def _is_range(domain: Any) -> bool:
-    """Two numbers: a column of text can still be declared numeric."""
-    return (
-        isinstance(domain, (tuple, list))
-        and len(domain) == 2
-        and all(isinstance(end, (int, float, Fraction)) and not isinstance(end, bool) for end in domain)
-    )
-
-
-def _listed(name: str, domain: Any) -> list[object]:
-    if isinstance(domain, str) or not isinstance(domain, Iterable):
-        raise OptionError(
-            f"the domain of nominal column '{name}' must be a list of its values, got {domain!r}."
-        )
-    return list(domain)
-
-
-def _words(literal: Any) -> str:
-    return ", ".join(get_args(literal))

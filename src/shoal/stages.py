@@ -6,7 +6,7 @@ from that fact, so a new stage cannot be added without stating it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
@@ -110,6 +110,7 @@ class PartitionStage:
     Attributes:
         columnwise: an attribute's clusters do not depend on other attributes, so columns can be treated one by one.
         unbounded: clusters can be of any size above k, so that k = 1 does not mean every record by itself.
+        check: raises what `run` would raise for a group.
     """
 
     stability: Stability
@@ -117,6 +118,7 @@ class PartitionStage:
     run: Callable[[Group, Method], Partition]
     columnwise: bool = False
     unbounded: bool = False
+    check: Callable[[Group, Method], object] | None = None
 
 
 def _alone(group: Group, method: Method) -> Partition:
@@ -145,11 +147,15 @@ def _mdav(group: Group, method: Method) -> Partition:
     return algorithms.mdav(group.normalised(method.normalise), method.size, progress=group.progress)
 
 
-def _vmdav(group: Group, method: Method) -> Partition:
+def _only_ordered(group: Group, method: Method) -> None:
     if group.nominal():
         raise OptionError(
             "partition=vmdav is for columns with an order: use partition=mdav with nominal ones."
         )
+
+
+def _vmdav(group: Group, method: Method) -> Partition:
+    _only_ordered(group, method)
     values = group.normalised(method.normalise)
     return algorithms.vmdav(values, method.size, float(method.gamma), progress=group.progress)
 
@@ -189,7 +195,9 @@ def _boxes(group: Group, method: Method) -> Partition:
 PARTITIONS: Mapping[str, PartitionStage] = {
     "alone": PartitionStage("record", "every record by itself", _alone, columnwise=True),
     "mdav": PartitionStage("data", "fixed-size clusters of records that are close in all attributes", _mdav),
-    "vmdav": PartitionStage("data", "clusters of k to 2k-1 records, larger where records are dense", _vmdav),
+    "vmdav": PartitionStage(
+        "data", "clusters of k to 2k-1 records, larger where records are dense", _vmdav, check=_only_ordered
+    ),
     "ranking": PartitionStage(
         "rank", "one attribute at a time, k consecutive ranks", _ranking, columnwise=True
     ),
@@ -200,7 +208,7 @@ PARTITIONS: Mapping[str, PartitionStage] = {
         columnwise=True,
         unbounded=True,
     ),
-    "given": PartitionStage("caller", "labels supplied by the caller", _given, unbounded=True),
+    "given": PartitionStage("caller", "labels supplied by the caller", _given, unbounded=True, check=_given),
     "insensitive": PartitionStage(
         "each", "the k records nearest to a corner of the domain, in turn", _insensitive
     ),
@@ -211,32 +219,47 @@ PARTITIONS: Mapping[str, PartitionStage] = {
 def partition_group(group: Group, method: Method) -> Partition:
     """Run the method's partition stage on one attribute group.
 
-    Records that miss the same values are grouped among themselves, by the values they have.
+    Records that miss the same values are grouped among themselves, by the values they have. Where every record is a
+    cluster of its own the stage has nothing to decide, and clusters are numbered as the records are.
     """
-    alike = patterns(group.gaps, group.columns)
-    if alike is None:
-        return replace(PARTITIONS[method.partition].run(group, method), columns=group.columns)
+    stage = PARTITIONS["alone" if method.stability == "record" else method.partition]
     labels = np.empty(group.n, dtype=np.int64)
     clusters = 0
+    for which, present in _alike(group, method):
+        if which.size == group.n and len(present) == len(group.columns):
+            return replace(stage.run(group, method), columns=group.columns)
+        # where nothing is released about a record's values it needs no company
+        made = stage.run(group.rows(which, present), method) if present else None
+        labels[which] = clusters if made is None else made.labels + clusters
+        clusters += 1 if made is None else len(made)
+    return replace(Partition.from_labels(labels), columns=group.columns)
+
+
+def check_group(group: Group, method: Method) -> None:
+    """Raise what `partition_group` would raise, without making clusters."""
+    check = PARTITIONS[method.partition].check
+    for which, present in _alike(group, method):
+        if check is not None and present:
+            check(group.rows(which, present), method)
+
+
+def _alike(group: Group, method: Method) -> Iterator[tuple[NDArray[np.int64], list[int]]]:
+    """Records that miss the same values, and the numbers of the attributes that they have."""
+    alike = patterns(group.gaps, group.columns)
+    if alike is None:
+        yield np.arange(group.n, dtype=np.int64), list(range(len(group.columns)))
+        return
     for pattern in range(int(alike.max()) + 1):
         which = np.flatnonzero(alike == pattern)
         if not which.size:
             continue
         missed = [column in group.gaps and bool(group.gaps[column][which[0]]) for column in group.columns]
         present = [number for number, missing in enumerate(missed) if not missing]
-        if not present:
-            # nothing is released about these values, so they need no company
-            labels[which] = clusters
-            clusters += 1
-            continue
-        if which.size < method.size:
+        if present and which.size < method.size:
             names = ", ".join(group.columns[number] for number, missing in enumerate(missed) if missing)
             words = f"that miss {names} and nothing else" if names else "without gaps"
             raise OptionError(
                 f"there are too few rows {words}, {which.size} for k = {method.size}: lower k, use missing=category "
                 "for nominal columns, or put the columns with gaps into groups of their own (groups=)."
             )
-        made = PARTITIONS[method.partition].run(group.rows(which, present), method)
-        labels[which] = made.labels + clusters
-        clusters += len(made)
-    return replace(Partition.from_labels(labels), columns=group.columns)
+        yield which, present

@@ -14,8 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from shoal import summaries
 from shoal._version import __version__
 from shoal.budget import Plan
+from shoal.display import displayed, internal
 from shoal.errors import ClaimError
 from shoal.lattice import Lattice, decimal_text
 from shoal.local_sensitivity import CALIBRATIONS
@@ -23,9 +25,10 @@ from shoal.method import Method
 from shoal.models import MODELS, Model, ModelFacts, privacy_model
 from shoal.stages import PARTITIONS
 from shoal.tuned import Tuned
+from shoal.unit import unit_words
 
 # what is said in the place of a fact about the records
-_PRIVATE = "taken from the data"
+TAKEN_FROM_DATA = "taken from the data"
 
 # by neighbours: the relation in words, and what it leaves open
 _NEIGHBOURS: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -37,6 +40,7 @@ _NEIGHBOURS: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 
 
+@internal()
 @dataclass(frozen=True, slots=True)
 class Circumstances:
     """How the inputs of a method were chosen; all that a statement needs besides the method.
@@ -49,7 +53,7 @@ class Circumstances:
         rows_per_unit: declared maximum number of rows of one person.
         rows_declared: whether that maximum was declared; otherwise one row per person is assumed.
         unit_repeats: a person has several rows although no maximum is declared.
-        domains: ends and step of each column's domain, in words.
+        domains: type of each column, ends and step of its domain, and where they are known from, in words.
         separated: missing values stay missing, in clusters of their own.
         nominal: number of released columns whose values have no order.
         bought: settings that were chosen on the records under a budget of their own.
@@ -68,6 +72,7 @@ class Circumstances:
     bought: Tuned | None = None
 
 
+@displayed(summaries.of_statement)
 @dataclass(frozen=True, slots=True)
 class PrivacyStatement:
     """The promise of one release. Only public facts: no counts of clips, no scale that depends on records."""
@@ -111,7 +116,7 @@ class PrivacyStatement:
         if name not in self.epsilon_per_attribute:
             return ""
         share = self.epsilon_per_attribute[name]
-        return _PRIVATE if share is None else f"{float(share):.6g}"
+        return TAKEN_FROM_DATA if share is None else f"{float(share):.6g}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -160,13 +165,16 @@ class PrivacyStatement:
         lines += [
             "## Attributes",
             "",
-            "| attribute | ε | public domain | step |",
-            "| --- | --- | --- | --- |",
+            "| attribute | ε | type | public domain | step | source |",
+            "| --- | --- | --- | --- | --- | --- |",
         ]
         for name, facts in self.attributes.items():
             stated = self.stated_share(name)
             cell = name.replace("|", "\\|")
-            lines.append(f"| {cell} | {stated} | {domain_words(facts)} | {facts['step']} |")
+            type, source = facts.get("type", ""), facts.get("source") or "not stated"
+            lines.append(
+                f"| {cell} | {stated} | {type} | {domain_words(facts)} | {facts['step']} | {source} |"
+            )
         versions = ", ".join(f"{key} {value}" for key, value in self.versions.items())
         return "\n".join([*lines, "", f"Made with {versions}.", ""])
 
@@ -213,11 +221,7 @@ def state(
         )
     # whether rows repeat is a private fact: where it does not refuse the claim, it must not show in it either
     per_person = circumstances.unit is not None and (circumstances.rows_declared or model == "dp")
-    unit = (
-        f"value of '{circumstances.unit}' (at most {rows} row{'s' if rows > 1 else ''})"
-        if per_person
-        else "row"
-    )
+    unit = unit_words(circumstances.unit if per_person else None, rows)
     # shares that follow the widths tell the ratio of domains taken from the data
     private = bool(circumstances.private_domains) and method.split in ("proportional", "optimal")
     spending = plan.spending
@@ -229,7 +233,7 @@ def state(
         model=model,
         target=facts.target,
         epsilon=None if budget is None else budget * rows,
-        epsilon_per_attribute=_stated(plan.shares, rows, private),
+        epsilon_per_attribute=_stated(plan.stated, rows, private),
         spending=_stated(spending, rows, private),
         neighbours=relation if facts.budgeted else None,
         unit=unit,
@@ -256,7 +260,7 @@ def domain_words(facts: Mapping[str, str]) -> str:
     """The public domain of a column as a table shows it."""
     if "domain" in facts:
         return facts["domain"]
-    return facts["lo"] if facts["lo"] == _PRIVATE else f"{facts['lo']} to {facts['hi']}"
+    return facts["lo"] if facts["lo"] == TAKEN_FROM_DATA else f"{facts['lo']} to {facts['hi']}"
 
 
 def _stated(shares: Mapping[str, Fraction], rows: int, private: bool) -> dict[str, Fraction | None]:
@@ -358,7 +362,8 @@ def _obstacles(method: Method, facts: ModelFacts, circumstances: Circumstances) 
 
 def _public_facts(words: Mapping[str, str] | None, lattice: Lattice, *, private: bool) -> dict[str, str]:
     if private:
-        return dict.fromkeys(("lo", "hi", "step"), _PRIVATE)
+        kept = {key: words[key] for key in ("type", "source") if words is not None and key in words}
+        return dict.fromkeys(("lo", "hi", "step"), TAKEN_FROM_DATA) | kept
     if words is not None:
         return dict(words)
     return {

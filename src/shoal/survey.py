@@ -66,22 +66,25 @@ def survey_schema() -> Schema:
     """What is public about the demo survey: ranges set by the questionnaire, not read off the answers."""
 
     def entry(name: str, kind: str, role: str, **facts: object) -> dict[str, object]:
-        return {"name": name, "kind": kind, "role": role, **facts}
+        # a column of names is one of texts
+        typed = {"type": "text"} if kind in ("nominal", "ordinal") else {}
+        return {"name": name, "kind": kind, "role": role, "source": "questionnaire", **typed, **facts}
 
+    money = {"type": "decimal", "decimals": 2}
     return Schema.from_dict(
         {
             "attribute": [
                 entry("person_id", "nominal", "identifier"),
-                entry("age", "numeric", "quasi-identifier", lo=18, hi=99),
+                entry("age", "numeric", "quasi-identifier", type="integer", lo=18, hi=99),
                 entry("sex", "nominal", "quasi-identifier", values=("female", "male")),
                 entry("region", "nominal", "quasi-identifier", values=_REGIONS),
                 entry("education", "ordinal", "quasi-identifier", ordered=_EDUCATION),
                 entry("sector", "nominal", "other", values=_SECTORS),
-                entry("hours per week", "numeric", "confidential", lo=0, hi=90),
-                entry("income", "numeric", "confidential", lo=0, hi=300_000, step="0.01"),
-                entry("tax", "numeric", "confidential", lo=0, hi=75_000, step="0.01"),
-                entry("rent", "numeric", "confidential", lo=0, hi=60_000, step="0.01"),
-                entry("savings", "numeric", "confidential", lo=0, hi=3_000_000, step="0.01"),
+                entry("hours per week", "numeric", "confidential", type="integer", lo=0, hi=90),
+                entry("income", "numeric", "confidential", lo=0, hi=300_000, **money),
+                entry("tax", "numeric", "confidential", lo=0, hi=75_000, **money),
+                entry("rent", "numeric", "confidential", lo=0, hi=60_000, **money),
+                entry("savings", "numeric", "confidential", lo=0, hi=3_000_000, **money),
             ]
         }
     )

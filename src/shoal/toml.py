@@ -68,4 +68,6 @@ def _value(value: Any) -> str:
         return decimal_text(value)
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(_value(item) for item in value) + "]"
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(_pairs(value)) + " }"
     return repr(value)

@@ -203,7 +203,8 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def protect(out: str, *words: str, method: str = "laplace") -> int:
     domains = ["--domain", "age=0:120", "--domain", "income=0:5000"]
     start = ["protect", "people.csv", "--method", method, *domains, "--out", out, "--ledger", "ledger.sqlite"]
-    return run([*start, "--epsilon", "0.5", *words])
+    named = [] if "--dataset" in words else ["--dataset", "people"]
+    return run([*start, "--epsilon", "0.5", *named, *words])
 
 
 def test_protect_charges_the_ledger_and_warns_the_second_time(

@@ -160,6 +160,9 @@ def test_a_large_budget_finds_the_least_penalty() -> None:
     assert all(choose_privately(found, Fraction(10**6), Seeded(seed)) == best for seed in range(5))
 
 
+BOUGHT = [{"setting": "k", "chosen": 5, "candidates": [5, 10]}]
+
+
 def tuned(out: Path | None = None, **options: Any) -> shoal.Tuning:
     arguments = {"columns": ["age", "income"], "link": False, "private": "0.25", "out": out, **options}
     return shoal.tune(survey(300), survey_schema(), "1", **arguments)
@@ -192,7 +195,7 @@ def test_rows_per_person_multiply_the_price_too() -> None:
         {"name": "who", "kind": "nominal", "role": "unit", "max_rows": 2},
     ]
     schema = shoal.Schema.from_dict({"attribute": entries})
-    release = shoal.protect(table, schema, "ranking-dp", "1", 5, tuned="k", tuned_epsilon="0.5")
+    release = shoal.protect(table, schema, "ranking-dp", "1", 5, tuned_epsilon="0.5", tuned_choice=BOUGHT)
     assert release.statement.epsilon == 3
     assert release.statement.spending["choice of k"] == 1
     assert any("row budget 1.5 times" in condition for condition in release.statement.conditions)
@@ -205,7 +208,7 @@ def test_rows_per_person_multiply_the_price_too() -> None:
         ("mdav-dp", {"k": 5}),
         ("idp-cbls", {"k": 5}),
         ("k-anonymity", {"k": 5, "epsilon": None}),
-        ("tree-dp", {"neighbours": "add-remove"}),
+        ("insensitive-dp", {"k": 5, "composition": "parallel"}),
     ],
 )
 def test_the_price_is_added_to_claim_one_under_replace_one_only(method: str, options: dict[str, Any]) -> None:
@@ -214,6 +217,7 @@ def test_the_price_is_added_to_claim_one_under_replace_one_only(method: str, opt
         "columns": ["age", "income"],
         "tuned": "k",
         "tuned_epsilon": "0.1",
+        "tuned_choice": BOUGHT,
         **options,
     }
     with pytest.raises(ClaimError, match="cannot be added to the claim"):

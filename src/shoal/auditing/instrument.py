@@ -19,6 +19,7 @@ from shoal.auditing.neighbours import Domain, Pair, find_pairs
 from shoal.auditing.result import Attack, Audit
 from shoal.auditing.statistics import Statistics
 from shoal.auditing.world import Released, Stage, World, make_stage, release
+from shoal.declaration import declared_types
 from shoal.describe import Described
 from shoal.errors import OptionError, did_you_mean
 from shoal.io import read
@@ -67,6 +68,7 @@ def audit(
     domain_from_data: float | None = None,
     outside: str = "error",
     missing: str = "error",
+    types: Mapping[str, str] | None = None,
     runs: int | None = None,
     confidence: float = 0.99,
     seed: int | None = None,
@@ -112,7 +114,7 @@ def audit(
             "an audit makes its own clusters: leave partition='given' out and name the method that made them."
         )
     prepared = prepare(
-        read(data),
+        read(data, types=declared_types(schema, types)),
         schema,
         method,
         epsilon if "epsilon" in preset(method).adjustable else None,
@@ -122,6 +124,7 @@ def audit(
         domain_from_data=domain_from_data,
         outside=outside,
         missing=missing,
+        types=types,
         **options,
     )
     for name in prepared.described.columns:

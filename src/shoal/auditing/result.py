@@ -6,11 +6,15 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from shoal import summaries
+from shoal.display import displayed, internal
+
 CAVEAT = (
     "Passing does not prove privacy. A stronger attack, more runs or other data may still refute a claim."
 )
 
 
+@internal()
 @dataclass(frozen=True, slots=True)
 class Attack:
     """One event that was tested on runs of its own.
@@ -30,6 +34,7 @@ class Attack:
     bound: float
 
 
+@displayed(summaries.of_audit)
 @dataclass(frozen=True, slots=True)
 class Audit:
     """A lower bound on the real ε of a mechanism, with its confidence.

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from shoal.budget import Plan
 from shoal.describe import Described
+from shoal.display import internal
 from shoal.errors import OptionError
 from shoal.io import read
 from shoal.mechanisms import MECHANISMS, Rebuilt
@@ -46,6 +47,7 @@ class Outputs:
     statistics: Mapping[str, Matrix]
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Settled(Described):
     """A described table with its lattice positions at hand: finding them would be most of a short run."""

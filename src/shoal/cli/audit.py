@@ -42,6 +42,7 @@ def audit(
     schema: options.SchemaFile = None,
     config: options.Config = None,
     domain: options.Domain = None,
+    types: options.Types = None,
     taxonomy: options.TaxonomyFile = None,
     columns: options.Columns = None,
     split: options.Split = None,
@@ -69,6 +70,7 @@ def audit(
     missing: options.Missing = None,
     na: options.MissingTexts = None,
     domain_from_data: options.DomainFromData = None,
+    tuned: options.TunedOnRecords = None,
     runs: Annotated[
         int | None, typer.Option(help="Test runs; default: what fits into a few minutes.", show_default=False)
     ] = None,
@@ -82,12 +84,12 @@ def audit(
 ) -> None:
     typed = locals()
     from shoal.auditing import audit as run
-    from shoal.io import read
     from shoal.noise import parse_epsilon
 
     _check_plot(plot)
     arguments = options.recipe_arguments(typed)
-    table = read(data, arguments.pop("na", ()))
+    table = options.read_declared(data, arguments)
+    arguments.pop("na", None)
     if columns:
         arguments["columns"] = options.column_names(columns, table.names)
     arguments |= {"view": view, "runs": runs, "confidence": confidence, "seed": seed, "workers": workers}

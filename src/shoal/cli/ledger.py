@@ -12,9 +12,11 @@ from shoal.cli.output import print_json, results
 from shoal.errors import OutputError
 
 if TYPE_CHECKING:
-    from shoal.query.ledger import Entry, Standing
+    from collections.abc import Iterator
 
-ledger = typer.Typer(name="ledger", help="The budget ledger: show, verify, export.")
+    from shoal.query.ledger import Entry, Ledger, Standing
+
+ledger = typer.Typer(name="ledger", help="The budget ledger: show, verify, export, unit.")
 Address = Annotated[
     str,
     typer.Argument(
@@ -36,13 +38,47 @@ def show(address: Address, as_json: AsJson = False) -> None:
     found = []
     for name in opened.datasets():
         releases = [entry for entry in opened.entries(name) if entry.kind == "release"]
-        found.append((opened.standing(name), releases))
+        found.append((opened.standing(name), releases, list(_choices(opened, name))))
     opened.close()
     if as_json:
-        print_json([s.to_dict() | {"releases": [entry.to_dict() for entry in r]} for s, r in found])
+        print_json([s.to_dict() | {"releases": [entry.to_dict() for entry in r]} for s, r, _ in found])
         return
-    for standing, releases in found:
-        _say(standing, releases)
+    for standing, releases, choices in found:
+        _say(standing, releases, choices)
+
+
+@ledger.command()
+def unit(
+    address: Address,
+    dataset: Annotated[str, typer.Argument(help="Name of the data set.", show_default=False)],
+    what: Annotated[
+        str,
+        typer.Argument(help="row, or the column that names the person.", metavar="UNIT", show_default=False),
+    ],
+    max_rows: Annotated[int | None, typer.Option(help="The most rows of one person.", min=1)] = None,
+) -> None:
+    """Say whose budget a data set has, once, for ledgers that did not keep it: per row, or per person.
+
+    Examples:
+
+      shoal ledger unit ledger.sqlite people row
+
+      shoal ledger unit ledger.sqlite visits person_id --max-rows 12
+    """
+    from shoal.errors import OptionError
+    from shoal.query.ledger import open_ledger
+    from shoal.query.ledger.units import declare_unit
+    from shoal.unit import ROW, unit_words
+
+    if what == ROW and max_rows is not None:
+        raise OptionError("--max-rows is for persons, who are values of a column: name that column, not row.")
+    words = ROW if what == ROW else unit_words(what, max_rows or 1)
+    opened = open_ledger(address, create=False)
+    try:
+        declare_unit(opened, dataset, words)
+    finally:
+        opened.close()
+    results().print(f"The budget of {dataset} is per {words}.", markup=False)
 
 
 @ledger.command()
@@ -109,7 +145,18 @@ def export(
     opened.close()
 
 
-def _say(standing: Standing, releases: list[Entry]) -> None:
+def _choices(opened: Ledger, dataset: str) -> Iterator[str]:
+    """The private choices that were charged, in words."""
+    from shoal.lattice import decimal_text
+    from shoal.query.ledger.choices import choice_words
+
+    for charge, answer in opened.answers(dataset, ""):
+        words = choice_words(charge.content, None if answer is None else answer.content)
+        if words is not None:
+            yield f"chosen {charge.at[:10]} privately: {words} (ε {decimal_text(charge.added)})"
+
+
+def _say(standing: Standing, releases: list[Entry], choices: list[str]) -> None:
     from shoal.lattice import decimal_text
 
     console, terms = results(), standing.terms
@@ -120,6 +167,7 @@ def _say(standing: Standing, releases: list[Entry]) -> None:
         f"{standing.dataset} ({terms.neighbours}): ε {decimal_text(standing.spent)} spent, {limit}{left}",
         markup=False,
     )
+    console.print(f"  unit: {terms.unit or 'not noted'}", markup=False)
     if terms.delta_ceiling or standing.delta_spent:
         console.print(
             f"  δ {decimal_text(standing.delta_spent)} spent, of {decimal_text(terms.delta_ceiling)}",
@@ -135,6 +183,8 @@ def _say(standing: Standing, releases: list[Entry]) -> None:
         console.print(
             f"  released {entry.at[:10]} with {made['release']} ({made['model']}, {counted})", markup=False
         )
+    for choice in choices:
+        console.print(f"  {choice}", markup=False)
     if standing.unanswered:
         console.print(f"  {standing.unanswered} charged without a stored answer", markup=False)
     console.print(f"  {standing.number} entries, head {standing.head}", markup=False)

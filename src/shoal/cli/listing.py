@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from shoal.cli.output import messages, print_json, results
+from shoal.cli.output import complain, messages, print_json, results
 
 
 def methods(
@@ -53,7 +53,9 @@ def schema(
     ],
     out: Annotated[Path | None, typer.Option(help="Write the draft here instead of printing it.")] = None,
 ) -> None:
-    """Draft a schema: kinds and roles guessed, domains left for you to fill in.
+    """Draft a schema: kinds, types and roles guessed, domains left for you to fill in.
+
+    Every entry says that its source are these records: no promise holds until you have checked it and named another.
 
     Value labels of a Stata or SPSS file are listed as the values of their column: check that they are public.
 
@@ -74,4 +76,14 @@ def schema(
         made.save(out)
     except OSError as error:
         raise OutputError(f"cannot write '{out}': {error.strerror}.") from None
-    messages().print(f"Draft written to {out}. Fill in lo and hi of every numeric column, check the roles.")
+    messages().print(
+        f"Draft written to {out}. Fill in lo and hi of every numeric column, check kinds, types and roles, and say in "
+        "source where you know them from.",
+        markup=False,
+    )
+    unit = made.unit
+    if unit is not None:
+        complain(
+            f"column '{unit.name}' repeats, up to {unit.max_rows} rows each: it is drafted as the unit, so that a "
+            "promise is about persons and not about rows; declare max_rows as it is known from elsewhere."
+        )

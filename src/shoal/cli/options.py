@@ -6,11 +6,14 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from shoal.errors import OptionError
+
+if TYPE_CHECKING:
+    from shoal.io import Table
 
 Data = Annotated[
     Path,
@@ -25,6 +28,10 @@ Domain = Annotated[list[str] | None, typer.Option(help="Public range, column=lo:
 TaxonomyFile = Annotated[
     list[str] | None,
     typer.Option(help="Taxonomy of a nominal column, column=FILE (OWL, RDF, CSV); repeat it."),
+]
+Types = Annotated[
+    list[str] | None,
+    typer.Option("--type", help="Type of a file's column, column=integer, decimal:2, date, text; repeat it."),
 ]
 Columns = Annotated[
     list[str] | None, typer.Option(help="Columns to release, a,b,c; repeat it for names with commas.")
@@ -83,12 +90,26 @@ MissingTexts = Annotated[
 DomainFromData = Annotated[
     float | None, typer.Option(help="Experiments: domains 0 to this multiple of the maximum.")
 ]
+LedgerAddress = Annotated[
+    str | None, typer.Option(help="Charge what it costs to this ledger (path or postgresql:// address).")
+]
+DatasetName = Annotated[
+    str | None, typer.Option(help="With --ledger: whose budget it is; the same name for the same people.")
+]
+TunedOnRecords = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tuned",
+        help="What was chosen by looking at these records: k,split,..., columns, domains or domain:NAME; repeat it.",
+    ),
+]
 
 _DECLARATIONS = ("method", "outside", "missing", "domain_from_data")
 
 
 def recipe_arguments(typed: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments of `shoal.protect` from a command's parameters: the recipe first, then what was typed."""
+    from shoal.io import parse_types
     from shoal.method import OPTIONS
     from shoal.recipe import load_recipe
     from shoal.schema import Schema, parse_domains
@@ -104,11 +125,27 @@ def recipe_arguments(typed: Mapping[str, Any]) -> dict[str, Any]:
         raise OptionError("--method is missing: 'shoal methods' lists what there is.")
     if typed.get("na"):
         arguments["na"] = typed["na"]
+    if typed.get("types"):
+        arguments["types"] = parse_types(typed["types"])
+    if typed.get("tuned"):
+        # on top of what the recipe says: a line typed later does not undo a look at the records
+        before = arguments.get("tuned", [])
+        names = _names(before) if isinstance(before, str) else list(before)
+        arguments["tuned"] = names + [name for text in typed["tuned"] for name in _names(text)]
     if typed["domain"]:
         arguments["domains"] = parse_domains(typed["domain"])
     if typed.get("taxonomy"):
         arguments["domains"] = {**arguments.get("domains", {}), **_taxonomies(typed["taxonomy"])}
     return arguments
+
+
+def read_declared(data: Path, arguments: Mapping[str, Any]) -> Table:
+    """The table, its columns in the types that the schema and the command line declare."""
+    from shoal.declaration import declared_types
+    from shoal.io import read
+
+    types = declared_types(arguments.get("schema"), arguments.get("types"))
+    return read(data, arguments.get("na", ()), types)
 
 
 def _taxonomies(texts: Sequence[str]) -> dict[str, Any]:

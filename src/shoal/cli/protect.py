@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -33,8 +33,8 @@ _HELP = """Protect a table and write a bundle that may be published.
 
     Examples:
 
-      shoal protect people.csv --domain income=0:2000000 --domain tax=0:800000
-      --method ranking-dp --epsilon 1 --k 50 --out release
+      shoal protect people.csv --domain income=0:2000000 --type income=integer --domain rent=0:9000
+      --type rent=decimal:2 --method ranking-dp --epsilon 1 --k 50 --out release
 
       shoal protect people.csv --schema people.toml --method mdav-dp --epsilon 0.5 --k 100 --out release
       --internal internal.html --evaluate
@@ -52,6 +52,7 @@ def protect(
     epsilon: options.Epsilon = None,
     k: options.LeastSize = None,
     domain: options.Domain = None,
+    types: options.Types = None,
     taxonomy: options.TaxonomyFile = None,
     columns: options.Columns = None,
     split: options.Split = None,
@@ -88,15 +89,12 @@ def protect(
     missing: options.Missing = None,
     na: options.MissingTexts = None,
     domain_from_data: options.DomainFromData = None,
+    tuned: options.TunedOnRecords = None,
     seed: Annotated[
         int | None, typer.Option(help="Experiments: a reproducible release, not publishable.")
     ] = None,
-    ledger: Annotated[
-        str | None, typer.Option(help="Charge the release to this ledger (path or postgresql:// address).")
-    ] = None,
-    dataset: Annotated[
-        str | None, typer.Option(help="With --ledger: whose budget it is; default: the name of DATA.")
-    ] = None,
+    ledger: options.LedgerAddress = None,
+    dataset: options.DatasetName = None,
     format: Annotated[
         str | None, typer.Option(help="csv, parquet, stata or spss; default: like DATA.")
     ] = None,
@@ -122,18 +120,19 @@ def protect(
     from shoal.bundle import check_output
     from shoal.evaluation.target import parse_target
     from shoal.io import check_writable, known_format
+    from shoal.query.ledger.units import named_dataset
     from shoal.release import prepare
 
     if out is None and not dry_run:
         raise OptionError("--out is missing: name a new folder for the bundle.")
     if out is not None:
         check_output(out, internal)
+    account = named_dataset(ledger, dataset)
     written = None if format is None else known_format(format)
     if target is not None and not evaluate:
         raise OptionError("--target is measured by --evaluate: give that option too.")
     arguments = options.recipe_arguments(typed)
-    texts = arguments.get("na", ())
-    table = _open(data, texts)
+    table = _open(data, arguments)
     if target is not None:
         parse_target(target, table)  # a target that cannot be learned is refused before the budget is spent
     if columns:
@@ -165,13 +164,13 @@ def protect(
             if expected.seconds > _LONG_SECONDS:
                 messages().print(f"This will take {expected}.", markup=False)
         assert out is not None
-        if ledger is not None:
-            _charge(ledger, dataset or data.stem, prepared, data)
+        if ledger is not None and account is not None:
+            _charge(ledger, account, prepared, data)
         with progress_bar() as progress:
             if on_disk:
                 return carry_out_columnwise(prepared, out, internal, progress), None
             if table.path is not None:
-                prepared = prepare(read(data, texts), **arguments, seed=seed)
+                prepared = prepare(options.read_declared(data, arguments), **arguments, seed=seed)
             release = carry_out(prepared, progress)
             measured = measure(prepared.described.table, release, target=target) if evaluate else None
             if internal is not None:
@@ -190,7 +189,6 @@ def protect(
     from shoal.engine import carry_out_columnwise
     from shoal.estimate import estimate
     from shoal.evaluation import evaluate as measure
-    from shoal.io import read
     from shoal.release import carry_out
     from shoal.report.duration import internal_seconds
 
@@ -199,14 +197,15 @@ def protect(
         _say(done[0], out, internal, done[1], as_json)
 
 
-def _open(path: Path, na: Sequence[str]) -> Table:
+def _open(path: Path, arguments: Mapping[str, Any]) -> Table:
     """The table; a large Parquet file stays on disk, unless its text has to be looked through."""
-    from shoal.io import SUFFIXES, read, read_columnwise
+    from shoal.io import SUFFIXES, read_columnwise
 
-    if SUFFIXES.get(path.suffix.lower()) != "parquet" or na:
-        return read(path, na)
-    table = read_columnwise(path)
-    return table if table.n * len(table.names) >= _LARGE else read(path)
+    if SUFFIXES.get(path.suffix.lower()) == "parquet" and not arguments.get("na"):
+        table = read_columnwise(path)
+        if table.n * len(table.names) >= _LARGE:
+            return table
+    return options.read_declared(path, arguments)
 
 
 def _charge(address: str, dataset: str, prepared: Preparation, data: Path) -> None:
@@ -217,7 +216,9 @@ def _charge(address: str, dataset: str, prepared: Preparation, data: Path) -> No
     ledger = open_ledger(address)
     try:
         relation = prepared.method.neighbours
-        for warning in record_release(ledger, dataset, prepared.statement, relation, fingerprint(data)):
+        bought = prepared.described.circumstances.bought
+        warnings = record_release(ledger, dataset, prepared.statement, relation, fingerprint(data), bought)
+        for warning in warnings:
             complain(warning)
     finally:
         ledger.close()
@@ -268,8 +269,12 @@ def _say(release: Release, out: Path, internal: Path | None, measured: Any, as_j
             complain(f"not for publication: {reason}")
     for entry in release.statement.data_dependent:
         complain(f"looked at the records: {entry}")
+    nobody_said_so = release.declared.schema is None and release.declared.columns is None
     for note in release.notes:
-        messages().print(f"note: {note}", markup=False, style="dim")
+        if nobody_said_so:
+            complain(f"note: {note}")
+        else:
+            messages().print(f"note: {note}", markup=False, style="dim")
     if measured is not None:
         console.print(measured)
         console.print("These measures are facts about the original data: keep them inside.", markup=False)

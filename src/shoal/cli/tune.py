@@ -35,6 +35,7 @@ _HELP = """Compare methods and sizes on a table: loss, risk, and which setting t
       shoal tune people.csv --schema people.toml --epsilon 1 --claim dp --max-risk 1
 
       shoal tune people.csv --domain income=0:2000000 --epsilon 1 --private 0.1 --out tuning
+      --ledger ledger.sqlite --dataset people
     """
 
 
@@ -66,6 +67,7 @@ def tune(
     ] = None,
     schema: options.SchemaFile = None,
     domain: options.Domain = None,
+    types: options.Types = None,
     taxonomy: options.TaxonomyFile = None,
     columns: options.Columns = None,
     link: options.Link = None,
@@ -73,6 +75,9 @@ def tune(
     missing: options.Missing = None,
     na: options.MissingTexts = None,
     domain_from_data: options.DomainFromData = None,
+    tuned: options.TunedOnRecords = None,
+    ledger: options.LedgerAddress = None,
+    dataset: options.DatasetName = None,
     out: Annotated[
         Path | None, typer.Option(help="New folder for the results, or one to go on with.")
     ] = None,
@@ -81,13 +86,15 @@ def tune(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     typed = locals()
-    from shoal.io import read
     from shoal.tuning import tune as run
+    from shoal.tuning.bought import account
+
+    account(ledger, dataset, private)  # a missing name is said before a large table is read
 
     # methods are named by an option of its own
     arguments = options.recipe_arguments({**typed, "config": None, "method": ""})
     del arguments["method"]
-    table = read(data, arguments.get("na", ()))
+    table = options.read_declared(data, arguments)
     if columns:
         arguments["columns"] = options.column_names(columns, table.names)
     for name, text in (("methods", methods), ("splits", splits), ("noises", noises)):
@@ -95,6 +102,7 @@ def tune(
     arguments["ks"] = None if ks is None else [_size(word) for word in _words(ks)]
     arguments |= {"seeds": seeds, "fast": fast, "target": target, "utility": utility, "max_risk": max_risk}
     arguments |= {"claim": claim, "private": private, "out": out, "workers": workers}
+    arguments |= {"ledger": ledger, "dataset": dataset}
     try:
         with progress_bar() as progress:
             found = run(table, **arguments, progress=progress, notice=_announce)

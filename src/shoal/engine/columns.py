@@ -21,7 +21,7 @@ from shoal.declaration import missing_texts
 from shoal.errors import OptionError
 from shoal.io import read_columnwise, without_texts
 from shoal.mechanisms import Progress
-from shoal.release import Preparation, Release, prepare, silent, stored
+from shoal.release import Preparation, Release, prepare, silent
 
 # rows per row group of the output, and per piece of work on a column
 _ROWS = 1 << 20
@@ -112,7 +112,7 @@ def _shuffle(prepared: Preparation, work: Path, report: Progress) -> None:
         with (work / f"{number}.stored").open("wb") as file:
             for start in range(0, order.size, _ROWS):
                 piece = values[order[start : start + _ROWS]]
-                stored(prepared.described, name, piece, prepared.method.clip).tofile(file)
+                prepared.described.stored(name, piece, clip=prepared.method.clip).tofile(file)
         (work / f"{number}.masked").unlink()
     report("shuffling rows", len(names), len(names))
 
@@ -128,7 +128,9 @@ def _assemble(prepared: Preparation, work: Path, target: Path, report: Progress)
     # only names and types: frame libraries hide index and origin in a file's metadata
     schema = pa.schema([pa.field(name, frame.schema.field(name).type) for name in names])
     pieces = [
-        _pieces(work / f"{number}.stored", stored(described, name, np.empty(0), prepared.method.clip).dtype)
+        _pieces(
+            work / f"{number}.stored", described.stored(name, np.empty(0), clip=prepared.method.clip).dtype
+        )
         for number, name in enumerate(names)
     ]
     with parquet.ParquetWriter(target, schema) as writer:

@@ -11,12 +11,12 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.attribute import MISSING_VALUE, Attribute, Kind
 from shoal.coding import numbers
 from shoal.errors import InputError
 from shoal.evaluation.anonymity import as_arrow
 from shoal.evaluation.pair import Pair
 from shoal.io import Table
-from shoal.schema import MISSING_VALUE, Attribute, Kind
 from shoal.taxonomy import Taxonomy
 
 Numbers = NDArray[np.float64]

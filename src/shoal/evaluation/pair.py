@@ -54,7 +54,8 @@ def make_pair(original: Any, released: Any) -> Pair:
     Raises:
         InputError: a table cannot be read, or it is not the one that was protected.
     """
-    before = read(original)
+    schema = getattr(released, "schema", None) if hasattr(released, "aligned") else None
+    before = read(original, types=None if schema is None else schema.types)
     # asked first: a dataframe may have columns that are called like the attributes of a release
     if nw.dependencies.is_into_dataframe(released) or not hasattr(released, "aligned"):
         published = read(released)
@@ -63,7 +64,6 @@ def make_pair(original: Any, released: Any) -> Pair:
     # what a release puts into a linked table belongs to no row
     names = tuple(name for name in released.columns if name in published.names)
     domains, kept = dict(released.domains), released.kept
-    schema = getattr(released, "schema", None)
     attributes = {name: schema[name] for name in names} if schema is not None else {}
     taxonomies = {name: a.tree for name, a in attributes.items() if a.tree is not None}
     if kept is not None:

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from shoal import summaries
+from shoal.display import displayed
+
 if TYPE_CHECKING:
     from rich.console import Group
     from rich.table import Table
@@ -48,6 +51,7 @@ _ATTRIBUTE = (
 _NOMINAL = (("semantic_sse", "semantic SSE"), ("scaled_sse", "scaled SSE"), ("total_variation", "total var."))
 
 
+@displayed(summaries.of_evaluation)
 @dataclass(frozen=True, slots=True, eq=False)
 class Evaluation:
     """Utility lost and risk left. Facts about the original data: for the internal report, not for publication.

@@ -23,11 +23,12 @@ class Variable:
         format: display format in the package's own words.
         measure: nominal, ordinal or scale, where the package knows it.
         labels: value labels by code, those of missing values included.
-        texts: what the table shows for each code; empty if it shows the codes themselves.
+        texts: what the table shows for each labelled code; empty if it shows the codes themselves.
         missing: ranges (lo, hi) of codes that stand for missing values.
         tags: labels of Stata's missing values .a to .z.
         width: display width.
         reserved: codes that are taken though their labels are not told.
+        declared: texts that the schema lists: each has its code, whether or not it occurs.
     """
 
     label: str | None = None
@@ -39,6 +40,7 @@ class Variable:
     tags: Mapping[Code, str] = field(default_factory=dict)
     width: int | None = None
     reserved: frozenset[Code] = frozenset()
+    declared: tuple[str, ...] = ()
 
     @property
     def shows_labels(self) -> bool:
@@ -57,40 +59,55 @@ class Variable:
         """The texts of all values in the order of their codes."""
         return tuple(self.texts[code] for code in sorted(self.texts, key=_order))
 
-    @property
-    def labelled(self) -> tuple[str, ...]:
-        """The texts of the values that have a label, in the order of their codes: none comes from the records."""
-        return tuple(self.texts[code] for code in sorted(self.texts, key=_order) if code in self.labels)
+    def showing_labels(self) -> Variable:
+        """The variable with a text for every labelled code; none comes from the records.
 
-    def showing_labels(self, codes: Iterable[Code]) -> Variable:
-        """The variable with a text for every code that occurs or has a label.
+        Two codes with one label, and a label that reads like another code, keep their codes in the text.
 
-        Two codes with one label keep their codes in the text; a code without a label is its own text.
-
-        >>> Variable(labels={1: "yes", 2: "other", 3: "other"}).showing_labels([1, 4]).texts
-        {1: 'yes', 2: 'other (2)', 3: 'other (3)', 4: '4'}
+        >>> Variable(labels={1: "yes", 2: "other", 3: "other", 4: "7"}).showing_labels().texts
+        {1: 'yes', 2: 'other (2)', 3: 'other (3)', 4: '7 (4)'}
         """
         labels = {code: label.strip() for code, label in self.labels.items() if not self.is_missing(code)}
-        spelled = {code: labels.get(code) or str(code) for code in dict.fromkeys((*labels, *codes))}
-        repeated = _repeated(spelled.values())
-        texts = {code: f"{text} ({code})" if text in repeated else text for code, text in spelled.items()}
+        spelled = {code: label or str(code) for code, label in labels.items()}
+        unclear = _repeated(spelled.values()) | {
+            text for code, text in spelled.items() if _number(text) not in (None, code)
+        }
+        texts = {code: f"{text} ({code})" if text in unclear else text for code, text in spelled.items()}
         if _repeated(texts.values()):
             texts = {code: f"{code}: {text}" for code, text in spelled.items()}
         return replace(self, texts=texts)
 
-    def codes_of(self, texts: Iterable[str]) -> dict[str, Code]:
-        """A code for each text: its own, or a fresh one for a released text that never had any.
+    def text_of(self, code: Code | None) -> str | None:
+        """What the table shows for a code: one without a label is its own text."""
+        return None if code is None else self.texts.get(code, str(code))
 
-        >>> Variable(texts={1: "cat", 2: "dog"}, missing=((3, 3),)).codes_of(["dog", "animal"])
-        {'dog': 2, 'animal': 4}
+    def codes_of(self, texts: Iterable[str]) -> dict[str, Code]:
+        """A code for each text: that of its label, the number that it is, or a fresh one.
+
+        Only labels and the texts themselves count, so they must be those of the schema: codes that follow what occurs
+        in the records would tell it.
+
+        >>> Variable(texts={1: "cat", 2: "dog"}, missing=((3, 3),)).codes_of(["dog", "animal", "7"])
+        {'dog': 2, '7': 7, 'animal': 8}
         """
-        wanted = set(texts)
+        wanted = dict.fromkeys((*self.declared, *texts))
         codes = {text: code for code, text in self.texts.items() if text in wanted}
         taken = {*self.labels, *self.texts, *self.reserved}
-        for text in sorted(wanted - set(codes)):
+        for text in wanted:
+            own = self._own_code(text)
+            if text not in codes and own is not None and own not in taken:
+                codes[text] = own
+        taken.update(codes.values())
+        for text in sorted(wanted.keys() - codes.keys()):
             codes[text] = self._fresh(text, taken)
             taken.add(codes[text])
         return codes
+
+    def _own_code(self, text: str) -> Code | None:
+        """The code that a text without a label is, in a column of such codes."""
+        known = {*self.labels, *self.texts, *self.reserved}
+        own: Code | None = text if any(isinstance(code, str) for code in known) else _number(text)
+        return None if own is None or self.is_missing(own) else own
 
     def _fresh(self, text: str, taken: Collection[Code]) -> Code:
         if any(isinstance(code, str) for code in taken):
@@ -144,10 +161,25 @@ class Codebook:
                     if code in texts or variable.is_missing(code) or (not variable.texts and code in found)
                 }
                 variable = replace(
-                    variable, labels=labels, texts=texts, reserved=frozenset(variable.texts).difference(texts)
+                    variable,
+                    labels=labels,
+                    texts=texts,
+                    reserved=frozenset(variable.texts).difference(texts),
+                    declared=tuple(declared.get(name, ())),
                 )
             kept[name] = variable
         return Codebook(self.source, kept)
+
+
+def _number(text: str) -> int | float | None:
+    """The number that a text is, None for other texts."""
+    try:
+        found = float(text)
+    except ValueError:
+        return None
+    if not math.isfinite(found):
+        return None
+    return int(found) if found.is_integer() else found
 
 
 def _order(code: Code) -> tuple[bool, Code]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +12,9 @@ import narwhals as nw
 
 from shoal.errors import InputError, did_you_mean
 from shoal.io.codebook import Codebook
+from shoal.io.column_types import ColumnType
 from shoal.io.formats import TITLES, Format, format_of
-from shoal.io.table import Table, read_parquet, without_texts
+from shoal.io.table import Table, read_parquet, with_types, without_texts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,23 +22,27 @@ if TYPE_CHECKING:
 _PACKAGES = ("stata", "spss")
 
 
-def read(source: Any, na: Sequence[str] = ()) -> Table:
+def read(source: Any, na: Sequence[str] = (), types: Mapping[str, ColumnType] | None = None) -> Table:
     """A table from a path (CSV, Parquet, Stata, SPSS) or from a pandas, polars or pyarrow frame.
 
     Args:
         na: texts that stand for a missing value, such as "?"; blanks around them do not count.
+        types: declared types by column. Those of other columns are read off the cells of a CSV, Stata or SPSS file, and
+            `inferred` of the table says so; a frame and a Parquet file have types of their own.
 
     Raises:
-        InputError: the file is missing, empty, not a table, or has two columns of one name.
+        InputError: the file is missing, empty, not a table, has two columns of one name, or holds a value that is none
+            of its column's declared type.
     """
-    return without_texts(_read(source, na), na)
+    declared = types or {}
+    return with_types(without_texts(_read(source, na, declared), na), declared, na)
 
 
-def _read(source: Any, na: Sequence[str]) -> Table:
+def _read(source: Any, na: Sequence[str], types: Mapping[str, ColumnType]) -> Table:
     if isinstance(source, Table):
         return source
     if isinstance(source, (str, Path)):
-        return _read_path(Path(source), na)
+        return _read_path(Path(source), na, types)
     try:
         frame = nw.from_native(source)
     except nw.exceptions.DuplicateError as error:
@@ -50,7 +56,9 @@ def _read(source: Any, na: Sequence[str]) -> Table:
         raise InputError("the table has no columns.")
     if not all(isinstance(name, str) for name in eager.columns):
         raise InputError("column names must be text: rename them, for example with df.columns.astype(str).")
-    return Table(eager)
+    table = Table(eager)
+    # what the values of a type that holds anything are is a fact about the records
+    return replace(table, inferred=frozenset(filter(table.holds_objects, table.names)))
 
 
 def write(frame: Any, path: str | Path, codebook: Codebook | None = None) -> None:
@@ -69,12 +77,18 @@ def write(frame: Any, path: str | Path, codebook: Codebook | None = None) -> Non
     elif kind == "parquet":
         from pyarrow import parquet
 
-        # only names and types: frame libraries hide index and origin in the file's metadata
-        parquet.write_table(table.replace_schema_metadata(None), path)
+        parquet.write_table(_bare(table), path)
     else:
         from shoal.io.package_write import write_package
 
         write_package(table, path, kind, codebook)
+
+
+def _bare(table: pa.Table) -> pa.Table:
+    """Only names, types and values: frame libraries hide index and origin in the metadata of files and fields."""
+    import pyarrow as pa
+
+    return pa.table(table.columns, schema=pa.schema([pa.field(f.name, f.type) for f in table.schema]))
 
 
 def check_writable(names: Sequence[str], format: Format) -> None:
@@ -102,26 +116,28 @@ def read_columnwise(path: Path) -> Table:
     return table
 
 
-def _read_path(path: Path, na: Sequence[str]) -> Table:
+def _read_path(path: Path, na: Sequence[str], types: Mapping[str, ColumnType]) -> Table:
     import pyarrow as pa
 
     kind = _check_file(path)
     codebook: Codebook | None = None
     try:
         if kind == "csv":
-            arrow = _read_csv(path, na)
+            arrow = _read_csv(path, na, types)
         elif kind == "parquet":
             arrow = read_parquet(path)
         else:
             from shoal.io.package_read import read_package
 
-            arrow, codebook = read_package(path, kind)
+            arrow, codebook = read_package(path, kind, types)
     except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
         raise _unreadable(path, kind, error) from None
     _check_names(arrow.column_names, path)
     if arrow.num_rows == 0:
         raise InputError(f"'{path}' has a header but no rows.")
-    return Table(nw.from_native(arrow, eager_only=True), kind, codebook=codebook)
+    # a Parquet file has types of its own
+    inferred = frozenset() if kind == "parquet" else frozenset(arrow.column_names) - set(types)
+    return Table(nw.from_native(arrow, eager_only=True), kind, codebook=codebook, inferred=inferred)
 
 
 def _check_file(path: Path) -> Format:
@@ -150,7 +166,8 @@ def _unreadable(path: Path, kind: Format, error: Exception) -> InputError:
     return InputError(f"'{path}' cannot be read as {TITLES[kind]}: {first_line}")
 
 
-def _read_csv(path: Path, na: Sequence[str]) -> pa.Table:
+def _read_csv(path: Path, na: Sequence[str], types: Mapping[str, ColumnType]) -> pa.Table:
+    import pyarrow as pa
     from pyarrow import csv
 
     with path.open("rb") as file:
@@ -168,7 +185,8 @@ def _read_csv(path: Path, na: Sequence[str]) -> pa.Table:
         path,
         read_options=csv.ReadOptions(use_threads=False),
         parse_options=csv.ParseOptions(delimiter=delimiter, ignore_empty_lines=delimiter in bare),
-        convert_options=csv.ConvertOptions(null_values=gaps),
+        # a declared column is taken as it is written: what its cells mean is settled by the type
+        convert_options=csv.ConvertOptions(null_values=gaps, column_types=dict.fromkeys(types, pa.string())),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from shoal.errors import InputError
 from shoal.io import package_dates as dates
 from shoal.io.codebook import Code, Codebook, Variable
+from shoal.io.column_types import ColumnType
 from shoal.io.formats import TITLES, Format
 
 if TYPE_CHECKING:
@@ -30,8 +32,14 @@ def library() -> Any:
     return pyreadstat
 
 
-def read_package(path: Path, source: Format) -> tuple[pa.Table, Codebook]:
+def read_package(
+    path: Path, source: Format, types: Mapping[str, ColumnType] | None = None
+) -> tuple[pa.Table, Codebook]:
     """Columns whose values have labels become text; values declared as missing become missing.
+
+    Args:
+        types: declared types by column: text shows labels, a number shows codes. Without one that depends on the
+            values that occur.
 
     Raises:
         InputError: pyreadstat is not installed, or the file is not what its ending says.
@@ -53,7 +61,7 @@ def read_package(path: Path, source: Format) -> tuple[pa.Table, Codebook]:
         variable = _variable(name, meta, described.missing_ranges.get(name, ()))
         # older versions of the library say NaN where there is no value
         values = pa.array(list(columns[name]), from_pandas=True)
-        arrays[name], variables[name] = _column(values, stored, variable, source)
+        arrays[name], variables[name] = _column(values, stored, variable, source, (types or {}).get(name))
     return pa.table(arrays), Codebook(source, variables)
 
 
@@ -78,8 +86,10 @@ def _variable(name: str, meta: Any, missing: Any) -> Variable:
     )
 
 
-def _column(values: Any, stored: str, variable: Variable, source: Format) -> tuple[Any, Variable]:
-    """One column as the table shows it."""
+def _column(
+    values: Any, stored: str, variable: Variable, source: Format, declared: ColumnType | None
+) -> tuple[Any, Variable]:
+    """One column as the table shows it; what is declared decides, or else what occurs."""
     import pyarrow as pa
     from pyarrow import compute
 
@@ -93,16 +103,16 @@ def _column(values: Any, stored: str, variable: Variable, source: Format) -> tup
         if family is not None:
             numbers = values.cast(pa.float64()).to_numpy(zero_copy_only=False)
             return dates.from_numbers(numbers, family, source), variable
-        if stored in ("float", "double"):
+        if stored in ("float", "double") and declared is None:
             values = _numbers(values, stored, variable.format)
-    if not variable.labels:
+    if not variable.labels or declared not in (None, "text"):
         return values, variable
     encoded = values.dictionary_encode()
     codes = [_code(code) for code in encoded.dictionary.to_pylist()]
-    if not _categorical(variable, codes):
+    if declared is None and not _categorical(variable, codes):
         return values, variable
-    variable = variable.showing_labels(codes)
-    texts = pa.array([variable.texts[code] for code in codes], pa.string())
+    variable = variable.showing_labels()
+    texts = pa.array([variable.text_of(code) for code in codes], pa.string())
     return pa.DictionaryArray.from_arrays(encoded.indices, texts).cast(pa.string()), variable
 
 

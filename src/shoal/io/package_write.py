@@ -29,6 +29,8 @@ _EXACT_WHOLE = 2**53
 _STATA_LABEL_CHARACTERS = 80
 _SPSS_LABEL_BYTES = 255
 _SPSS_VALUE_LABEL_BYTES = 120
+# where the header of an SPSS file says when it was written: nine bytes of a date, eight of a time
+_SPSS_MOMENT = 92
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,12 +103,33 @@ def write_package(table: pa.Table, path: Path, target: Format, codebook: Codeboo
                 if column.missing
             },
             "variable_measure": {name: v.measure for name, v in variables.items() if same and v.measure},
-            "variable_display_width": {name: v.width for name, v in variables.items() if same and v.width},
+            "variable_display_width": {
+                # how wide texts are shown follows the longest of them
+                name: v.width
+                for name, v in variables.items()
+                if same and v.width and columns[name].values.dtype != object
+            },
         }
     try:
         (known.write_dta if target == "stata" else known.write_sav)(frame, path, **settings)
     except (known.ReadstatError, known.PyreadstatError) as error:
         raise OutputError(f"'{path.name}' cannot be written as a {TITLES[target]} file: {error}.") from None
+    _without_clock(path, target)
+
+
+def _without_clock(path: Path, target: Format) -> None:
+    """Both formats note when the file was written, which nobody needs to know: the place holds a fixed moment."""
+    with path.open("r+b") as file:
+        head = file.read(4096)
+        start, length = _SPSS_MOMENT, 17
+        if target == "stata":
+            mark = b"<timestamp>"
+            # a byte says how long the moment is
+            start = head.index(mark) + len(mark) + 1
+            length = head[start - 1]
+        moment = b"01 Jan 1970 00:00" if target == "stata" else b"01 Jan 7000:00:00"
+        file.seek(start)
+        file.write(moment[:length].ljust(length))
 
 
 def _column(name: str, values: Any, variable: Variable, source: Format, target: Format) -> _Column:
@@ -137,7 +160,12 @@ def _abroad(variable: Variable) -> Variable:
     """What another package can take over: codes with labels, but neither formats nor ways to say what is missing."""
     labels = {code: label for code, label in variable.labels.items() if not variable.is_missing(code)}
     taken = variable.reserved.union(variable.labels) if variable.shows_labels else variable.reserved
-    return Variable(labels=labels, texts=variable.texts, reserved=taken.difference(variable.texts))
+    return Variable(
+        labels=labels,
+        texts=variable.texts,
+        reserved=taken.difference(variable.texts),
+        declared=variable.declared,
+    )
 
 
 def _text(values: Any, variable: Variable) -> _Column:
@@ -158,7 +186,7 @@ def _coded(values: Any, variable: Variable, target: Format) -> _Column:
         # Stata labels whole numbers only: the texts themselves are what is left
         return _text(values, Variable())
     labels = dict(variable.labels)
-    labels |= {code: text for text, code in codes.items() if code not in variable.texts}
+    labels |= {code: text for text, code in codes.items() if code not in variable.texts and text != str(code)}
     place = encoded.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
     if words:
         known = np.array([*(codes[text] for text in texts), ""], dtype=object)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,14 +12,17 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.display import internal
 from shoal.errors import InputError, did_you_mean
 from shoal.io.codebook import Codebook
+from shoal.io.column_types import ColumnType, converted, type_of
 from shoal.io.formats import Format
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
+@internal(".frame")
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
     """A table at the edge: the caller's frame behind one surface, columns handed out as arrays.
@@ -28,12 +31,14 @@ class Table:
         frame: the caller's frame; without rows if the table stays on disk.
         path: the Parquet file of a table whose columns are read one at a time, when asked for.
         codebook: what a statistics package keeps beside the values, for tables that come from its files.
+        inferred: columns whose type nobody declared: it was read off the records, or is one that holds anything.
     """
 
     frame: nw.DataFrame[Any]
     format: Format = "parquet"
     path: Path | None = None
     codebook: Codebook | None = None
+    inferred: frozenset[str] = frozenset()
     dtypes: Mapping[str, nw.dtypes.DType] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -43,6 +48,17 @@ class Table:
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(self.dtypes)
+
+    @property
+    def reads_cells(self) -> bool:
+        """Whether the table comes from a kind of file whose cells have no types of their own."""
+        return self.format != "parquet"
+
+    def holds_objects(self, name: str) -> bool:
+        """Whether a frame's column is of a type that holds anything."""
+        if self.frame.implementation.is_pandas_like():
+            return str(self.frame.to_native().dtypes[name]) == "object"
+        return isinstance(self.dtype(name), nw.Object)
 
     @property
     def n(self) -> int:
@@ -106,10 +122,23 @@ class Table:
 
     def rows(self, keep: NDArray[np.int64]) -> Table:
         """The same table with only the rows of the given numbers."""
-        return Table(self.frame[keep, :], self.format, codebook=self.codebook)
+        return replace(self, frame=self.frame[keep, :])
 
-    def like(self, columns: Mapping[str, NDArray[Any]], *, keep_dtypes: bool) -> Any:
-        """A frame of the caller's own library from arrays, with the caller's dtypes if asked for."""
+    def like(
+        self,
+        columns: Mapping[str, NDArray[Any]],
+        *,
+        keep_dtypes: bool,
+        categories: Mapping[str, Sequence[Any]] | None = None,
+        nullable: Collection[str] = (),
+    ) -> Any:
+        """A frame of the caller's own library from arrays, with the caller's dtypes if asked for.
+
+        Args:
+            categories: what a categorical type of a column may list; elsewhere it lists what the column now holds.
+                The caller's own list can name values that nobody may know of.
+            nullable: columns that need room for a missing value, whether or not they hold one.
+        """
         # pandas keeps Python values as they are in an array, the others take an array of them for something opaque
         whole = self.frame.implementation.is_pandas_like()
         plain = {
@@ -120,13 +149,24 @@ class Table:
         if keep_dtypes and self.frame.implementation.is_pandas_like():
             # narwhals' dtypes do not tell nullable and Arrow-backed pandas columns from plain ones
             dtypes = self.frame.to_native().dtypes
-            return built.to_native().astype({name: dtypes[name] for name in columns})
+            listed = categories or {}
+            return built.to_native().astype(
+                {
+                    name: _pandas_dtype(dtypes[name], columns[name], listed.get(name), name in nullable)
+                    for name in columns
+                }
+            )
         if keep_dtypes:
             try:
                 if self.frame.implementation.is_pyarrow():
                     # narwhals knows one categorical type, Arrow many
                     return self._as_arrow_types(built.to_native())
-                built = built.with_columns(nw.col(name).cast(self.dtype(name)) for name in columns)
+                built = built.with_columns(
+                    nw.col(name).cast(
+                        _enumerated(self.dtype(name), columns[name], (categories or {}).get(name))
+                    )
+                    for name in columns
+                )
             except Exception as error:
                 # each library has its own error for a decimal type without room for the domain
                 decimals = [name for name in columns if isinstance(self.dtype(name), nw.Decimal)]
@@ -141,7 +181,91 @@ class Table:
         import pyarrow as pa
 
         kept = self.frame.to_native().schema
-        return built.cast(pa.schema([kept.field(name).with_nullable(True) for name in built.column_names]))
+        # names and types only: a field can carry notes of its own
+        return built.cast(pa.schema([pa.field(name, kept.field(name).type) for name in built.column_names]))
+
+    def retyped(self, name: str, values: pa.ChunkedArray) -> Table:
+        """The table with a column of other values, of a type that is declared."""
+        if self.frame.implementation.is_pandas_like():
+            column = _pandas_series(values, self.frame.to_native().index)
+        elif self.frame.implementation.is_polars():
+            import polars
+
+            column = polars.Series(name, polars.from_arrow(values))
+        else:
+            column = values
+        series = nw.from_native(column, series_only=True).alias(name)
+        return replace(self, frame=self.frame.with_columns(series), inferred=self.inferred - {name})
+
+
+def with_types(table: Table, types: Mapping[str, ColumnType], na: Sequence[str] = ()) -> Table:
+    """The table with its columns in their declared types; columns that have them already stay as they are.
+
+    Raises:
+        InputError: a value is none of its column's declared type.
+    """
+    for name, type in types.items():
+        if name not in table.names:
+            continue
+        if type_of(table.dtype(name)) == type and name not in table.inferred:
+            continue
+        if table.path is not None:
+            raise InputError(
+                f"column '{name}' is declared as {type} and stored as {table.dtype(name)} in '{table.path}', which is "
+                "read column by column: convert it, or correct the schema."
+            )
+        import pyarrow as pa
+
+        try:
+            stored = table.series(name).to_arrow()
+        except pa.ArrowException:
+            raise InputError(
+                f"column '{name}' is declared as {type}, but holds values of several types: convert it first."
+            ) from None
+        chunked = stored if isinstance(stored, pa.ChunkedArray) else pa.chunked_array([stored])
+        if type_of(table.dtype(name)) != type:
+            chunked = pa.chunked_array([converted(chunked.combine_chunks(), type, name, na)])
+        table = table.retyped(name, chunked)
+    return table
+
+
+def _pandas_series(values: pa.ChunkedArray, index: Any) -> Any:
+    """A pandas column whose type does not depend on whether a value is missing."""
+    import pandas as pd  # type: ignore[import-untyped]
+    import pyarrow as pa
+
+    if pa.types.is_date(values.type):
+        # pandas has no dates but instants
+        values = values.cast(pa.timestamp("s"))
+    nullable = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
+    series = values.to_pandas(types_mapper=nullable.get)
+    series.index = index
+    return series
+
+
+def _pandas_dtype(dtype: Any, values: NDArray[Any], listed: Sequence[Any] | None, nullable: bool) -> Any:
+    """The dtype of a released pandas column: the caller's, without what it may tell of the records."""
+    import pandas as pd
+
+    if isinstance(dtype, pd.CategoricalDtype):
+        # a column of text that is no list of names, such as dates, has no categories to list
+        known = listed if listed is not None else sorted({str(v) for v in values if v is not None})
+        kept = dtype.categories.dtype if listed is not None else None
+        return pd.CategoricalDtype(pd.Index(known, dtype=kept), ordered=dtype.ordered)
+    if nullable and isinstance(dtype, np.dtype) and dtype.kind in "iub":
+        # the one type that has room for "nothing" beside whole numbers or truth values
+        return "boolean" if dtype.kind == "b" else dtype.name.replace("int", "Int").replace("uI", "UI")
+    return dtype
+
+
+def _enumerated(
+    dtype: nw.dtypes.DType, values: NDArray[Any], listed: Sequence[Any] | None
+) -> nw.dtypes.DType:
+    """A type that lists all its values lists those of the schema."""
+    if not isinstance(dtype, nw.Enum):
+        return dtype
+    known = listed if listed is not None else sorted({str(v) for v in values if v is not None})
+    return nw.Enum([str(value) for value in known])
 
 
 def without_texts(table: Table, na: Sequence[str]) -> Table:
@@ -161,7 +285,7 @@ def without_texts(table: Table, na: Sequence[str]) -> Table:
         nw.when(~nw.col(name).str.strip_chars().is_in(list(na))).then(nw.col(name)).alias(name)
         for name in names
     ]
-    return Table(table.frame.with_columns(*kept), table.format, codebook=table.codebook)
+    return replace(table, frame=table.frame.with_columns(*kept))
 
 
 def first_row(where: NDArray[np.bool_]) -> int:

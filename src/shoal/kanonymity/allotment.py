@@ -7,11 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.display import internal
 from shoal.errors import OptionError
 
 Counts = NDArray[np.int64]
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Allotment:
     """Records of each bucket in each group.

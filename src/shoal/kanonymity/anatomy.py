@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shoal.display import internal
 from shoal.errors import InputError
 from shoal.noise import Source
 from shoal.noise import source as noise_source
 from shoal.partition import Partition
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Anatomy:
     """Two linked tables, columns by name.
@@ -90,7 +92,13 @@ def dissect(
 
 
 def _numbered(values: ArrayLike) -> NDArray[np.int64]:
-    return np.unique(np.asarray(values), return_inverse=True)[1].astype(np.int64)
+    raw = np.asarray(values)
+    if raw.dtype != object:
+        return np.unique(raw, return_inverse=True)[1].astype(np.int64)
+    # what is missing has no place among texts: it comes first
+    distinct = sorted(set(raw.tolist()), key=lambda value: (value is not None, value))
+    numbers = {value: number for number, value in enumerate(distinct)}
+    return np.array([numbers[value] for value in raw.tolist()], dtype=np.int64)
 
 
 def _free(wanted: str, taken: Mapping[str, object]) -> str:

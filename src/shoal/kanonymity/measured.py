@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from shoal.display import internal
 from shoal.evaluation.result import plain
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
+@internal()
 @dataclass(frozen=True, slots=True)
 class Closeness:
     """What the groups say about one confidential attribute.
@@ -36,6 +38,7 @@ class Closeness:
     ratio: float
 
 
+@internal(".words")
 @dataclass(frozen=True, slots=True)
 class Requirement:
     """A level that was asked for, what was found, and whether that is enough."""
@@ -51,6 +54,7 @@ class Requirement:
         return f"{self.name} {self.wanted:g}: {verdict}, found {_shown(self.found)}"
 
 
+@internal(".to_dict()")
 @dataclass(frozen=True, slots=True)
 class Check:
     """The levels of protection that a table reaches, measured on nothing but the table.

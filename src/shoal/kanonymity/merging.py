@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shoal.display import internal
 from shoal.partition import Partition
 from shoal.partition.base import as_matrix
 
@@ -15,6 +16,7 @@ from shoal.partition.base import as_matrix
 Lacking = Callable[[Partition], NDArray[np.bool_]]
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Merged:
     """Groups that satisfy a condition, and what that cost.

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shoal.display import internal
 from shoal.errors import InputError, OptionError
 from shoal.noise import Source
 from shoal.noise import source as noise_source
@@ -28,6 +29,7 @@ Cluster = Callable[[Sequence[int], Mapping[int, NDArray[np.int64]], int], Partit
 Refine = Callable[[Partition, NDArray[np.float64], tuple[int, ...]], Partition]
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Swap:
     """What became of the records.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shoal.display import internal
 from shoal.errors import InputError
 from shoal.kanonymity.allotment import Allotment, allot
 from shoal.kanonymity.buckets import bucket_count
@@ -20,6 +21,7 @@ _BLOCK = 5_000
 Progress = Callable[[int, int], None]
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class CloseGroups:
     """Groups in which every bucket has nearly the share that it has in the table.

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shoal.budget import Plan
 from shoal.describe import Described
+from shoal.display import internal
 from shoal.io import Table
 from shoal.method import Method
 from shoal.noise import Source
@@ -20,6 +21,7 @@ from shoal.partition import Partition
 Progress = Callable[[str, int, int], None]
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Rebuilt:
     """The protected table before shuffling and rounding.
@@ -31,6 +33,7 @@ class Rebuilt:
         internal: private facts for the internal report.
         measured: the values that errors are measured on, where drawn rows are matched to records; never published.
         statistics: columns of the table of cluster statistics, where a method keeps them; may be published.
+        unchanged: columns that hold the records' own values, which keep all their decimals.
     """
 
     values: dict[str, NDArray[np.float64]]
@@ -39,6 +42,7 @@ class Rebuilt:
     internal: dict[str, Any] = field(default_factory=dict)
     measured: dict[str, NDArray[np.float64]] | None = None
     statistics: dict[str, Any] | None = None
+    unchanged: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,8 @@ class Mechanism:
             about them.
         verify: reads what was written and raises where it does not hold what the statement says: the released table,
             and further ones by name.
+        check: raises now whatever the run would raise for these settings, records and labels: once the budget is spent
+            nothing may fail, because a rerun until it succeeds is another mechanism.
         publish: the released table, and further ones by name, where that is more than all columns in one random order.
     """
 
@@ -64,4 +70,5 @@ class Mechanism:
     run_frozen: Callable[[Method, Described, Plan, Source, Progress, Any], Rebuilt] | None = None
     settle: Callable[[Method, Described], tuple[Method, tuple[str, ...]]] | None = None
     verify: Callable[[Method, Described, Table, Mapping[str, Table]], None] | None = None
+    check: Callable[[Method, Described, Plan, ArrayLike | None], None] | None = None
     publish: Callable[[Method, Described, Rebuilt, Source], tuple[Any, dict[str, Any]]] | None = None

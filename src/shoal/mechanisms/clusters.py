@@ -11,14 +11,17 @@ from numpy.typing import ArrayLike, NDArray
 from shoal.budget import Plan, split_budget
 from shoal.describe import Described
 from shoal.errors import OptionError
-from shoal.mask import NOISES, Clusters, calibrate, check_floor, mask_group
+from shoal.local_sensitivity import CALIBRATIONS
+from shoal.mask import NOISES, Clusters, calibrate, check_floor, check_noise, mask_group
 from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
 from shoal.method import Method
 from shoal.noise import Source
 from shoal.partition import Partition
 from shoal.partition.base import check_k
 from shoal.rebuild import centroids
-from shoal.stages import Group, partition_group
+from shoal.stages import Group, check_group, partition_group
+
+_TOGETHER = "Columns that are grouped together share one ε, which is stated for each of them."
 
 
 def plan(method: Method, described: Described) -> Plan:
@@ -36,17 +39,29 @@ def plan(method: Method, described: Described) -> Plan:
                 "use noise=laplace."
             )
         return _joint_plan(method.resolve_groups(names), shares)
-    return Plan({f"cluster {what[name]} of {name}": share for name, share in shares.items()}, shares)
+    spending = {f"cluster {what[name]} of {name}": share for name, share in shares.items()}
+    groups = method.resolve_groups(names)
+    if CALIBRATIONS[method.sensitivity].changes is None or max(map(len, groups)) == 1:
+        return Plan(spending, shares)
+    # scales follow the record that moves all sums most: one that moves a single sum can cost as much
+    return Plan(spending, shares, (_TOGETHER,), _totals(groups, shares))
 
 
 def _joint_plan(groups: tuple[tuple[str, ...], ...], shares: dict[str, Fraction]) -> Plan:
     """All sums of a group share the group's ε, so each attribute by itself is protected by that ε and no less."""
-    totals = {group: sum((shares[name] for name in group), Fraction(0)) for group in groups}
-    return Plan(
-        {f"cluster sums of {', '.join(group)} together": total for group, total in totals.items()},
-        {name: totals[group] for name in shares for group in groups if name in group},
-        ("Columns that are grouped together share one ε, which is stated for each of them.",),
-    )
+    totals = _totals(groups, shares)
+    spending = {f"cluster sums of {', '.join(group)} together": totals[group[0]] for group in groups}
+    return Plan(spending, totals, (_TOGETHER,))
+
+
+def _totals(groups: tuple[tuple[str, ...], ...], shares: dict[str, Fraction]) -> dict[str, Fraction]:
+    """For every attribute the ε of its group."""
+    return {
+        name: sum((shares[other] for other in group), Fraction(0))
+        for name in shares
+        for group in groups
+        if name in group
+    }
 
 
 def run(
@@ -71,6 +86,14 @@ def run(
         labels,
         lambda number, group: _clusters(group, method, plan),
     )
+
+
+def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
+    """Raise what `run` would raise: k, labels and gaps that do not fit the records, noise that cannot be drawn."""
+    groups = method.resolve_groups(described.columns)
+    for group in attribute_groups(groups, described, plan, labels_in_use(labels, described), _unseen, {}):
+        check_group(group, method)
+        check_noise(group, plan.shares, method)
 
 
 def freeze(
@@ -203,4 +226,8 @@ def cluster_facts(made: Partition) -> dict[str, object]:
     }
 
 
-CLUSTERS = Mechanism(plan, run, freeze, run_frozen)
+def _unseen(what: str, done: int, total: int) -> None:
+    """Progress of what takes no time."""
+
+
+CLUSTERS = Mechanism(plan, run, freeze, run_frozen, check=check)

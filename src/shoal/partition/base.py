@@ -7,12 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shoal.display import internal
 from shoal.errors import InputError, OptionError
 
 # Squared distances between such values, summed over many attributes, are still finite.
 _LARGEST = 1e150
 
 
+@internal(".labels and .sizes")
 @dataclass(frozen=True, slots=True, eq=False)
 class Partition:
     """Disjoint clusters that cover every record.

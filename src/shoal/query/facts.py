@@ -15,10 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.coding import labels_of, numbers, public_facts
+from shoal.display import internal
 from shoal.errors import ClaimError, InputError, OptionError, did_you_mean
 from shoal.io import Table, read
 from shoal.lattice import Lattice, decimal_text
 from shoal.schema import Attribute, Schema
+from shoal.unit import unit_words
 
 Neighbours = Literal["replace-one", "add-remove"]
 _RELATIONS: dict[Neighbours, str] = {
@@ -38,12 +40,15 @@ class Facts:
         neighbours: the relation that all promises about this data set are about.
         rows: the number of records, public under replace-one; None under add-remove.
         integer_columns: columns stored as whole numbers, for which a step of 1 is the default.
+        refused: columns of which something is known from the records only, such as the type of a file's cells: nothing
+            may be said about them.
     """
 
     schema: Schema
     neighbours: Neighbours = "replace-one"
     rows: int | None = None
     integer_columns: frozenset[str] = frozenset()
+    refused: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         if self.neighbours not in get_args(Neighbours):
@@ -74,13 +79,16 @@ class Facts:
 
     @property
     def unit(self) -> str:
-        unit, rows = self.schema.unit, self.rows_per_unit
-        return (
-            "row" if unit is None else f"value of '{unit.name}' (at most {rows} row{'s' if rows > 1 else ''})"
-        )
+        unit = self.schema.unit
+        return unit_words(None if unit is None else unit.name, self.rows_per_unit)
 
     def attribute(self, name: object) -> Attribute:
         if not isinstance(name, str) or name not in self.schema:
+            if isinstance(name, str) and name in self.refused:
+                raise OptionError(
+                    f"column '{name}' cannot be asked about: its type, or another fact about it, is known from the "
+                    "records only; the holder of the data can declare it in the schema."
+                )
             hint = did_you_mean(name, self.schema.names)
             raise OptionError(f"the data set has no column '{str(name)[:60]}'.{hint}")
         return self.schema[name]
@@ -135,16 +143,22 @@ class Facts:
             "neighbours": self.neighbours,
             "rows": self.rows,
             "integer_columns": sorted(self.integer_columns),
+            "refused": sorted(self.refused),
             "schema": _plain(self.schema.to_dict()),
         }
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any]) -> Facts:
         return cls(
-            Schema.from_dict(raw["schema"]), raw["neighbours"], raw["rows"], frozenset(raw["integer_columns"])
+            Schema.from_dict(raw["schema"]),
+            raw["neighbours"],
+            raw["rows"],
+            frozenset(raw["integer_columns"]),
+            frozenset(raw.get("refused", ())),
         )
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class QueryTable:
     """The records, ready to be asked. They never leave this object but through a mechanism.
@@ -182,12 +196,19 @@ def prepare(data: Any, schema: Schema, neighbours: Neighbours = "replace-one") -
     >>> table.facts.rows, table.positions["age"].tolist()
     (4, [30, 41, -1, 120])
     """
-    table = read(data)
+    table = read(data, types=schema.types)
     for attribute in schema.attributes:
         table.known(attribute.name)
-    integers = frozenset(name for name in schema.names if table.is_integer(name))
-    facts = Facts(schema, neighbours, table.n if neighbours == "replace-one" else None, integers)
     _check_unit(table, schema)
+    refused = frozenset(a.name for a in schema.attributes if _is_refused(table, a))
+    schema = Schema(tuple(a for a in schema.attributes if a.name not in refused))
+    if refused and not schema.attributes:
+        raise InputError(
+            "no column can be asked about, because the types of all of them were read off the records: declare type "
+            "for every column in the schema."
+        )
+    integers = frozenset(name for name in schema.names if table.is_integer(name))
+    facts = Facts(schema, neighbours, table.n if neighbours == "replace-one" else None, integers, refused)
     positions: dict[str, NDArray[np.int64]] = {}
     codes: dict[str, NDArray[np.int64]] = {}
     labels: dict[str, Mapping[str, int]] = {}
@@ -207,6 +228,13 @@ def prepare(data: Any, schema: Schema, neighbours: Neighbours = "replace-one") -
     return QueryTable(facts, table.n, positions, codes, labels)
 
 
+def _is_refused(table: Table, attribute: Attribute) -> bool:
+    """Whether an answer about a column, or its description, would rest on a fact that only the records tell."""
+    if attribute.role in ("identifier", "unit"):
+        return False
+    return attribute.name in table.inferred or bool(attribute.from_records)
+
+
 def _coded(table: Table, attribute: Attribute) -> tuple[NDArray[np.int64], dict[str, int]]:
     found: dict[str, int] = {}
     texts = labels_of(table, attribute)
@@ -221,6 +249,11 @@ def _check_unit(table: Table, schema: Schema) -> None:
     codes, _ = _coded(table, unit)
     if (codes == MISSING).any():
         raise InputError(f"unit column '{unit.name}' has missing values: every row needs its person.")
+    if "max_rows" in unit.from_records:
+        raise ClaimError(
+            f"max_rows of the unit column '{unit.name}' has the source 'these records', so no claim about persons can "
+            "rest on it: say in the schema where else it is known from."
+        )
     most = int(np.bincount(codes).max(initial=0))
     if unit.max_rows is None and most > 1:
         raise ClaimError(

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.attribute import MISSING_VALUE, Attribute, Kind
 from shoal.coding import labels_of
 from shoal.dates import day_text
 from shoal.io import Table
 from shoal.report.subject import Subject, ordered_values
-from shoal.schema import MISSING_VALUE, Attribute, Kind
 
 Floats = NDArray[np.float64]
 

@@ -11,11 +11,11 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.coding import restored
+from shoal.coding import stored_numbers
 from shoal.io import Table, read
 from shoal.lattice import DEFAULT_REAL_STEPS, Lattice
 from shoal.missing import with_gaps
-from shoal.rebuild import narrow_floats, on_step, whole_numbers
+from shoal.models import MODELS
 from shoal.schema import Attribute
 
 if TYPE_CHECKING:
@@ -76,17 +76,20 @@ def _stored(
     """Unrounded numbers as the published column has them; gaps stay gaps."""
     low, high = release.domains[attribute.name]
     gaps = np.isnan(values)
-    values = np.where(gaps, low, values)
-    clip = release.method.clip
     ends = Fraction(low), Fraction(high)
-    lattice = Lattice(*ends, attribute.step or (ends[1] - ends[0]) / DEFAULT_REAL_STEPS)
-    found: NDArray[Any]
-    if attribute.kind != "numeric":
-        found = restored(published, attribute, np.clip(values, low, high))
-    elif published.is_integer(attribute.name):
-        found = whole_numbers(values, lattice, published.integer_limits(attribute.name), clip=clip)
-    else:
-        if attribute.step is not None:
-            values = on_step(values, lattice, clip=clip)
-        found = narrow_floats(values, lattice, published.float_type(attribute.name), clip=clip)
+    step = attribute.step
+    if step is None:
+        step = (
+            (ends[1] - ends[0]) / DEFAULT_REAL_STEPS
+            if attribute.decimals is None
+            else Fraction(1, 10**attribute.decimals)
+        )
+    found = stored_numbers(
+        published,
+        attribute,
+        Lattice(*ends, step),
+        np.where(gaps, low, values),
+        clip=release.method.clip,
+        computed=not MODELS[release.statement.model].of_the_table,
+    )
     return with_gaps(found, gaps) if gaps.any() else found

@@ -59,7 +59,7 @@ def find(subject: Subject, release: Release, evaluation: Evaluation | None, orig
     measured = None if evaluation is None else evaluation.to_dict()
     if original is None:
         return Findings(subject, None, measured, Risks(_linkage(measured, None, subject)))
-    before, subject, remarks = _rows(subject, release, read(original, subject.na))
+    before, subject, remarks = _rows(subject, release, read(original, subject.na, subject.schema.types))
     compared = before
     if measured is None:
         measured, compared, more = _measure(release, before, subject.table)

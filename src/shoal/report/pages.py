@@ -108,7 +108,7 @@ def bundle_report(
     from shoal.evaluation import evaluate
     from shoal.evaluation.target import parse_target
 
-    before = read(original, subject.na)
+    before = read(original, subject.na, subject.schema.types)
     for name in subject.columns:
         if name not in before.names:
             raise InputError(

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.attribute import MISSING_VALUE, Attribute
 from shoal.coding import labels_of, numbers
 from shoal.evaluation.utility import correlations
 from shoal.io import Table
 from shoal.report.compare import bin_edges, place_edges, top_labels
 from shoal.report.subject import Subject, ordered_values
-from shoal.schema import MISSING_VALUE, Attribute
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]

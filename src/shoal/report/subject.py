@@ -121,7 +121,8 @@ def of_bundle(folder: str | Path) -> Subject:
         raise OptionError(
             f"the recipe '{recipe_file}' describes no column: its [[attribute]] entries are gone."
         )
-    table, schema = read(tables.pop("data")), recipe["schema"]
+    schema = recipe["schema"]
+    table = read(tables.pop("data"), types=schema.types)
     released = set(recipe.get("columns", schema.names))
     return Subject(
         statement=statement,
@@ -130,7 +131,7 @@ def of_bundle(folder: str | Path) -> Subject:
         columns=tuple(name for name in table.names if name in released and name in schema),
         recipe=recipe_file.read_text("utf-8"),
         na=tuple(recipe.get("na", ())),
-        linked={name: read(path) for name, path in tables.items()},
+        linked={name: read(path, types=schema.types) for name, path in tables.items()},
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.display import internal
 from shoal.errors import InputError, did_you_mean
 from shoal.taxonomy.build import label, listed
 
@@ -26,6 +27,7 @@ def loose(name: str) -> str:
     return _JOINTS.sub(" ", unicodedata.normalize("NFKC", name).casefold()).strip()
 
 
+@internal()
 @dataclass(frozen=True, slots=True)
 class Names:
     """Codes by exact label, and by loose spelling where exactly the label is not there."""

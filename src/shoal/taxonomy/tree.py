@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shoal import summaries
+from shoal.display import displayed
 from shoal.errors import InputError, OptionError
 from shoal.taxonomy.build import canonical, parents_of_nested, parents_of_pairs
 from shoal.taxonomy.marginality import (
@@ -28,6 +30,7 @@ LARGEST_TABLE = 2_000
 _FINEST_BITS, _SUM_BITS = 45, 62
 
 
+@displayed(summaries.of_taxonomy)
 @dataclass(frozen=True)
 class Taxonomy:
     """A tree of concepts, each with a code: parents before children, the children of a concept by label.

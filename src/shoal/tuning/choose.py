@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from shoal.display import internal
 from shoal.errors import OptionError, did_you_mean
 from shoal.models import Model
 from shoal.tuning.figure import Figure, exactly, over_seeds
@@ -26,6 +27,7 @@ OF_ROWS = ("normalised_sse", "scaled_sse")
 _NOBODY = "its rows belong to nobody, so there is no error of a row"
 
 
+@internal(".to_dict()")
 @dataclass(frozen=True, slots=True)
 class Row:
     """One setting with what is known about it.

@@ -9,9 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from shoal.display import internal
+
 CONFIDENCE = 0.95
 
 
+@internal()
 @dataclass(frozen=True, slots=True)
 class Figure:
     """A measure of a setting.

@@ -49,12 +49,21 @@ def choose_privately(candidates: Mapping[Setting, Preparation], epsilon: Fractio
     Reference:
         McSherry and Talwar, "Mechanism Design via Differential Privacy"; PSD-2014 for the groups.
     """
-    for setting, prepared in candidates.items():
-        _check(setting, prepared)
+    check_candidates(candidates)
     penalties = np.array(list(rank_fixed_penalties(list(candidates.values()))), dtype=np.int64)
     rate = epsilon / (2 * UNITS)
     place = exponential_choice(np.ones(penalties.size, dtype=np.int64), penalties, rate, source)
     return list(candidates)[place]
+
+
+def check_candidates(candidates: Mapping[Setting, Preparation]) -> None:
+    """Whether a choice among these is covered by the proof; public facts only.
+
+    Raises:
+        ClaimError: it is not.
+    """
+    for setting, prepared in candidates.items():
+        _check(setting, prepared)
 
 
 def rank_fixed_penalties(candidates: Sequence[Preparation]) -> list[int]:

@@ -12,7 +12,7 @@ from shoal.partition.base import check_k
 from shoal.presets import preset
 from shoal.recipe import settled_text
 from shoal.release import Preparation, prepare, public_schema
-from shoal.tuned import Tuned
+from shoal.tuned import Tuned, together, tuned_settings
 from shoal.tuning.grid import Setting
 
 
@@ -33,16 +33,13 @@ class Question:
             self.table,
             method=setting.method,
             epsilon=self.epsilon if "epsilon" in adjustable else None,
-            **self.declared,
-            **{**fixed, **setting.options},
-            **more,
+            **{**self.declared, **fixed, **setting.options, **more},
         )
 
 
 def recipe_of(question: Question, setting: Setting, tuned: Tuned | None) -> str:
     """`method.toml` of a setting, with the mark of what was chosen on the records."""
-    more = {} if tuned is None else {"tuned": tuned.what, "tuned_epsilon": tuned.epsilon}
-    prepared = question.prepared(setting, **more)
+    prepared = question.prepared(setting, tuned=together(tuned_settings(question.declared["tuned"]), tuned))
     schema = public_schema(prepared.described, prepared.declared)
     return settled_text(prepared.method, schema, prepared.declared, prepared.described.columns)
 

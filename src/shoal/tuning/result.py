@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shoal import summaries
+from shoal.display import displayed
 from shoal.errors import OutputError
 from shoal.evaluation.result import plain
 from shoal.lattice import decimal_text
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 FILES = ("tuning.json", "tuning.svg", "method.toml")
 
 
+@displayed(summaries.of_tuning)
 @dataclass(frozen=True, slots=True, eq=False)
 class Tuning:
     """Settings compared on a table, and the recommended one. Facts about the original data, unless chosen privately.
@@ -85,6 +88,7 @@ class Tuning:
                 "why": self.why,
                 "tuned": None if self.tuned is None else self.tuned.what,
                 "tuned_epsilon": float(self.tuned.epsilon) if self.tuned and self.tuned.epsilon else None,
+                "tuned_choice": [] if self.tuned is None else [one.to_dict() for one in self.tuned.choice],
                 "settings": [row.to_dict() for row in self.rows],
                 "refused": [
                     {**setting.to_dict(), "reason": reason} for setting, reason in self.refused.items()

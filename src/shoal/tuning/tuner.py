@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from shoal.declaration import missing_texts
-from shoal.errors import OptionError, OutputError
+from shoal.declaration import declared_types, missing_texts
+from shoal.errors import OptionError
 from shoal.io import read
 from shoal.mechanisms import Progress
 from shoal.noise import parse_epsilon
-from shoal.noise import source as noise_source
-from shoal.partition.base import check_k
 from shoal.release import Preparation, silent
 from shoal.schema import Schema
 from shoal.tuned import Tuned
+from shoal.tuning.bought import account, tune_privately
 from shoal.tuning.checks import check_comparison, check_options, check_private, private_epsilon
 from shoal.tuning.choose import Row, automatic_utility, best_row, figures, make_row, with_frontier
 from shoal.tuning.grid import Setting, compared, make_grid
-from shoal.tuning.private import METHOD, choose_privately
 from shoal.tuning.question import Question, candidates_of, recipe_of
 from shoal.tuning.reasons import reasons
 from shoal.tuning.result import Tuning
@@ -55,6 +52,10 @@ def tune(
     outside: str = "error",
     missing: str = "error",
     na: Sequence[str] = (),
+    types: Mapping[str, str] | None = None,
+    tuned: str | Sequence[str] | None = None,
+    ledger: str | Path | None = None,
+    dataset: str | None = None,
     out: str | Path | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
@@ -84,6 +85,9 @@ def tune(
         claim: compare only settings whose statement makes this claim, such as "dp".
         private: choose k by the exponential mechanism at this ε instead, without looking at anything else; only for
             `ranking-dp` of one column or with link=False.
+        tuned: what else was chosen by looking at these records, such as "domains": the recipe says so, too.
+        ledger: charge a private choice to this ledger (a path or a postgresql:// address), before it is made.
+        dataset: with `ledger`: whose budget it is.
         out: folder that keeps every finished run, so that the same call goes on after an interruption, and gets
             `tuning.json`, `tuning.svg` and `method.toml`.
         workers: processes; all cores when absent.
@@ -123,8 +127,11 @@ def tune(
         "outside": outside,
         "missing": missing,
         "na": na,
+        "types": types,
+        "tuned": tuned,
     }
-    table = read(data, missing_texts(na))
+    table = read(data, missing_texts(na), declared_types(schema, types))
+    charged = account(ledger, dataset, private)
     if private is not None:
         # first of all: what other options would say about the records is not paid for
         check_private(methods, utility, target, max_risk, noises)
@@ -132,7 +139,7 @@ def tune(
     question = Question(table, epsilon, declared, options)
     folder = None if out is None else Path(out)
     if private is not None:
-        return _tune_privately(question, ks, splits, private_epsilon(private), folder)
+        return tune_privately(question, ks, splits, private_epsilon(private), folder, charged)
     grid = make_grid(methods, ks, splits, noises, table.n)
     check_options(options, grid)
     candidates, refused = candidates_of(question, grid, claim)
@@ -211,51 +218,6 @@ def _chosen(settings: Sequence[Setting], best: Row | None) -> Tuned | None:
     if best is not None:
         what = tuple(name for name in what if getattr(best.setting, name) is not None)
     return Tuned(what) if what else None
-
-
-def _tune_privately(
-    question: Question,
-    ks: Sequence[int] | None,
-    splits: Sequence[str] | None,
-    epsilon: Fraction,
-    folder: Path | None,
-) -> Tuning:
-    """Choose under a budget. Nothing else about the records is computed, so nothing else can be seen."""
-    if folder is not None and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise OutputError(
-            f"'{folder}' is not a new folder: name another one; a private choice is made once, not again."
-        )
-    grid = make_grid([METHOD], ks, splits, None, question.table.n)
-    check_options(question.options, grid)
-    candidates = {setting: question.prepared(setting) for setting in grid}
-    for setting, prepared in candidates.items():
-        check_k(setting.k or 1, prepared.described.n)
-    chosen_among = compared(grid)
-    if not chosen_among:
-        raise OptionError(f"there is one setting only, {grid[0]}: nothing is left to be chosen privately.")
-    best = choose_privately(candidates, epsilon, noise_source(None))
-    tuned = Tuned(chosen_among, epsilon)
-    described = candidates[best].described
-    found = Tuning(
-        epsilon=parse_epsilon(question.epsilon),
-        utility=None,
-        rows=(),
-        refused={},
-        best=best,
-        why=(
-            f"{best} was drawn from {len(grid)} settings by the exponential mechanism, likelier the smaller its "
-            f"expected squared error. The choice cost ε = {float(epsilon):g}, which the statement of a release with it "
-            "adds to its own; choosing again costs again."
-        ),
-        tuned=tuned,
-        seeds=0,
-        columns=described.columns,
-        n=described.n,
-        recipe=recipe_of(question, best, tuned),
-    )
-    if folder is not None:
-        found.save(folder)
-    return found
 
 
 def _unheard(text: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from shoal.display import internal
 from shoal.evaluation.attacks.risk import Rate, Risk
 from shoal.evaluation.interval import CONFIDENCE, Interval
 from shoal.evaluation.result import _empty_table, plain
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 NO_CONTROL = "no control group: excess risk unknown"
 
 
+@internal(".to_dict()")
 @dataclass(frozen=True, slots=True)
 class AttackReport:
     """How far attacks on a released table got. Facts about the original data: not for publication.

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.display import internal
 from shoal.evaluation.interval import Interval, wilson
 
 
+@internal()
 @dataclass(frozen=True, slots=True)
 class Rate:
     """Share of attempts that succeeded, 0 to 1.
@@ -25,6 +27,7 @@ class Rate:
     attempts: int
 
 
+@internal()
 @dataclass(frozen=True, slots=True)
 class Risk:
     """One attack on one table.

@@ -54,7 +54,19 @@ def plan(method: Method, described: Described) -> Plan:
         f"One replaced record can change all {paying} clusters, by one record each, so every cluster gets 1/{paying} "
         "of the ε of each column."
     )
-    return replace(shared, conditions=(*shared.conditions, condition))
+    # a change in one column moves records from cluster to cluster, and their other values with them
+    whole = dict.fromkeys(shared.shares, method.budget)
+    return replace(shared, conditions=(*shared.conditions, condition), per_attribute=whole)
+
+
+def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
+    """Raise what `run` would raise."""
+    if method.composition == "parallel":
+        # noise on the mean of up to 2k - 1 records is drawn on their sum
+        spent = replace(plan, shares={name: share / 2 for name, share in plan.shares.items()})
+    else:
+        spent = _per_cluster(method, described, plan)
+    clusters.check(method, described, spent, labels)
 
 
 def run(
@@ -124,4 +136,4 @@ def _as_published(method: Method, described: Described, made: Clusters, source: 
     )
 
 
-INSENSITIVE = Mechanism(plan, run, clusters.freeze, run_frozen, settle)
+INSENSITIVE = Mechanism(plan, run, clusters.freeze, run_frozen, settle, check=check)

@@ -11,6 +11,7 @@ from shoal.describe import Described
 from shoal.errors import InputError
 from shoal.io import Table
 from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
+from shoal.mechanisms.kanonymity import grouping
 from shoal.mechanisms.kanonymity.columns import columns_of, listed, named, quasi_identifiers, with_role
 from shoal.mechanisms.kanonymity.grouping import enforced, internal_facts, similar_records
 from shoal.mechanisms.kanonymity.verify import reached
@@ -37,6 +38,17 @@ def plan(method: Method, described: Described) -> Plan:
     return Plan({}, {}, tuple(conditions))
 
 
+def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
+    """Raise what `run` would raise."""
+    for name in quasi_identifiers(described):
+        if name in described.gaps:
+            raise InputError(
+                f"quasi-identifier '{name}' has missing values, and groups need all of them: use missing=category for "
+                "a nominal column, drop the rows, or fill the gaps."
+            )
+    grouping.check(method, described, plan, labels)
+
+
 def run(
     method: Method,
     described: Described,
@@ -53,12 +65,6 @@ def run(
     Reference: the thesis, section 3.4 (MDAV-ID).
     """
     quasi = quasi_identifiers(described)
-    for name in quasi:
-        if name in described.gaps:
-            raise InputError(
-                f"quasi-identifier '{name}' has missing values, and groups need all of them: use missing=category for "
-                "a nominal column, drop the rows, or fill the gaps."
-            )
     columns = columns_of(method, described)
     points = columns.points(quasi)
     made, cost = enforced(method, columns, points, similar_records(method, columns, quasi, progress, labels))
@@ -71,6 +77,7 @@ def run(
         partitions=[made],
         aligned=True,
         internal=internal_facts(columns, [made], cost),
+        unchanged=frozenset(described.columns).difference(quasi),
     )
 
 
@@ -87,4 +94,4 @@ def verify(method: Method, described: Described, table: Table, linked: Mapping[s
     )
 
 
-CENTROIDS = Mechanism(plan, run, verify=verify)
+CENTROIDS = Mechanism(plan, run, verify=verify, check=check)

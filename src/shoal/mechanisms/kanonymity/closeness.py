@@ -75,6 +75,7 @@ def run(
         partitions=[made],
         aligned=True,
         internal=internal_facts(columns, [made], facts),
+        unchanged=frozenset(columns.values),
     )
 
 

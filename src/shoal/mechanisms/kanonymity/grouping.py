@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shoal.budget import Plan
+from shoal.describe import Described
 from shoal.errors import OptionError
 from shoal.kanonymity import bring_close, diversify
 from shoal.mechanisms.base import Progress
@@ -15,6 +17,24 @@ from shoal.mechanisms.kanonymity.columns import Columns, with_role
 from shoal.method import Method
 from shoal.partition import Partition, given, vmdav
 from shoal.partition.base import check_k
+
+
+def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
+    """Raise what a run would raise about groups: labels and wishes that these records cannot fulfil."""
+    names = with_role(described, "confidential")
+    for option, value in {"l": method.l, "t_emd": method.t_emd}.items():
+        if value is not None and not names:
+            raise OptionError(
+                f'{option} is about confidential columns: set role = "confidential" for one in the schema.'
+            )
+    if method.partition == "given" or labels is not None:
+        given(_of_rows_kept(described, labels), method.size)
+    for name in names if method.l is not None else ():
+        found = int(np.unique(described.positions(name)[0]).size)
+        if found < (method.l or 0):
+            raise OptionError(
+                f"l = {method.l} cannot be reached: column '{name}' has {found} different values in the whole table."
+            )
 
 
 def similar_records(
@@ -27,7 +47,7 @@ def similar_records(
         progress("grouping records", done, total)
 
     if method.partition == "given" or labels is not None:
-        return given(_of_rows_kept(columns, labels), least)
+        return given(_of_rows_kept(columns.described, labels), least)
     if method.partition == "vmdav":
         return vmdav(columns.points(names), least, float(method.gamma), progress=report)
     return columns.clusters(names, least, progress=report)
@@ -39,12 +59,6 @@ def enforced(
     """Groups joined until they are as diverse and as close to the table as asked for, and what that cost."""
     cost: dict[str, Any] = {}
     names = with_role(columns.described, "confidential")
-    wanted = {"l": method.l, "t_emd": method.t_emd}
-    for option, value in wanted.items():
-        if value is not None and not names:
-            raise OptionError(
-                f'{option} is about confidential columns: set role = "confidential" for one in the schema.'
-            )
     if method.l is not None:
         merged = diversify(partition, points, [columns.values[name] for name in names], method.l)
         partition, cost["l_diversity"] = merged.partition, merged.cost
@@ -76,10 +90,9 @@ def internal_facts(columns: Columns, groups: Sequence[Partition], more: Mapping[
     }
 
 
-def _of_rows_kept(columns: Columns, labels: ArrayLike | None) -> NDArray[Any]:
+def _of_rows_kept(described: Described, labels: ArrayLike | None) -> NDArray[Any]:
     if labels is None:
         raise OptionError("partition='given' needs labels=, one cluster label per record.")
-    described = columns.described
     raw = np.asarray(labels)
     if raw.ndim != 1 or raw.size != described.table.n:
         raise OptionError(f"labels must have one entry per row, {described.table.n}, got shape {raw.shape}.")

@@ -13,6 +13,7 @@ from shoal.errors import OptionError
 from shoal.io import Table
 from shoal.kanonymity import dissect
 from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
+from shoal.mechanisms.kanonymity import grouping
 from shoal.mechanisms.kanonymity.bucket_words import bucket_words
 from shoal.mechanisms.kanonymity.closeness import bucket_conditions, buckets_of, groups_by_buckets
 from shoal.mechanisms.kanonymity.columns import (
@@ -53,6 +54,13 @@ def plan(method: Method, described: Described) -> Plan:
     return Plan({}, {}, tuple(found))
 
 
+def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
+    """Raise what `run` would raise."""
+    if method.t is not None and (labels is not None or method.l is not None):
+        raise OptionError("t makes its own groups: leave out labels and l, or leave out t.")
+    grouping.check(method, described, plan, labels)
+
+
 def run(
     method: Method,
     described: Described,
@@ -84,12 +92,10 @@ def publish(
     method: Method, described: Described, rebuilt: Rebuilt, source: Source
 ) -> tuple[Any, dict[str, Any]]:
     """The table of what an intruder may know, and the one of confidential values, in the caller's frame library."""
-    from shoal.release import stored
-
     names, known = confidential_columns(method, described), _known(method, described)
     kept = known if method.t is not None else (*known, *names)
     columns: dict[str, NDArray[Any]] = {
-        name: stored(described, name, rebuilt.values[name], method.clip) for name in kept
+        name: described.stored(name, rebuilt.values[name], clip=method.clip, computed=False) for name in kept
     }
     if method.t is not None:
         own = Columns(described, method, rebuilt.values, {})
@@ -101,19 +107,19 @@ def publish(
         source,
     )
     return (
-        _frame(described.table, made.quasi, kept),
-        {CONFIDENTIAL: _frame(described.table, made.confidential, kept)},
+        _frame(described, made.quasi, kept),
+        {CONFIDENTIAL: _frame(described, made.confidential, kept)},
     )
 
 
-def _frame(table: Table, columns: Mapping[str, NDArray[Any]], kept: tuple[str, ...]) -> Any:
+def _frame(described: Described, columns: Mapping[str, NDArray[Any]], kept: tuple[str, ...]) -> Any:
     """A frame of the caller's library; columns that hold the caller's values have the caller's types."""
     import narwhals as nw
 
-    frame = nw.from_dict(dict(columns), backend=table.frame.implementation)
+    frame = nw.from_dict(dict(columns), backend=described.table.frame.implementation)
     own = {name: values for name, values in columns.items() if name in kept}
     if own:
-        typed = nw.from_native(table.like(own, keep_dtypes=True), eager_only=True)
+        typed = nw.from_native(described.released_frame(own, generalise=False), eager_only=True)
         frame = frame.with_columns(typed.get_column(name) for name in own)
     return frame.select(*columns).to_native()
 
@@ -140,8 +146,6 @@ def _groups(
     method: Method, columns: Columns, names: tuple[str, ...], progress: Progress, labels: ArrayLike | None
 ) -> tuple[Partition, dict[str, Any]]:
     if method.t is not None:
-        if labels is not None or method.l is not None:
-            raise OptionError("t makes its own groups: leave out labels and l, or leave out t.")
         return groups_by_buckets(method, columns, names, progress)
     if method.group_by == "confidential" and labels is None:
         # Algorithm 7.1 is individual ranking with the remainder in the middle; several columns are a compound one
@@ -154,4 +158,4 @@ def _groups(
     return enforced(method, columns, columns.points(known), made)
 
 
-ANATOMY = Mechanism(plan, run, verify=verify, publish=publish)
+ANATOMY = Mechanism(plan, run, verify=verify, check=check, publish=publish)

@@ -15,6 +15,7 @@ from shoal.errors import OptionError, did_you_mean
 from shoal.kanonymity import Swap, diversify, swap_mdav, swap_ranking
 from shoal.kanonymity.swap import Refine
 from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
+from shoal.mechanisms.kanonymity import grouping
 from shoal.mechanisms.kanonymity.columns import (
     Columns,
     columns_of,
@@ -43,6 +44,12 @@ def settle(method: Method, described: Described) -> tuple[Method, tuple[str, ...
         return method, ()
     sizes = tuple((name, given.get(name, method.size)) for name in names)
     return replace(method, sizes=sizes, k=min(size for _, size in sizes)), ()
+
+
+def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
+    """Raise what a run would raise."""
+    _checked_sizes(method, confidential_columns(method, described), described.n)
+    grouping.check(method, described, plan, labels)
 
 
 def plan_ranking(method: Method, described: Described) -> Plan:
@@ -185,8 +192,9 @@ def _rebuilt(
         partitions=groups if shown else [],
         aligned=True,
         internal=internal_facts(columns, groups, cost),
+        unchanged=frozenset(values),
     )
 
 
-SWAP_RANKING = Mechanism(plan_ranking, run_ranking, settle=settle)
-SWAP_MDAV = Mechanism(plan_mdav, run_mdav, settle=settle)
+SWAP_RANKING = Mechanism(plan_ranking, run_ranking, settle=settle, check=check)
+SWAP_MDAV = Mechanism(plan_mdav, run_mdav, settle=settle, check=check)

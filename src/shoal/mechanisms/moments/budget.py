@@ -86,7 +86,7 @@ def plan(method: Method, described: Described) -> MomentPlan:
     conditions: tuple[str, ...] = ()
     if max(len(group) for group in groups) > 1:
         conditions = ("Columns that are grouped together share one ε, which is stated for each of them.",)
-    return MomentPlan(spending, stated, conditions, budgets)
+    return MomentPlan(spending, stated, conditions, budgets=budgets)
 
 
 def _group_budget(method: Method, group: tuple[str, ...], shares: Mapping[str, Fraction]) -> GroupBudget:

@@ -10,16 +10,17 @@ from numpy.typing import NDArray
 
 from shoal.mask import NOISES
 from shoal.mechanisms.moments.budget import GroupBudget
-from shoal.mechanisms.moments.spectra import Spectra, mask_spectra
+from shoal.mechanisms.moments.spectra import Spectra, check_sum_scales, mask_spectra
 from shoal.method import Method
 from shoal.moments import Summary, coefficients
 from shoal.moments.eigen import symmetric
 from shoal.moments.power_sums import Centred
 from shoal.moments.process import Statistics
 from shoal.noise import Source, discrete_laplace, discrete_staircase, round_up_scale
+from shoal.noise import source as noise_source
 from shoal.partition import Partition
 from shoal.sensitivity import cluster_sum_scale
-from shoal.stages import Group
+from shoal.stages import PARTITIONS, Group
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -104,6 +105,28 @@ def mask(
         covariances, coskewnesses = mask_spectra(exact, fixed.spectra, partition.sizes, budget, source)
         return Statistics(means, covariances, coskewnesses)
     return _mask_coefficients(means, group, centred, budget, source, method)
+
+
+def check_noise(group: Group, budget: GroupBudget | None, method: Method) -> None:
+    """An error if the noise of a group cannot be drawn, whatever its clusters turn out to be."""
+    if budget is None:
+        return
+    if budget.parts is None:
+        check_sum_scales(
+            [lattice.steps for lattice in group.lattices], _largest_cluster(group, method), budget
+        )
+        return
+    # noise for no cluster at all takes nothing from the source, and looks at the scales
+    nothing, source = np.empty(0, dtype=np.int64), noise_source(None)
+    _sum_noise(group, Fixed(Partition(nothing, nothing)), budget, source, method)
+    counts = (budget.summary.covariances, budget.summary.coskewnesses)
+    for part, count in zip(budget.parts[1:], counts, strict=False):
+        share = part / count
+        _noisy(np.empty((0, count), dtype=np.int64), fineness(share), share, source, method)
+
+
+def _largest_cluster(group: Group, method: Method) -> int:
+    return group.n if PARTITIONS[method.partition].unbounded else min(2 * method.size - 1, group.n)
 
 
 def _masked_sums(

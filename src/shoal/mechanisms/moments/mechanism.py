@@ -16,7 +16,7 @@ from shoal.errors import OptionError
 from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
 from shoal.mechanisms.clusters import attribute_groups, cluster_facts, labels_in_use
 from shoal.mechanisms.moments.budget import GroupBudget, MomentPlan, plan, summary_of
-from shoal.mechanisms.moments.masking import Fixed, calibrate, mask
+from shoal.mechanisms.moments.masking import Fixed, calibrate, check_noise, mask
 from shoal.mechanisms.moments.table import joined, statistics_columns
 from shoal.method import Method
 from shoal.moments import Summary
@@ -26,7 +26,7 @@ from shoal.moments.process import Possible, make_possible
 from shoal.noise import Source
 from shoal.partition import Partition
 from shoal.partition.base import check_k
-from shoal.stages import Group, partition_group
+from shoal.stages import Group, check_group, partition_group
 
 Floats = NDArray[np.float64]
 
@@ -71,6 +71,13 @@ def run(
         return calibrate(group, made, _budget(plan, group), method)
 
     return _spend(method, described, plan, source, progress, labels, fixed)
+
+
+def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
+    """Raise what `run` would raise: k, labels and gaps that do not fit the records, noise that cannot be drawn."""
+    for group in _groups(method, described, plan, _unseen, labels, {}):
+        check_group(group, method)
+        check_noise(group, _budget(plan, group), method)
 
 
 def freeze(
@@ -199,4 +206,8 @@ def _groups(
     return attribute_groups(groups, described, weighed, labels_in_use(labels, described), progress, clipped)
 
 
-MOMENTS = Mechanism(plan, run, freeze, run_frozen)
+def _unseen(what: str, done: int, total: int) -> None:
+    """Progress of what takes no time."""
+
+
+MOMENTS = Mechanism(plan, run, freeze, run_frozen, check=check)

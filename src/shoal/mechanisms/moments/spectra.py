@@ -54,9 +54,6 @@ class Spectra:
         summary = budget.summary
         covariance = SpectralBounds.of(Spectrum.of(exact.covariances), 1.0 / sizes)
         total = summary.attributes / sizes + covariance.total
-        # a matrix has d eigenvalues and d eigenvectors of d numbers
-        one_matrix = summary.attributes * (summary.attributes + 1)
-        components = one_matrix
         sliced: tuple[SpectralBounds, ...] = ()
         if exact.coskewnesses is not None:
             change = coskewness_factors(sizes) / sizes
@@ -66,16 +63,14 @@ class Spectra:
                     for one in _slices(exact.coskewnesses, summary)
                 )
                 total = total + np.sum([one.total for one in sliced], axis=0)
-                components += one_matrix * len(sliced)
             else:
                 total = total + summary.coskewnesses * change
-                components += summary.coskewnesses
-        return cls(covariance, sliced, total * _SLACK, components, budget.epsilon)
+        return cls(covariance, sliced, total * _SLACK, components_of(summary), budget.epsilon)
 
     @property
     def most(self) -> int:
         """Public: no cluster has a larger `total`. A component moves by √2 at most, and a mean by 1/2."""
-        return 3 * self.components
+        return _most(self.components)
 
     def sum_scales(self, widths: Sequence[int], sizes: Whole) -> NDArray[Any]:
         """Noise scales of the sums of attributes of so many lattice steps, masked jointly with the spectra.
@@ -100,6 +95,28 @@ class Spectra:
             return scales.astype(np.int64)
         scales[...] = [[round_up_scale(one * width) for width in widths] for one in exact]
         return scales
+
+
+def components_of(summary: Summary) -> int:
+    """How many numbers a cluster has besides its means: a matrix has d eigenvalues and d eigenvectors of d numbers."""
+    one_matrix = summary.attributes * (summary.attributes + 1)
+    if summary.order < 2:
+        return one_matrix
+    full = summary.coskewness == "full"
+    return one_matrix + (one_matrix * summary.attributes if full else summary.coskewnesses)
+
+
+def _most(components: int) -> int:
+    return 3 * components
+
+
+def check_sum_scales(widths: Sequence[int], largest: int, budget: GroupBudget) -> None:
+    """An error if the sums of a cluster of up to `largest` records could need noise that cannot be drawn."""
+    components = components_of(budget.summary)
+    most = _most(components)
+    rounding = components * lattice_step(most, budget.epsilon)
+    for width in widths:
+        round_up_scale((most + rounding) * largest * width / budget.epsilon)
 
 
 def mask_spectra(

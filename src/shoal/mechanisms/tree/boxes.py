@@ -91,7 +91,8 @@ def sort_into(tree: Tree, codes: NDArray[np.integer[Any]], cuts: int) -> Integer
 
 def _sizes(edges: Integers, counts: Sequence[NDArray[np.float64]], cuts: int) -> NDArray[np.float64]:
     """Size of every node of an attribute's own tree that can be halved, level by level."""
-    width, total = float(edges[-1] - edges[0]), float(counts[0][0])
+    # noise that drowns every count can leave none at all
+    width, total = float(edges[-1] - edges[0]), max(float(counts[0][0]), 1e-9)
     found = []
     for level in range(cuts):
         positions = np.diff(edges[:: 1 << (cuts - level)])

@@ -93,7 +93,7 @@ def nearest_counts(noisy: Floats, total: float) -> Floats:
     falling = np.sort(noisy)[::-1]
     excess = (np.cumsum(falling) - total) / np.arange(1, falling.size + 1)
     # all counts lose the same, until those that would be negative are gone
-    last = int(np.flatnonzero(falling > excess)[-1])
+    last = int(np.flatnonzero(falling >= excess)[-1])
     nearest: Floats = np.maximum(noisy - excess[last], 0.0)
     return nearest
 

@@ -49,12 +49,25 @@ class Intervals:
 
     @property
     def lows(self) -> Integers:
-        return self.edges[:-1]
+        """First position of each interval; an empty one stands for the position beside it, inside the domain."""
+        return ends_of(self.edges)[0]
 
     @property
     def highs(self) -> Integers:
-        """Last position of each interval; that of an empty one is its first, to stay inside the domain."""
-        return np.maximum(self.edges[1:] - 1, self.edges[:-1])
+        """Last position of each interval."""
+        return ends_of(self.edges)[1]
+
+
+def ends_of(edges: Integers) -> tuple[Integers, Integers]:
+    """First and last positions of the intervals; those of an empty one are the position where it would be.
+
+    Behind the last position there is none, so an empty interval at the end stands for the last one.
+
+    >>> [ends.tolist() for ends in ends_of(np.array([0, 3, 3, 5, 5]))]
+    [[0, 3, 3, 4], [2, 3, 4, 4]]
+    """
+    lows = np.minimum(edges[:-1], edges[-1] - 1)
+    return lows, np.maximum(edges[1:] - 1, lows)
 
 
 def measure_intervals(
@@ -94,7 +107,7 @@ def measure_intervals(
     codes = codes_of(positions, edges, steps)
     if not layout.means:
         return Intervals(edges, counts_by_level, None, None), codes
-    lows, highs = edges[:-1], np.maximum(edges[1:] - 1, edges[:-1])
+    lows, highs = ends_of(edges)
     # whole sums, exact also where an intermediate result wraps around
     sums, ends = _sums(ordered, places), (lows + highs).astype(np.int64)
     twice = 2 * sums - exact * ends

@@ -28,6 +28,8 @@ _CUT_GROWTH, _LEAF_GROWTH = Fraction(8, 5), Fraction(5)
 _CUT_WORTH, _LEAF_WORTH = Fraction(50), Fraction(4)
 # Up to so many numbers are counted one by one, if the noise of all counts is at most this part of the rows.
 _FEW_NUMBERS, _LITTLE_NOISE = 32, Fraction(1, 4)
+# Squares are measured in 2^20 parts of the largest possible one and centred, so that their sums fit into 64 bits.
+_LARGEST_SQUARE = 1 << 19
 _SQUARES_SHARE = Fraction(1, 4)
 _ROWS_SHARE = Fraction(1, 20)
 
@@ -88,23 +90,38 @@ class Layout:
         """Scale of noise on the counts of a level: a replaced record changes two of them by one, an added one one."""
         return round_up_scale((1 if self.adding else 2) / share)
 
+    def check(self, steps: int | None) -> None:
+        """An error if noise of this layout cannot be drawn, for an attribute of so many steps (None: a nominal one)."""
+        for share in (*self.intervals, *self.leaves, self.attribute):
+            self.count_scale(share)
+        if steps is not None:
+            # an interval is at most as wide as the domain
+            self.sum_scale(steps, self.means)
+            if self.squares:
+                self.sum_scale(_LARGEST_SQUARE, self.squares)
+
     def sum_scale(self, bound: int, share: Fraction) -> Fraction:
         """Scale of noise on a sum whose terms are at most `bound` in size: two terms change, or one when adding."""
         return round_up_scale((1 if self.adding else 2) * bound / share)
 
 
-def lay_out(method: Method, attributes: int, rows: int, budget: Fraction) -> Layout:
-    """Settle depth and shares for `rows` records; what the method's settings fix is taken as it is."""
+def lay_out(method: Method, attributes: int, rows: int, budget: Fraction, *, fitting: bool = False) -> Layout:
+    """Settle depth and shares for `rows` records; what the method's settings fix is taken as it is.
+
+    `fitting`: the number of rows was drawn, and a depth that it does not allow becomes the largest that it does.
+    """
     cuts = method.cuts if method.cuts is not None else _choose_cuts(method, attributes, rows, budget)
     if cuts > MOST_CUTS:
         raise OptionError(f"cuts must be at most {MOST_CUTS}, got {cuts}.")
     stages = _stage_shares(method, cuts)
-    most = min(cuts * attributes, MOST_DEPTH) if attributes > 1 else 0
+    most = _most_depth(cuts, attributes)
     depth = method.depth
     if depth is None:
         depth = max(
             (d for d in range(1, most + 1) if _worth_counting(rows, d, stages["leaves"] * budget)), default=0
         )
+    elif fitting and method.cuts is None:
+        depth = min(depth, most)
     elif depth > most:
         raise OptionError(
             f"depth {depth} is too large: {attributes} attribute{'s' if attributes > 1 else ''} with {cuts} levels of "
@@ -122,6 +139,26 @@ def lay_out(method: Method, attributes: int, rows: int, budget: Fraction) -> Lay
         squares=squares,
         adding=method.neighbours == "add-remove",
     )
+
+
+def possible_layouts(method: Method, attributes: int, budget: Fraction) -> list[Layout]:
+    """A layout for every number of levels that a number of rows yet to be drawn can lead to.
+
+    A depth that follows from the rows is left out: it is one of which every level is worth its share, so that the noise
+    of its counts is smaller than the number of rows.
+    """
+    if method.cuts is not None:
+        return [lay_out(replace(method, depth=method.depth or 0), attributes, 1, budget)]
+    every = [replace(method, cuts=cuts, depth=0) for cuts in range(MOST_CUTS + 1)]
+    if method.depth:
+        allowed = [cuts for cuts in range(MOST_CUTS + 1) if _most_depth(cuts, attributes) >= method.depth]
+        every += [replace(method, cuts=cuts) for cuts in allowed]
+    return [lay_out(one, attributes, 1, budget) for one in every]
+
+
+def _most_depth(cuts: int, attributes: int) -> int:
+    """A table of one attribute has no tree over all attributes."""
+    return min(cuts * attributes, MOST_DEPTH) if attributes > 1 else 0
 
 
 def rows_share(method: Method) -> Fraction:

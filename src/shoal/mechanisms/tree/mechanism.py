@@ -10,12 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from shoal.budget import Plan
 from shoal.describe import Described
+from shoal.errors import OptionError
 from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
 from shoal.mechanisms.tree.boxes import Tree, grow, sort_into
 from shoal.mechanisms.tree.counts import Level, consistent_counts, rake, whole_counts
 from shoal.mechanisms.tree.gate import noisy
 from shoal.mechanisms.tree.intervals import Intervals, measure_intervals
-from shoal.mechanisms.tree.layout import Layout, lay_out, rows_share
+from shoal.mechanisms.tree.layout import Layout, lay_out, possible_layouts, rows_share
 from shoal.mechanisms.tree.rows import draw_concepts, draw_positions
 from shoal.mechanisms.tree.values import measure_values
 from shoal.method import Method
@@ -23,6 +24,8 @@ from shoal.noise import Source, round_up_scale
 
 # Standard deviation of a child's share around that of independent attributes, if nothing is known.
 _DEPENDENCE = 0.6
+# More noise on the number of rows than this, and a table could come out that fills the memory.
+_MOST_ROWS_NOISE = 100_000
 
 
 def plan(method: Method, described: Described) -> Plan:
@@ -41,7 +44,7 @@ def plan(method: Method, described: Described) -> Plan:
             "cut points, counts and sums, level by level as the number of rows allows": budget,
         }
         condition = "Depth and shares follow from the noisy number of rows, ε and the number of attributes."
-        return Plan(spending, dict.fromkeys(described.columns, budget / number), (condition,))
+        return Plan(spending, dict.fromkeys(described.columns, budget / number), (condition,), {})
     layout = lay_out(method, number, rows, budget)
     counted = _counted(described, layout, rows)
     condition = (
@@ -54,7 +57,49 @@ def plan(method: Method, described: Described) -> Plan:
             f"Values of {', '.join(counted)} are counted one by one, as the size of their domain allows."
         )
     shares = dict.fromkeys(described.columns, budget / number)
-    return Plan(_spending(layout, described, counted), shares, tuple(conditions))
+    return Plan(
+        _spending(layout, described, counted),
+        shares,
+        tuple(conditions),
+        _per_attribute(method, described, layout),
+    )
+
+
+def _per_attribute(method: Method, described: Described, layout: Layout) -> Mapping[str, Fraction]:
+    """What a change in one attribute alone costs: its own share, and the counts of the tree over all attributes.
+
+    Nothing is said under add/remove, where neighbours differ by a whole record.
+    """
+    if method.neighbours != "replace-one":
+        return {}
+    return dict.fromkeys(described.columns, layout.attribute + sum(layout.leaves, Fraction(0)))
+
+
+def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
+    """Raise what `run` would raise, whatever number of rows is drawn and whatever intervals are."""
+    rows, number = _public_rows(method, described), len(described.columns)
+    if rows is None:
+        share = rows_share(method)
+        scale = round_up_scale(1 / share)
+        if scale > _MOST_ROWS_NOISE:
+            raise OptionError(
+                f"epsilon {float(method.budget):g} is too small to draw the number of rows, which would be off by "
+                f"about {float(scale):.3g}: declare a number of rows to release with rows=, or use a larger epsilon."
+            )
+        layouts = possible_layouts(method, number, method.budget - share)
+    else:
+        layouts = [lay_out(method, number, rows, method.budget)]
+    for layout in layouts:
+        counted = () if rows is None else _counted(described, layout, rows)
+        for column in described.columns:
+            points = _points(described, column)
+            plain = (
+                column not in described.nominal and column not in counted and points > 1 << len(layout.cuts)
+            )
+            try:
+                layout.check(points - 1 if plain else None)
+            except OptionError as error:
+                raise OptionError(f"column '{column}': {error}") from None
 
 
 def run(
@@ -80,7 +125,7 @@ def run(
         count = noisy(np.array([described.n]), round_up_scale(1 / share), source)
         rows = max(int(count[0]), 1)
         budget -= share
-    layout = lay_out(method, len(columns), rows, budget)
+    layout = lay_out(method, len(columns), rows, budget, fitting=_public_rows(method, described) is None)
     counted = _counted(described, layout, rows)
     steps = 2 * len(columns) + 1
     measured: list[Intervals] = []
@@ -210,4 +255,4 @@ def _leaf_counts(
     return rake(cells, groupings, targets)
 
 
-TREE = Mechanism(plan, run)
+TREE = Mechanism(plan, run, check=check)

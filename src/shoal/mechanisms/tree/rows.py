@@ -110,10 +110,7 @@ def draw_concepts(positions: Floats, intervals: Intervals, taxonomy: Taxonomy, *
     places = positions.astype(np.int64)
     if not generalise or intervals.points is not None:
         return domain[places].astype(np.float64)
-    first, last = (
-        domain[intervals.lows.clip(max=domain.size - 1)],
-        domain[intervals.highs.clip(max=domain.size - 1)],
-    )
+    first, last = domain[intervals.lows], domain[intervals.highs]
     groups = taxonomy.shape.lines[first, taxonomy.shape.common(first, last) - 1]
     interval = np.searchsorted(intervals.edges[1:-1], places, side="right")
     found: Floats = groups[interval].astype(np.float64)

@@ -23,7 +23,7 @@ _NOTHING = Fraction(0)
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What the holder fixed for a data set."""
+    """What the holder fixed for a data set; the unit is None while it is open, and in ledgers that did not keep it."""
 
     neighbours: str
     ceiling: Fraction | None
@@ -31,6 +31,7 @@ class Terms:
     analysts: Mapping[str, Fraction]
     every_analyst: Fraction | None
     fingerprint: str
+    unit: str | None = None
 
     @classmethod
     def of(cls, wanted: Register) -> Terms:
@@ -41,6 +42,7 @@ class Terms:
             dict(wanted.analysts),
             wanted.every_analyst,
             wanted.fingerprint,
+            wanted.unit,
         )
 
     def analyst_ceiling(self, analyst: str) -> Fraction | None:
@@ -54,6 +56,7 @@ class Terms:
             "analysts": {name: fraction_text(value) for name, value in self.analysts.items()},
             "every_analyst": _text(self.every_analyst),
             "fingerprint": self.fingerprint,
+            "unit": self.unit,
         }
 
     @classmethod
@@ -65,6 +68,7 @@ class Terms:
             {name: fraction_of(value) for name, value in raw["analysts"].items()},
             _fraction(raw["every_analyst"]),
             raw["fingerprint"],
+            raw.get("unit"),
         )
 
 
@@ -239,6 +243,8 @@ class Account:
         terms = Terms.from_dict(json.loads(entry.content))
         if self.terms is not None and self.terms.neighbours != terms.neighbours:
             raise self._wrong(entry, "changes the neighbour relation")
+        if self.terms is not None and self.terms.unit not in (None, terms.unit):
+            raise self._wrong(entry, "changes the unit")
 
     def _check_charge(self, entry: Entry) -> None:
         if min(entry.epsilon, entry.delta, entry.added, entry.added_analyst) < 0:

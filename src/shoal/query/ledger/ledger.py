@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import threading
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -227,6 +228,13 @@ class _Work:
             raise OptionError(
                 f"data set '{wanted.dataset}' was registered with the neighbour relation '{now.neighbours}', which "
                 f"cannot change to '{terms.neighbours}': charges under the two do not add up."
+            )
+        if now is not None and terms.unit is None:
+            terms = replace(terms, unit=now.unit)
+        if now is not None and now.unit not in (None, terms.unit):
+            raise OptionError(
+                f"data set '{wanted.dataset}' was registered with a budget per {now.unit}, which cannot change to one "
+                f"per {terms.unit}: charges for the two do not add up. Declare the unit as before, or take a new name."
             )
         if terms != now:
             self._write("terms", canonical(terms.to_dict()))

@@ -64,8 +64,12 @@ def _first_layout(connection: Connection) -> None:
         connection.exec_driver_sql(statement)
 
 
+def _terms_with_units(connection: Connection) -> None:
+    """Terms name their unit from here on. The tables stay; versions that would write terms without it stay out."""
+
+
 # the version of a layout is its place in this list; a new layout is a new line at the end
-MIGRATIONS: Sequence[Callable[[Connection], None]] = (_first_layout,)
+MIGRATIONS: Sequence[Callable[[Connection], None]] = (_first_layout, _terms_with_units)
 
 
 def migrate(connection: Connection, migrations: Sequence[Callable[[Connection], None]] | None = None) -> None:

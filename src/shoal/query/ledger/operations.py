@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
 
+from shoal.unit import ROW
+
 # The total of several requests that are priced together, given their contents.
 Joint = Callable[[Sequence[str]], Fraction]
 
@@ -21,6 +23,8 @@ class Register:
         analysts: lower ceilings of ε for some analysts.
         every_analyst: lower ceiling for each analyst who has none of their own.
         fingerprint: of the table, to recognise it again.
+        unit: whose budget it is, in the words of a statement: "row", or "value of 'person' (at most 3 rows)". None
+            leaves it open, for the first charge that counts.
     """
 
     dataset: str
@@ -30,6 +34,7 @@ class Register:
     analysts: Mapping[str, Fraction] = field(default_factory=dict)
     every_analyst: Fraction | None = None
     fingerprint: str = ""
+    unit: str | None = ROW
 
 
 @dataclass(frozen=True, slots=True)

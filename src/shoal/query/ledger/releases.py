@@ -1,7 +1,7 @@
 """Releases in the ledger: a table that is about to be published comes in, its charge and warnings leave.
 
-What a release costs can only be added to answers under the same relation of neighbours, and only where its claim is
-about the original records. Everything else is recorded, and has no place under a ceiling.
+What a release costs can only be added to answers under the same relation of neighbours and for the same unit, and only
+where its claim is about the original records. Everything else is recorded, and has no place under a ceiling.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from fractions import Fraction
 from pathlib import Path
 
 from shoal.errors import ClaimError
-from shoal.query.ledger.account import Standing
+from shoal.query.ledger.choices import paid_before
 from shoal.query.ledger.entry import Entry, canonical
-from shoal.query.ledger.errors import LedgerError
 from shoal.query.ledger.ledger import Ledger
-from shoal.query.ledger.operations import Charge, Register
+from shoal.query.ledger.operations import Charge
+from shoal.query.ledger.units import account_of
 from shoal.statement import PrivacyStatement
+from shoal.tuned import Tuned
 
 
 def fingerprint(path: Path) -> str:
@@ -31,7 +32,12 @@ def fingerprint(path: Path) -> str:
 
 
 def record_release(
-    ledger: Ledger, dataset: str, statement: PrivacyStatement, neighbours: str, table: str
+    ledger: Ledger,
+    dataset: str,
+    statement: PrivacyStatement,
+    neighbours: str,
+    table: str,
+    bought: Tuned | None = None,
 ) -> list[str]:
     """Charge a release before it is made, and say what else is known about the same table.
 
@@ -41,48 +47,39 @@ def record_release(
         statement: of the release.
         neighbours: the relation that the statement is about, "replace-one" or "add-remove".
         table: fingerprint of the original.
+        bought: settings that were chosen under a budget, which the statement contains; it is not charged again where
+            the choice itself was charged to this data set.
 
     Returns:
         Warnings for the custodian.
 
     Raises:
         OverdrawnError: the budget does not allow it.
-        ClaimError: the data set has a ceiling, and the claim of the release cannot be counted under it.
+        ClaimError: the data set has a ceiling, and the claim of the release cannot be counted under it; or it counts
+            under another relation of neighbours, or for another unit.
     """
     warnings = list(_other_uses(ledger, table))
-    standing = _standing(ledger, dataset, neighbours, table)
     counted = statement.model == "dp" and not statement.data_dependent and statement.epsilon is not None
-    if standing.terms.ceiling is not None and not counted:
+    terms = account_of(ledger, dataset, neighbours, statement.unit if counted else None, table).terms
+    if terms.ceiling is not None and not counted:
         raise ClaimError(
             f"data set '{dataset}' has a ceiling, and this release ({statement.model}) has no ε for the original "
             "records that could be counted under it: use a method that claims dp, or another --dataset."
-        )
-    if counted and standing.terms.neighbours != neighbours:
-        raise ClaimError(
-            f"data set '{dataset}' counts under the neighbour relation '{standing.terms.neighbours}', this release "
-            f"claims '{neighbours}': the two do not add up."
         )
     content = {
         "release": statement.method,
         "model": statement.model,
         "claimed": None if statement.epsilon is None else str(statement.epsilon),
+        "unit": statement.unit,
         "columns": list(statement.attributes),
         "publishable": statement.publishable,
         "table": table,
     }
     cost = statement.epsilon if counted and statement.epsilon is not None else Fraction(0)
+    if cost and bought is not None and paid_before(ledger, dataset, bought):
+        cost -= statement.spending[f"choice of {bought.words}"] or Fraction(0)
     ledger.charge(Charge(dataset, "", canonical(content), cost, kind="release"))
     return warnings
-
-
-def _standing(ledger: Ledger, dataset: str, neighbours: str, table: str) -> Standing:
-    try:
-        return ledger.standing(dataset)
-    except LedgerError:
-        if dataset in ledger.datasets():
-            raise
-    ledger.register(Register(dataset, neighbours, None, fingerprint=table))
-    return ledger.standing(dataset)
 
 
 def _other_uses(ledger: Ledger, table: str) -> Iterator[str]:

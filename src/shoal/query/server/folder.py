@@ -114,6 +114,7 @@ class Served:
             dict(self.settings.analysts or {}),
             self.settings.every_analyst,
             self.fingerprint,
+            self.table.facts.unit,
         )
 
 

@@ -1,0 +1,261 @@
+"""Types of columns as public facts: the cells of a column come in, values of its declared type leave.
+
+What a file's cells look like is a fact about the records. A declared type is not: it decides how a column is read, and
+in what form it is released, whoever is in the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import narwhals as nw
+
+from shoal.errors import InputError, OptionError, did_you_mean
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ColumnType = Literal["integer", "decimal", "date", "timestamp", "text", "boolean"]
+TYPES: tuple[ColumnType, ...] = get_args(ColumnType)
+_ALSO: Mapping[str, ColumnType] = {"time stamp": "timestamp", "truth value": "boolean"}
+# cells of text that stand for nothing in a column of another type
+_EMPTY = ("", "#N/A", "#NA", "N/A", "NA", "NULL", "NaN", "n/a", "nan", "null")
+_TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
+_EXACT_WHOLE = 2.0**53
+# how names of Arrow's types begin
+_NUMBERS = ("int", "uint", "float", "double", "halffloat", "decimal", "bool")
+_DAYS = ("date", "timestamp")
+
+
+def known_type(word: object, what: str) -> ColumnType:
+    """The word of a type, or an error that lists them.
+
+    >>> known_type("truth value", "column 'member'")
+    'boolean'
+    """
+    for name in TYPES:
+        if word == name:
+            return name
+    if isinstance(word, str) and word in _ALSO:
+        return _ALSO[word]
+    raise OptionError(
+        f"{what}: type '{word}' is not one of {', '.join(TYPES)}.{did_you_mean(str(word), TYPES)}"
+    )
+
+
+def type_of(dtype: nw.dtypes.DType) -> ColumnType | None:
+    """The type that a frame's own type stands for; None for one that holds anything."""
+    if isinstance(dtype, nw.Boolean):
+        return "boolean"
+    if dtype.is_numeric():
+        return "integer" if dtype.is_integer() else "decimal"
+    if isinstance(dtype, nw.Date):
+        return "date"
+    if isinstance(dtype, nw.Datetime):
+        return "timestamp"
+    return "text" if isinstance(dtype, nw.String | nw.Categorical | nw.Enum) else None
+
+
+def arrow_type(type: ColumnType) -> pa.DataType:
+    """How a file's column of a type is stored."""
+    import pyarrow as pa
+
+    return {
+        "integer": pa.int64(),
+        "decimal": pa.float64(),
+        "date": pa.date32(),
+        "timestamp": pa.timestamp("ms"),
+        "text": pa.string(),
+        "boolean": pa.bool_(),
+    }[type]
+
+
+def converted(values: Any, type: ColumnType, name: str, na: Sequence[str] = ()) -> Any:
+    """A column of Arrow values as values of a type.
+
+    Args:
+        values: an Arrow array of any type; texts are read as a person writes them.
+        na: further texts that stand for a missing value.
+
+    Raises:
+        InputError: a value is none of that type; names the column, the row and the way out.
+
+    >>> import pyarrow as pa
+    >>> converted(pa.array(["7", "8.0", ""]), "integer", "age").to_pylist()
+    [7, 8, None]
+    """
+    import pyarrow as pa
+    from pyarrow import compute
+
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    if pa.types.is_null(values.type):
+        return values.cast(arrow_type(type))
+    textual = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
+    if textual and type != "text":
+        trimmed = compute.utf8_trim_whitespace(values)
+        gaps = compute.is_in(trimmed, value_set=pa.array([*_EMPTY, *na], trimmed.type))
+        values = compute.if_else(gaps, None, trimmed)
+    elif pa.types.is_floating(values.type):
+        values = compute.if_else(compute.is_nan(values), None, values)
+    convert = (_FROM_TEXT if textual else _FROM_VALUES)[type]
+    try:
+        return convert(values)
+    except (pa.ArrowException, ValueError, OverflowError):
+        row = _first_wrong(values, convert)
+        found = str(values[row - 1].as_py())[:40]
+        raise InputError(
+            f"column '{name}' is declared as {type}, but row {row} holds '{found}': correct it, or declare another "
+            "type in the schema."
+        ) from None
+
+
+def _first_wrong(values: Any, convert: Callable[[Any], Any]) -> int:
+    """One-based number of the first row that cannot be converted."""
+    import pyarrow as pa
+
+    sound, broken = 0, len(values)
+    while broken - sound > 1:
+        middle = (sound + broken) // 2
+        try:
+            convert(values.slice(sound, middle - sound))
+            sound = middle
+        except (pa.ArrowException, ValueError, OverflowError):
+            broken = middle
+    return sound + 1
+
+
+def _each(values: Any, type: ColumnType, convert: Callable[[Any], Any]) -> Any:
+    """Every different value by itself: columns repeat theirs."""
+    import pyarrow as pa
+
+    encoded = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    encoded = encoded.dictionary_encode()
+    found = pa.array([convert(value) for value in encoded.dictionary.to_pylist()], arrow_type(type))
+    return found.take(encoded.indices)
+
+
+def _whole(values: Any) -> Any:
+    """Numbers as integers, or an error where one has a fraction."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    if not str(values.type).startswith(_NUMBERS):
+        raise ValueError("no number")
+    if pa.types.is_floating(values.type):
+        # beyond this, neighbouring floats stand for several whole numbers
+        large = compute.greater_equal(compute.abs(values), _EXACT_WHOLE)
+        if compute.any(large).as_py():
+            raise ValueError("too large")
+    return values.cast(pa.int64())
+
+
+def _whole_text(values: Any) -> Any:
+    import pyarrow as pa
+
+    try:
+        return values.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return _whole(values.cast(pa.float64()))
+
+
+def _plain_text(value: Any) -> str:
+    """A value as text: whole numbers have no decimals, whatever the library stores them as."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def _day_of_text(value: str) -> Any:
+    from datetime import date, datetime
+
+    # a time behind the day does not count: the column holds dates
+    return date.fromisoformat(value) if len(value) == 10 else datetime.fromisoformat(value).date()
+
+
+def _moment_of_text(value: str) -> Any:
+    from datetime import datetime
+
+    found = datetime.fromisoformat(value)
+    if len(value) < 10 or found.tzinfo is not None:
+        raise ValueError("a time stamp has a day and no zone")
+    return found
+
+
+def _iso(convert: Callable[[str], Any]) -> Callable[[Any], Any]:
+    """Days as 1984-05-31 only: other forms that Python reads, such as 19840531 or 1984-W22, are no dates here."""
+
+    def strictly(value: str | None) -> Any:
+        if value is None:
+            return None
+        if len(value) < 10 or value[4] != "-" or value[7] != "-":
+            raise ValueError("not of the form 1984-05-31")
+        return convert(value)
+
+    return strictly
+
+
+def _cast(type: ColumnType, *, of: tuple[str, ...]) -> Callable[[Any], Any]:
+    """A conversion that Arrow does, from types whose name begins so."""
+
+    def convert(values: Any) -> Any:
+        if not str(values.type).startswith(of):
+            raise ValueError(f"no {type}")
+        return values.cast(arrow_type(type), safe=False)
+
+    return convert
+
+
+def _truth(value: Any) -> bool | None:
+    if value is None:
+        return None
+    try:
+        return _TRUTH[str(value).lower()]
+    except KeyError:
+        raise ValueError("no truth value") from None
+
+
+_FROM_TEXT: Mapping[ColumnType, Callable[[Any], Any]] = {
+    "integer": _whole_text,
+    "decimal": lambda values: values.cast(arrow_type("decimal")),
+    "date": lambda values: _each(values, "date", _iso(_day_of_text)),
+    "timestamp": lambda values: _each(values, "timestamp", _iso(_moment_of_text)),
+    "text": lambda values: values.cast(arrow_type("text")),
+    "boolean": lambda values: _each(values, "boolean", _truth),
+}
+_FROM_VALUES: Mapping[ColumnType, Callable[[Any], Any]] = {
+    "integer": _whole,
+    "decimal": _cast("decimal", of=_NUMBERS),
+    "date": _cast("date", of=_DAYS),
+    "timestamp": _cast("timestamp", of=_DAYS),
+    "text": lambda values: _each(values, "text", lambda value: None if value is None else _plain_text(value)),
+    "boolean": lambda values: _each(values, "boolean", _truth),
+}
+
+
+def type_words(type: ColumnType | None, decimals: int | None = None) -> str:
+    """A type in a statement.
+
+    >>> type_words("decimal", 2), type_words("timestamp")
+    ('decimal, 2 decimals', 'time stamp')
+    """
+    named = {"timestamp": "time stamp", "boolean": "truth value", None: ""}.get(type, type)
+    return (
+        f"{named}, {decimals} decimal{'s' if decimals != 1 else ''}" if decimals is not None else str(named)
+    )
+
+
+def parse_types(texts: Iterable[str]) -> dict[str, str]:
+    """Types from command-line text `column=type`, such as age=integer or income=decimal:2.
+
+    >>> parse_types(["income=decimal:2"])
+    {'income': 'decimal:2'}
+    """
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, type = text.rpartition("=")
+        if not (equals and name and type):
+            raise OptionError(f"--type '{text}' is not of the form column=type.")
+        if name in found:
+            raise OptionError(f"--type names column '{name}' twice.")
+        found[name] = type
+    return found

@@ -1,0 +1,101 @@
+"""The summaries of the values that callers hold: a release, its statement, schema and method, and what was measured.
+
+They are apart from the values, so that what is shown can be read, and judged, in one place.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from shoal.display import Summary, counted, head_of, internal_summary, names_in_words
+
+if TYPE_CHECKING:
+    from shoal.auditing import Audit
+    from shoal.evaluation import Evaluation
+    from shoal.method import Method
+    from shoal.release import Preparation, Release
+    from shoal.schema import Attribute, Schema
+    from shoal.statement import PrivacyStatement
+    from shoal.taxonomy import Taxonomy
+    from shoal.tuning import Tuning
+
+_REASONS = 3
+
+
+def of_release(release: Release) -> Summary:
+    """Its promise and shape. Values of the released table are shown in HTML, and only if it may be published."""
+    statement = release.statement
+    shape = f"{counted(len(release.columns), 'column')} ({names_in_words(release.columns)})"
+    if not statement.publishable:
+        return Summary(f"Release with {release.method.name}", (*_verdict(statement), f"{shape}."))
+    rows = counted(len(release.data), "row")
+    return Summary(
+        f"Release with {release.method.name}",
+        (*_verdict(statement), f"{rows}, {shape}; see .data, .statement, .save(folder)."),
+        head_of(release.data),
+    )
+
+
+def of_preparation(prepared: Preparation) -> Summary:
+    return Summary(
+        f"Preparation of a release with {prepared.method.name}, nothing is spent yet",
+        _verdict(prepared.statement),
+    )
+
+
+def of_statement(statement: PrivacyStatement) -> Summary:
+    return Summary(
+        f"PrivacyStatement ({statement.model}, {statement.method})",
+        (*_verdict(statement), "See .to_markdown()."),
+    )
+
+
+def of_schema(schema: Schema) -> Summary:
+    """Names, kinds and roles; bounds and values only on request, because a draft may have them from the records."""
+    words = [f"{a.name} ({a.kind}, {a.role})" for a in schema.attributes]
+    return Summary(
+        f"Schema of {counted(len(words), 'column')}", (f"{names_in_words(words)}; see .to_dict().",)
+    )
+
+
+def of_attribute(attribute: Attribute) -> Summary:
+    return Summary(f"Attribute '{attribute.name}'", (f"{attribute.kind}, {attribute.role}.",))
+
+
+def of_taxonomy(taxonomy: Taxonomy) -> Summary:
+    """No names and no counts: of a column without declared values, both are those of the records."""
+    return Summary("Taxonomy", ("see .labels and .domain.",))
+
+
+def of_method(method: Method) -> Summary:
+    settings = [f"{name} = {value}" for name, value in method.settings().items()]
+    return Summary(f"Method {method.name}", (f"{names_in_words(settings)}; see .settings().",))
+
+
+def of_evaluation(found: Evaluation) -> Summary:
+    measures = sum(value is not None for part in (found.utility, found.risk) for value in part.values())
+    return internal_summary(
+        f"Evaluation of {counted(len(found.columns), 'column')}, {counted(measures, 'measure')}",
+        ".to_dict() or .table()",
+    )
+
+
+def of_tuning(found: Tuning) -> Summary:
+    """A private choice was paid for and may be shown; a comparison and what came out best may not."""
+    if found.private:
+        return Summary("Tuning, a private choice", (found.why,))
+    settings = counted(len(found.rows) + len(found.refused), "setting")
+    return internal_summary(f"Tuning of {settings}", ".best, .table() or .to_dict()")
+
+
+def of_audit(found: Audit) -> Summary:
+    return internal_summary(
+        f"Audit of {found.method}, {found.view} view, {counted(found.runs, 'run')}", ".sentence or .to_dict()"
+    )
+
+
+def _verdict(statement: PrivacyStatement) -> tuple[str, ...]:
+    if statement.publishable:
+        return (statement.sentence, "Publishable.")
+    reasons = statement.not_publishable_because[:_REASONS]
+    return (statement.sentence, "Not for publication.", *reasons)

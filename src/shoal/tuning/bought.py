@@ -1,0 +1,145 @@
+"""A private tuning: a question and a budget come in, one setting leaves, charged before the records are looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from shoal.errors import OptionError, OutputError
+from shoal.noise import parse_epsilon
+from shoal.noise import source as noise_source
+from shoal.partition.base import check_k
+from shoal.release import Preparation
+from shoal.tuned import Choice, Tuned
+from shoal.tuning.checks import check_options
+from shoal.tuning.grid import Setting, compared, make_grid
+from shoal.tuning.private import METHOD, check_candidates, choose_privately
+from shoal.tuning.question import Question, recipe_of
+from shoal.tuning.result import Tuning
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Where a private choice is charged: a ledger, and a data set in it."""
+
+    address: str | Path
+    dataset: str
+
+
+def account(ledger: str | Path | None, dataset: str | None, private: Any) -> Account | None:
+    """The account of a tuning, None without a ledger.
+
+    Raises:
+        OptionError: the data set is not named, or there is no private choice that could be charged.
+    """
+    from shoal.query.ledger.units import named_dataset
+
+    name = named_dataset(ledger, dataset)
+    if ledger is None or name is None:
+        return None
+    if private is None:
+        raise OptionError(
+            "--ledger charges a private choice: give --private too. A comparison has no ε that could be charged."
+        )
+    return Account(ledger, name)
+
+
+def tune_privately(
+    question: Question,
+    ks: Sequence[int] | None,
+    splits: Sequence[str] | None,
+    epsilon: Fraction,
+    folder: Path | None,
+    charged: Account | None = None,
+) -> Tuning:
+    """Choose under a budget. Nothing else about the records is computed, so nothing else can be seen."""
+    if folder is not None and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise OutputError(
+            f"'{folder}' is not a new folder: name another one; a private choice is made once, not again."
+        )
+    grid = make_grid([METHOD], ks, splits, None, question.table.n)
+    check_options(question.options, grid)
+    candidates = {setting: question.prepared(setting) for setting in grid}
+    for setting, prepared in candidates.items():
+        check_k(setting.k or 1, prepared.described.n)
+    chosen_among = compared(grid)
+    if not chosen_among:
+        raise OptionError(f"there is one setting only, {grid[0]}: nothing is left to be chosen privately.")
+    check_candidates(candidates)
+    described = candidates[grid[0]].described
+    for name in described.columns:
+        described.positions(
+            name
+        )  # what is wrong with the records is said now: nothing may fail after the charge
+    best = _paid(candidates, chosen_among, epsilon, charged)
+    tuned = Tuned(chosen_among, epsilon, _bought(grid, best, chosen_among))
+    found = Tuning(
+        epsilon=parse_epsilon(question.epsilon),
+        utility=None,
+        rows=(),
+        refused={},
+        best=best,
+        why=(
+            f"{best} was drawn from {len(grid)} settings by the exponential mechanism, likelier the smaller its "
+            f"expected squared error. The choice cost ε = {float(epsilon):g}, which the statement of a release with it "
+            "adds to its own; choosing again costs again."
+        ),
+        tuned=tuned,
+        seeds=0,
+        columns=described.columns,
+        n=described.n,
+        recipe=recipe_of(question, best, tuned),
+    )
+    if folder is not None:
+        found.save(folder)
+    return found
+
+
+def _bought(grid: Sequence[Setting], best: Setting, chosen_among: Sequence[str]) -> tuple[Choice, ...]:
+    """What the price of a private choice paid for: each setting's value, and what it was drawn from."""
+    return tuple(Choice(name, _value(best, name), _values(grid, name)) for name in chosen_among)
+
+
+def _values(grid: Iterable[Setting], name: str) -> tuple[int | str, ...]:
+    return tuple(dict.fromkeys(_value(setting, name) for setting in grid))
+
+
+def _value(setting: Setting, name: str) -> int | str:
+    found = getattr(setting, name)
+    return found if isinstance(found, str) else int(found)
+
+
+def _paid(
+    candidates: Mapping[Setting, Preparation],
+    chosen_among: Sequence[str],
+    epsilon: Fraction,
+    charged: Account | None,
+) -> Setting:
+    """The choice; with a ledger it is charged first, and what was drawn is noted there."""
+    if charged is None:
+        return choose_privately(candidates, epsilon, noise_source(None))
+    from shoal.query.ledger import open_ledger
+    from shoal.query.ledger.choices import charge_choice, keep_choice
+
+    prepared = next(iter(candidates.values()))
+    rows = prepared.described.circumstances.rows_per_unit
+    among = {name: _values(candidates, name) for name in chosen_among}
+    ledger = open_ledger(charged.address)
+    try:
+        number = charge_choice(
+            ledger,
+            charged.dataset,
+            among,
+            epsilon,
+            epsilon * rows,
+            prepared.method.neighbours,
+            prepared.statement.unit,
+        )
+        best = choose_privately(candidates, epsilon, noise_source(None))
+        keep_choice(ledger, charged.dataset, number, {name: _value(best, name) for name in chosen_among})
+    finally:
+        ledger.close()
+    return best

@@ -1,0 +1,200 @@
+"""Exact accounting of every release that claims `dp`: random tiny neighbours, all draws, losses added up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import shoal
+from shoal.errors import OptionError
+from shoal.models import privacy_model
+from shoal.presets import PRESETS, configured
+
+from .accounting import Account, accounts
+from .worlds import World, world
+
+# choices are known to 60 digits, everything else is a fraction
+ROOM = Fraction(1, 10**45)
+
+
+@dataclass(frozen=True)
+class Claiming:
+    """A preset that can claim `dp`, as it is or as a tree in disguise."""
+
+    preset: str
+    tree: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.preset}, partition=tree" if self.tree else self.preset
+
+
+def claiming() -> Iterator[Claiming]:
+    """Every preset that carries the claim with some of its settings, by the rule of the statements."""
+    for name, method in PRESETS.items():
+        variants = [method, replace(method, k=1), replace(method, link=False)]
+        if any(privacy_model(one, columns) == "dp" for one in variants for columns in (1, 2)):
+            yield Claiming(name)
+        try:
+            if "partition" in method.adjustable and configured(name, epsilon=1, partition="tree"):
+                yield Claiming(name, tree=True)
+        except OptionError:
+            continue
+
+
+CLAIMING = tuple(claiming())
+every_claim = pytest.mark.parametrize("which", CLAIMING, ids=str)
+
+
+def worlds(which: Claiming, wanted: int, *, one_column: bool = False) -> Iterator[tuple[int, World]]:
+    """Worlds in which `dp` is claimed."""
+    found = 0
+    for seed in range(20 * wanted):
+        made = world(which.preset, seed, one_column=one_column, tree=which.tree)
+        if made is not None and made.prepared(made.table).statement.model == "dp":
+            found += 1
+            yield seed, made
+            if found == wanted:
+                return
+
+
+def assert_the_same_release(found: Account) -> None:
+    first, second = found.results
+    pd.testing.assert_frame_equal(first.data, second.data)
+    assert first.statement.to_dict() == second.statement.to_dict()
+
+
+def largest_loss(which: Claiming, wanted: int) -> tuple[int, Fraction]:
+    """How many pairs of neighbours there were, and the largest loss of one, in parts of its ε."""
+    pairs, largest = 0, Fraction(0)
+    for seed, made in worlds(which, wanted):
+        for found in accounts(made.releases(), made.table, made.neighbour, seed):
+            assert_the_same_release(found)
+            epsilon = found.results[0].statement.epsilon
+            assert found.bound <= epsilon, f"{float(found.bound)} of {float(epsilon)} can be lost: {made}"
+            assert found.lost <= found.bound + ROOM, made
+            largest = max(largest, found.lost / epsilon)
+        pairs += 1
+    return pairs, largest
+
+
+def largest_part(which: Claiming, wanted: int) -> tuple[int, Fraction]:
+    """The same for neighbours that differ in one column, in parts of what the statement says that column costs."""
+    pairs, largest = 0, Fraction(0)
+    for seed, made in worlds(which, wanted, one_column=True):
+        shares = made.prepared(made.table).statement.epsilon_per_attribute
+        differing = [name for name in made.table if not made.table[name].equals(made.neighbour[name])]
+        if len(differing) != 1 or not shares:
+            # nothing changed, or a whole record is missing
+            continue
+        share = shares[differing[0]]
+        assert share is not None
+        for found in accounts(made.releases(), made.table, made.neighbour, seed):
+            assert found.bound <= share, f"{float(found.bound)} of {float(share)} can be lost: {made}"
+            largest = max(largest, found.lost / share)
+        pairs += 1
+    return pairs, largest
+
+
+@every_claim
+def test_no_release_loses_more_than_its_statement_says(which: Claiming) -> None:
+    wanted = 4 if which.tree else 24
+    pairs, largest = largest_loss(which, wanted)
+    assert pairs == wanted
+    assert which.tree or largest > Fraction(1, 2), "pairs that lose nothing show nothing"
+
+
+@every_claim
+def test_a_change_in_one_column_loses_no_more_than_is_stated_for_it(which: Claiming) -> None:
+    pairs, _ = largest_part(which, 2 if which.tree else 12)
+    assert which.tree or pairs
+
+
+@pytest.mark.slow
+@every_claim
+def test_thousands_of_pairs_lose_no_more_and_the_worst_of_them_all_of_it(which: Claiming) -> None:
+    wanted = 60 if which.tree else 500
+    pairs, largest = largest_loss(which, wanted)
+    assert pairs == wanted
+    assert largest == 1 or which.tree
+    assert largest_part(which, wanted // 2)[1] <= 1
+
+
+def lost(
+    method: str, table: dict[str, list[Any]], row: dict[str, Any], **settings: Any
+) -> tuple[Fraction, Account]:
+    """The loss of the worst transcript when the first record is replaced, at ε = 1, and its account."""
+    domains = {name: (0, 10) for name in table}
+    before = pd.DataFrame(table)
+    after = before.copy()
+    for name, value in row.items():
+        after.loc[0, name] = value
+
+    def run(data: pd.DataFrame) -> shoal.Release:
+        return shoal.protect(data, method=method, epsilon="1", domains=domains, **settings)
+
+    found = max(accounts(run, before, after), key=lambda one: one.lost)
+    assert_the_same_release(found)
+    return found.lost, found
+
+
+@pytest.mark.parametrize(
+    ("method", "table", "row", "settings"),
+    [
+        ("laplace", {"a": [0, 3], "b": [10, 2]}, {"a": 10, "b": 0}, {}),
+        ("laplace", {"a": [0, 3], "b": [10, 2]}, {"a": 10, "b": 0}, {"split": {"a": 1, "b": 3}}),
+        # the changes of all rank groups add up to the width of the domain
+        ("ranking-dp", {"a": [0, 2, 4, 6, 8, 10]}, {"a": 10}, {"k": 2}),
+        (
+            "ranking-dp",
+            {"a": [0, 2, 4, 6, 8], "b": [10, 1, 1, 5, 7]},
+            {"a": 10, "b": 0},
+            {"k": 2, "link": False},
+        ),
+        ("mdav-dp", {"a": [0, 2, 4], "b": [10, 1, 1]}, {"a": 10, "b": 0}, {"k": 1, "noise": "box"}),
+        ("mdav-dp", {"a": [0, 2, 4], "b": [10, 1, 1]}, {"a": 1, "b": 9}, {"k": 1, "noise": "staircase"}),
+        ("xm-20", {"a": [0, 2, 4, 6, 8, 10]}, {"a": 10}, {"k": 2}),
+        # every cluster gives one record to the next, and staircase noise charges all of ε for any change
+        ("insensitive-dp", {"a": [0, 3, 3, 7, 7, 8]}, {"a": 10}, {"k": 2, "noise": "staircase"}),
+        # without cuts there are sums, and with values counted one by one two counts
+        ("tree-dp", {"a": [0, 3], "b": [10, 2]}, {"a": 10, "b": 0}, {"cuts": 0}),
+        ("tree-dp", {"a": [0, 3, 7], "b": [10, 2, 2]}, {"a": 10, "b": 0}, {"cuts": 4, "depth": 2}),
+    ],
+)
+def test_all_of_epsilon_is_lost_where_the_analysis_is_tight(
+    method: str, table: dict[str, list[Any]], row: dict[str, Any], settings: dict[str, Any]
+) -> None:
+    assert lost(method, table, row, **settings)[0] == 1
+
+
+def test_cut_points_lose_nearly_all_of_their_share() -> None:
+    """The one cut below the median gets worse by all it can, and the many above it better."""
+    records = {"a": [0, 1, 1, 1]}
+    most, found = lost(
+        "tree-dp", records, {"a": 10}, cuts=1, shares={"cuts": 98, "intervals": 1, "leaves": 1, "means": 1}
+    )
+    assert Fraction(7, 8) < most < found.bound <= 1
+
+
+@pytest.mark.parametrize(
+    ("method", "settings"),
+    [("tree-dp", {"cuts": 4, "depth": 4}), ("insensitive-dp", {"k": 2, "noise": "staircase"})],
+)
+def test_the_share_of_a_column_is_reached_where_a_change_in_it_is_seen_elsewhere(
+    method: str, settings: dict[str, Any]
+) -> None:
+    """More than an equal part of ε: for the joint counts of a tree, for the other columns of clusters."""
+    table = {"a": [0, 3, 3, 7, 7, 8], "b": [0, 0, 4, 4, 10, 10]}
+    most, found = lost(method, table, {"a": 10}, **settings)
+    share = found.results[0].statement.epsilon_per_attribute["a"]
+    assert share > Fraction(1, 2)
+    assert Fraction(1, 2) < most <= share
+
+
+def test_no_column_has_a_share_where_neighbours_differ_by_a_whole_record() -> None:
+    _, found = lost("tree-dp", {"a": [1, 2, 3], "b": [1, 2, 3]}, {}, neighbours="add-remove", rows=3)
+    assert found.results[0].statement.epsilon_per_attribute == {}

@@ -1,0 +1,118 @@
+"""After everything is settled and the budget spent nothing fails, whatever the records and the draws are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import shoal
+from shoal.errors import InputError, OptionError
+from shoal.io import read
+from shoal.mechanisms.tree.intervals import ends_of
+from shoal.noise import Seeded
+from shoal.presets import PRESETS
+from shoal.release import carry_out, prepare
+
+from .transcript import recording
+from .worlds import world
+
+every_preset = pytest.mark.parametrize("preset", PRESETS)
+
+
+def carried_out(preset: str, seeds: range) -> int:
+    """How many worlds were protected, with draws as they come and with draws far out; an exception ends it."""
+    worlds = 0
+    for seed in seeds:
+        made = world(preset, seed)
+        if made is None:
+            continue
+        prepared = made.prepared(made.table)
+        carry_out(replace(prepared, source=Seeded(seed)))
+        if prepared.statement.epsilon is not None and prepared.statement.model != "none":
+            with recording(seed) as run:
+                carry_out(replace(prepared, source=run.source))
+        worlds += 1
+    return worlds
+
+
+@every_preset
+def test_nothing_fails_once_a_release_is_prepared(preset: str) -> None:
+    assert carried_out(preset, range(8))
+
+
+@pytest.mark.slow
+@every_preset
+def test_nothing_fails_in_hundreds_of_worlds(preset: str) -> None:
+    assert carried_out(preset, range(1000, 1300))
+
+
+def test_an_empty_interval_behind_the_last_name_is_no_failure() -> None:
+    """Cut points that leave nothing to their right, at the end of a domain of names: one run in thirty did that."""
+    names = [f"name {number:02}" for number in range(40)]
+    schema = shoal.Schema.from_dict(
+        {"attribute": [{"name": "a", "kind": "nominal", "values": names}, {"name": "b", "lo": 0, "hi": 100}]}
+    )
+    for seed in range(60):
+        random = np.random.default_rng(seed)
+        table = pd.DataFrame({"a": random.choice(names, 20), "b": random.integers(0, 101, 20)})
+        released = shoal.protect(table, schema, "tree-dp", 1, seed=seed, cuts=3, depth=4).data
+        assert set(released["a"]) <= set(names)
+
+
+def test_ends_of_intervals_stay_inside_the_domain() -> None:
+    lows, highs = ends_of(np.array([0, 0, 4, 5, 5, 5]))
+    assert lows.tolist() == [0, 0, 4, 4, 4]
+    assert highs.tolist() == [0, 3, 4, 4, 4]
+
+
+WIDE = {"a": (0, 10**12)}
+
+
+@pytest.mark.parametrize(
+    ("method", "settings", "message"),
+    [
+        ("laplace", {"epsilon": "0.000001"}, "2\\^52"),
+        ("ranking-dp", {"epsilon": "0.000001", "k": 2}, "2\\^52"),
+        ("insensitive-dp", {"epsilon": "0.0001", "k": 1}, "2\\^52"),
+        ("idp-ls", {"epsilon": "0.000001", "k": 2}, "2\\^52"),
+        ("xm-14", {"epsilon": "0.000001", "k": 2}, "2\\^52"),
+        ("tree-dp", {"epsilon": "0.000001", "cuts": 1}, "2\\^52"),
+        ("tree-dp", {"epsilon": "0.000001", "neighbours": "add-remove"}, "declare a number of rows"),
+        ("ranking-dp", {"epsilon": 1, "k": 50}, "k = 50"),
+    ],
+)
+def test_noise_that_cannot_be_drawn_is_refused_before_the_budget_is_spent(
+    method: str, settings: dict[str, object], message: str
+) -> None:
+    table = read(pd.DataFrame({"a": [1, 5, 10**12, 4]}))
+    with pytest.raises(OptionError, match=message):
+        prepare(table, None, method, domains=WIDE, **settings)  # type: ignore[arg-type]
+
+
+def test_a_value_outside_its_domain_is_refused_before_the_budget_is_spent() -> None:
+    table = read(pd.DataFrame({"a": [1, 5, 200]}))
+    with pytest.raises(InputError, match="column 'a': 1 value outside"):
+        prepare(table, None, "laplace", 1, domains={"a": (0, 100)})
+
+
+def test_too_few_rows_that_miss_the_same_are_refused_before_the_budget_is_spent() -> None:
+    table = read(pd.DataFrame({"a": [1.0, 5.0, 7.0, None]}))
+    with pytest.raises(OptionError, match="too few rows without gaps"):
+        prepare(table, None, "mdav-dp", 1, 4, domains={"a": (0, 100)}, missing="separate")
+
+
+def test_a_depth_that_the_drawn_number_of_rows_does_not_allow_becomes_smaller() -> None:
+    table = pd.DataFrame({"a": [1, 5, 7], "b": [2, 2, 2]})
+    for seed in range(20):
+        shoal.protect(
+            table,
+            method="tree-dp",
+            epsilon=1,
+            seed=seed,
+            neighbours="add-remove",
+            depth=3,
+            domains={"a": (0, 9), "b": (0, 9)},
+        )

@@ -1,0 +1,129 @@
+"""What leaves besides the values is public: neighbouring tables and one transcript give one bundle, byte for byte.
+
+Types, codes, labels, metadata and documents must not follow the records, and no file tells when, where and by whom it
+was written.
+"""
+
+from __future__ import annotations
+
+import datetime
+import getpass
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from accounting.transcript import recording, replaying
+from kanonymity.mixed import mixed, mixed_schema
+from test_conformance import release_of
+
+import shoal
+from shoal.presets import methods
+
+from . import neighbours
+from .neighbours import FORMATS, NAMES, NOMINAL, schema
+from .rewrite import rewrite
+
+ORDERED = tuple(name for name in NAMES if name not in NOMINAL)
+# every method whose claim is differential privacy of the original records, on columns of every kind that it takes
+PRIVATE: dict[str, tuple[str, tuple[str, ...], dict[str, Any]]] = {
+    "laplace": ("laplace", NAMES, {}),
+    "insensitive-dp, staircase": ("insensitive-dp", ORDERED, {"k": 2, "noise": "staircase"}),
+    "ranking-dp, not linked": ("ranking-dp", ORDERED, {"k": 2, "link": False}),
+    "ranking-dp, one column": ("ranking-dp", ("rooms",), {"k": 2}),
+    "insensitive-dp": ("insensitive-dp", NAMES, {"k": 2}),
+    "tree-dp": ("tree-dp", NAMES, {}),
+    "tree-dp, add-remove": ("tree-dp", NAMES, {"neighbours": "add-remove"}),
+    "xm-20": ("xm-20", ("rooms",), {"k": 2}),
+}
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def bundle_of(path: Path, case: str, out: Path) -> dict[str, bytes]:
+    method, names, options = PRIVATE[case]
+    declared = schema(*names, labelled=path.suffix in (".dta", ".sav"))
+    release = shoal.protect(path, declared, method, epsilon="1", **options)
+    assert release.statement.model == "dp"
+    assert release.statement.publishable
+    return files_of(release.save(out))
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+@pytest.mark.parametrize("case", PRIVATE)
+def test_neighbours_and_one_transcript_give_one_bundle(case: str, ending: str, tmp_path: Path) -> None:
+    usual, odd = (
+        neighbours.write(tmp_path / f"{name}.{ending}", odd=name == "odd") for name in ("usual", "odd")
+    )
+    assert usual.read_bytes() != odd.read_bytes()
+    for seed in (1, 2):
+        with recording(seed) as mine:
+            first = bundle_of(usual, case, tmp_path / f"first-{seed}")
+        with replaying(mine.draws):
+            second = bundle_of(odd, case, tmp_path / f"second-{seed}")
+        assert first.keys() == second.keys()
+        assert [name for name in first if first[name] != second[name]] == []
+
+
+def test_the_instrument_sees_types_that_follow_the_records(tmp_path: Path) -> None:
+    """Positive control: the same columns without declared types. Their statement is tainted for that reason."""
+    facts = shoal.Schema.from_dict({"attribute": [{"name": "rooms", "lo": 0, "hi": 20}]})
+    files = {}
+    for odd in (False, True):
+        path = neighbours.write(tmp_path / f"{odd}.csv", odd=odd)
+        with recording(1):
+            release = shoal.protect(path, facts, "laplace", epsilon=1)
+        assert not release.statement.publishable
+        files[odd] = files_of(release.save(tmp_path / f"out-{odd}", format="parquet"))
+    assert [name for name in files[True] if files[True][name] != files[False][name]] == ["data.parquet"]
+
+
+def test_every_method_that_claims_differential_privacy_is_among_them() -> None:
+    claiming = {info.name for info in methods() if "dp" in info.claim.replace(";", " ").split()}
+    assert claiming == {method for method, _, _ in PRIVATE.values()}
+
+
+def preset_release(name: str) -> shoal.Release:
+    if name == "anatomy":
+        return shoal.protect(mixed(), mixed_schema(), name, k=6)
+    return release_of(name, "pyarrow", seed=None)
+
+
+@pytest.mark.parametrize("name", [info.name for info in methods()])
+def test_documents_are_written_again_by_who_never_saw_the_original(name: str, tmp_path: Path) -> None:
+    bundle = preset_release(name).save(tmp_path / "bundle")
+    rewrite(bundle, tmp_path / "again")
+    again = files_of(tmp_path / "again")
+    assert set(again) == {"statement.json", "method.toml", "report.html"}
+    assert {file: files_of(bundle)[file] for file in again} == again
+
+
+def test_documents_are_written_again_in_another_process(tmp_path: Path) -> None:
+    path = neighbours.write(tmp_path / "people.csv", odd=True)
+    release = shoal.protect(path, schema(labelled=False), "tree-dp", epsilon=1)
+    bundle = release.save(tmp_path / "bundle")
+    path.unlink()
+    command = [sys.executable, "-m", "edge.rewrite", str(bundle), str(tmp_path / "again")]
+    tests = Path(__file__).parents[1]
+    subprocess.run(command, check=True, cwd=tests)
+    again = files_of(tmp_path / "again")
+    assert {file: files_of(bundle)[file] for file in again} == again
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+def test_no_file_tells_when_where_and_by_whom_it_was_written(ending: str, tmp_path: Path) -> None:
+    path = neighbours.write(tmp_path / f"in.{ending}", odd=True)
+    declared = schema(labelled=ending in ("dta", "sav"))
+    files = files_of(shoal.protect(path, declared, "tree-dp", epsilon=1).save(tmp_path / "out"))
+    now = datetime.datetime.now()
+    traces = [now.strftime(form) for form in ("%Y-%m-%d", "%d %b %Y", "%d %b %y", "%d.%m.%Y", "%H:%M:")]
+    traces += [str(tmp_path), str(Path.home()), os.getcwd(), socket.gethostname()]
+    traces += [getpass.getuser()] if len(getpass.getuser()) > 4 else []
+    for name, content in files.items():
+        found = [trace for trace in traces if trace.encode() in content]
+        assert found == [], f"{name} holds {found}"
