@@ -103,7 +103,7 @@ def errata(desk: Desk) -> list[Erratum]:
         "cross_moment/texts",
         {
             "section-5-3-domains": (
-                ", ".join((f"{count} of {name}" for name, count in below.items() if count)),
+                ", ".join(f"{count} of {name}" for name, count in below.items() if count),
             ),
             "section-5-3-figure": (as_text, as_file),
             "section-5-5-comparison": (100 * (1 - 43.5 / 47.68), 100 * (1 - 2 ** (43.5 - 47.68))),

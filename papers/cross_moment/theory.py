@@ -98,13 +98,13 @@ def _coefficients() -> list[Claim]:
         judge(
             "record-moves-means-cluster",
             (abs(size * value - 2) < _TINY for size, value in means.items()),
-            ", ".join((f"{size * value:.3g}" for size, value in means.items())),
+            ", ".join(f"{size * value:.3g}" for size, value in means.items()),
             ", ".join(map(str, means)),
         ),
         judge(
             "sensitivity-covariance-variances-included",
             (abs(value - float(covariance_change(size))) < _TINY for size, value in second.items()),
-            ", ".join((f"{size * value:.3g}" for size, value in second.items())),
+            ", ".join(f"{size * value:.3g}" for size, value in second.items()),
             ", ".join(map(str, second)),
         ),
         judge("whole-covariance-matrix-sensitivity", joint[1]),
@@ -113,7 +113,7 @@ def _coefficients() -> list[Claim]:
         judge(
             "sensitivity-coskewness-i-j",
             kept,
-            ", ".join((f"{size * value:.3g}" for size, value in third.items())),
+            ", ".join(f"{size * value:.3g}" for size, value in third.items()),
             ", ".join(map(str, third)),
         ),
         judge("all-coefficients-order-1", [*joint[1], *joint[2]], 3 * small_worlds.largest_joint(3, 2, 2)),

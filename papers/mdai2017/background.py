@@ -50,9 +50,9 @@ def _histograms(file: Path) -> Claim:
         "histograms-do-badly-many",
         bool(drowned[-1] and not drowned[0]),
         len(cells),
-        ", ".join((f"{count:,}" for count, _ in cells)),
-        ", ".join((f"{used:,}" for _, used in cells)),
-        ", ".join((f"{2 * c:,}" for c, _ in cells)),
+        ", ".join(f"{count:,}" for count, _ in cells),
+        ", ".join(f"{used:,}" for _, used in cells),
+        ", ".join(f"{2 * c:,}" for c, _ in cells),
         records,
     )
 

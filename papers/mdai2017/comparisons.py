@@ -232,8 +232,8 @@ def _converges(curves: Curves) -> Claim:
         last,
         min(ends),
         max(ends),
-        min((e for (_, _, k), e in excess.items() if k == 100)),
-        max((e for (_, _, k), e in excess.items() if k == 100)),
+        min(e for (_, _, k), e in excess.items() if k == 100),
+        max(e for (_, _, k), e in excess.items() if k == 100),
     )
 
 

@@ -69,8 +69,8 @@ def _large_epsilon(census: Found, adult: Found) -> Iterator[Claim]:
     yield judge(
         "more-visible-census-where",
         (one < two for one, two in ratios),
-        extent((one for one, _ in ratios)),
-        extent((two for _, two in ratios)),
+        extent(one for one, _ in ratios),
+        extent(two for _, two in ratios),
     )
 
 

@@ -134,8 +134,8 @@ def _one(census: Found, adult: Found) -> Iterator[Claim]:
     yield judge(
         "against-mdav-rl-lower",
         hits,
-        extent((order for e, order in orders if e in LOW)),
-        extent((order for e, order in orders if e in HIGH)),
+        extent(order for e, order in orders if e in LOW),
+        extent(order for e, order in orders if e in HIGH),
     )
 
 

@@ -30,5 +30,5 @@ def test_an_absent_file_skips_a_test_and_fails_it_in_ci(
         conftest.data_file("census.csv")
     assert "\n" not in str(told.value)
     monkeypatch.setenv("CI", "true")
-    with pytest.raises(pytest.fail.Exception, match="census.csv is not here"):
+    with pytest.raises(pytest.fail.Exception, match=r"census\.csv is not here"):
         conftest.data_file("census.csv")
