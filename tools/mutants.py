@@ -1,6 +1,7 @@
 """Do the tests notice wrong code? Mutants of seven parts of the package, each run against that part's tests.
 
     python -m tools.mutants draw                  # 60 mutants with the seed below, written to tools/mutants.json
+    python -m tools.mutants redraw                # replaces those of the list whose line is not there any more
     python -m tools.mutants run [--out FILE]      # every mutant of the list against its tests, and a table
 
 The list is drawn once. After code has moved the same list runs again: a mutant is found by its function's name and its
@@ -86,16 +87,33 @@ ROOMS: Mapping[str, Room] = {
 
 def draw(root: Path, seed: int, number: int) -> list[Mutant]:
     """So many mutants, from all rooms in turn, at most one of a line."""
+    queues = _shuffled(root, seed)
+    drawn: list[Mutant] = []
+    while len(drawn) < number and any(queues.values()):
+        drawn += [queue.pop() for queue in queues.values() if queue]
+    return sorted(drawn[:number])
+
+
+def redraw(root: Path, seed: int, known: Sequence[Mutant]) -> list[Mutant]:
+    """The same mutants; one whose line has gone is replaced by another of its room."""
+    kept = [one for one in known if place(root, one, {})]
+    taken = {(one.path, one.text) for one in known}
+    queues = {
+        room: [one for one in queue if (one.path, one.text) not in taken]
+        for room, queue in _shuffled(root, seed).items()
+    }
+    return sorted([*kept, *(queues[one.room].pop() for one in known if one not in kept)])
+
+
+def _shuffled(root: Path, seed: int) -> dict[str, list[Mutant]]:
+    """By room, one mutant of each line in random order."""
     generator = random.Random(seed)
-    queues = []
+    queues = {}
     for name, room in ROOMS.items():
         found = [one for path in _files(root, room.sources) for one in mutants(name, root, path)]
         generator.shuffle(found)
-        queues.append(list({(one.path, one.line): one for one in found}.values()))
-    drawn: list[Mutant] = []
-    while len(drawn) < number and any(queues):
-        drawn += [queue.pop() for queue in queues if queue]
-    return sorted(drawn[:number])
+        queues[name] = list({(one.path, one.line): one for one in found}.values())
+    return queues
 
 
 def _files(root: Path, sources: Sequence[str]) -> list[str]:
@@ -221,11 +239,16 @@ def report(found: Iterable[tuple[Mutant, Outcome, float]], out: TextIO) -> None:
         print(f"{room:12}" + "".join(f"{count:10}" for count in row), file=out, flush=True)
 
 
+def write(drawn: Iterable[Mutant]) -> None:
+    rows = [json.dumps(one.to_dict(), ensure_ascii=False) for one in drawn]
+    LIST.write_text("[\n" + ",\n".join(rows) + "\n]\n", "utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("job", choices=("draw", "run"))
+    parser.add_argument("job", choices=("draw", "redraw", "run"))
     parser.add_argument("--out", type=Path, help="file for the table; default: the terminal")
     parser.add_argument(
         "--moved", action="append", default=[], metavar="OLD=NEW", help="a path that has moved"
@@ -234,11 +257,13 @@ def main() -> None:
     parser.add_argument("--room", choices=list(ROOMS), help="only the mutants of this part")
     arguments = parser.parse_args()
     if arguments.job == "draw":
-        rows = [json.dumps(one.to_dict(), ensure_ascii=False) for one in draw(ROOT, SEED, NUMBER)]
-        LIST.write_text("[\n" + ",\n".join(rows) + "\n]\n", "utf-8")
+        write(draw(ROOT, SEED, NUMBER))
         return
-    drawn = [Mutant(**row) for row in json.loads(LIST.read_text("utf-8"))]
-    drawn = [mutant for mutant in drawn if arguments.room in (None, mutant.room)]
+    known = [Mutant(**row) for row in json.loads(LIST.read_text("utf-8"))]
+    if arguments.job == "redraw":
+        write(redraw(ROOT, SEED, known))
+        return
+    drawn = [mutant for mutant in known if arguments.room in (None, mutant.room)]
     moves = dict(pair.split("=", 1) for pair in arguments.moved)
     with arguments.out.open("w", encoding="utf-8") if arguments.out else sys.stdout as out:
         report(outcomes(drawn, moves, arguments.limit), out)

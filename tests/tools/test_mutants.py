@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.mutants import LIST, NUMBER, ROOMS, place
+from tools.mutants import LIST, NUMBER, ROOMS, Room, draw, place, redraw
 from tools.mutations import Mutant, mutants
 
 
@@ -53,6 +53,16 @@ def test_a_mutant_that_fits_two_places_is_lost_unless_the_move_is_named(folder: 
     (package / "count.py").unlink()
     assert place(folder, one, {}) is None
     assert place(folder, one, {"src/shoal/count.py": "src/shoal/crates.py"}) is not None
+
+
+def test_a_lost_mutant_is_replaced_by_one_of_its_room(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = "src/shoal/count.py"
+    monkeypatch.setattr("tools.mutants.ROOMS", {"mask": Room((path,), ())})
+    (known,) = draw(folder, 1, 1)
+    assert redraw(folder, 1, [known]) == [known]
+    (folder / path).write_text("def size(n):\n    return n * 2\n")
+    (new,) = redraw(folder, 1, [known])
+    assert new.text == "return n * 2"
 
 
 def test_the_committed_list_covers_every_room() -> None:
