@@ -13,6 +13,7 @@ import re
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, cached_property
+from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -21,6 +22,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from numpy.typing import NDArray
 from rich.pretty import pretty_repr
@@ -28,9 +30,10 @@ from rich.pretty import pretty_repr
 import shoal
 from shoal import kanonymity
 from shoal.display import Summary, as_html, as_text, displayed
-from shoal.io import read
+from shoal.engine import carry_out_columnwise
+from shoal.io import read, read_columnwise
 from shoal.query.facts import prepare as prepare_queries
-from shoal.release import prepare
+from shoal.release import prepare, silent
 from shoal.tuning.figure import Figure
 
 N = 97
@@ -216,8 +219,11 @@ def test_nothing_that_is_reached_prints_a_record(name: str) -> None:
             private |= texts_of(root.aligned)
     for path, value in found:
         for how, text in shown(value).items():
-            allowed = published(root) if how == "html" else set()
-            leaked = sorted(mark for mark in private - allowed if mark in text)
+            rest = text
+            # a released 14388.42 holds the digits of an unrounded 14388.4 that stays inside
+            for allowed in sorted(published(root), key=len, reverse=True) if how == "html" else ():
+                rest = rest.replace(allowed, "")
+            leaked = sorted(mark for mark in private if mark in rest)
             assert not leaked, f"{how} of {path} ({type(value).__name__}) prints {leaked[:3]}: {text[:300]}"
             if how == "repr":
                 assert len(text) < LONGEST, f"repr of {path} ({type(value).__name__}) is {len(text)} long"
@@ -250,6 +256,15 @@ def test_a_release_says_what_is_promised_and_its_shape() -> None:
     assert "Not for publication. A seed was given" in seeded
     assert f"{N} rows" not in seeded
     assert "<td>" not in made("seeded")._repr_html_()
+
+
+def test_a_release_on_disk_shows_no_path(tmp_path: Path) -> None:
+    pq.write_table(marked(), tmp_path / "marked.parquet")
+    prepared = prepare(read_columnwise(tmp_path / "marked.parquet"), SCHEMA, **OPTIONS)
+    found = carry_out_columnwise(prepared, tmp_path / "out", None, silent)
+    for text in (repr(found), found._repr_html_()):
+        assert "2 columns (income, rent)" in text
+        assert str(tmp_path) not in text
 
 
 def test_what_is_measured_says_that_it_is_internal() -> None:
@@ -311,6 +326,6 @@ def test_a_type_that_prints_its_fields_would_be_found() -> None:
 
 
 def test_texts_are_cut() -> None:
-    summary = Summary("t" * 500, ("l" * 500,), (("c" * 500,), ("v" * 500,)))
+    summary = Summary("t" * 500, ("l" * 500,), pa.table({"c" * 500: ["v" * 500]}))
     assert len(as_text(summary)) < 610
     assert len(as_html(summary)) < 800

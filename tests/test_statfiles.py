@@ -345,7 +345,7 @@ def test_text_codes_of_spss_have_labels_too(tmp_path: Path) -> None:
     write(pa.table({"sex": ["male", "anybody", None]}), tmp_path / "out.sav", table.codebook)
     values, meta = read_raw(tmp_path / "out.sav")
     assert values["sex"].to_list() == ["m", "anybody", ""]
-    assert meta.variable_value_labels["sex"] == {"m": "male", "f": "female"}
+    assert meta.variable_value_labels["sex"] == {"m": "male", "f": "female", "anybody": "anybody"}
     assert read(tmp_path / "out.sav").series("sex").to_list() == ["male", "anybody", None]
     # Stata labels numbers only: there the texts themselves are written
     write(table.frame.to_native(), tmp_path / "out.dta", table.codebook)

@@ -55,7 +55,8 @@ class Attribute:
     max_rows: int | None = None
     type: ColumnType | None = None
     decimals: int | None = None
-    source: Mapping[str, str] = field(default_factory=dict)
+    # a mapping has no hash; columns that differ only in it are still told apart
+    source: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "source", _sources(self.name, self.source))
@@ -199,6 +200,8 @@ class Attribute:
         """
         what = f"the domain of column '{self.name}'"
         kept = {fact: origin for fact, origin in self.source.items() if fact not in ("kind", "domain")}
+        # texts where numbers are declared are complained about when they are read, with their row
+        number = self.type if self.type in types_of("numeric") else None
         if isinstance(domain, Taxonomy):
             # values listed in the schema stay the domain, unless the tree was told its own
             values = self.values if _of_leaves(domain) else ()
@@ -228,6 +231,7 @@ class Attribute:
             hi=exact(hi, what),
             values=(),
             taxonomy=None,
+            type=number,
             source=kept,
         )
 

@@ -22,12 +22,12 @@ class Summary:
     Attributes:
         title: what it is.
         lines: a few facts.
-        head: the first rows of a released table, the names of its columns before them; for HTML only.
+        table: a released table, of which HTML shows the first rows.
     """
 
     title: str
     lines: tuple[str, ...] = ()
-    head: tuple[tuple[str, ...], ...] = ()
+    table: Any = None
 
 
 def displayed(summarise: Callable[[Any], Summary]) -> Callable[[type[Value]], type[Value]]:
@@ -74,7 +74,7 @@ def as_html(summary: Summary) -> str:
     '<div><p><strong>Schema</strong></p><p>&lt;b&gt; (numeric)</p></div>'
     """
     lines = "".join(f"<p>{_escaped(line)}</p>" for line in summary.lines)
-    return f"<div><p><strong>{_escaped(summary.title)}</strong></p>{lines}{_table(summary.head)}</div>"
+    return f"<div><p><strong>{_escaped(summary.title)}</strong></p>{lines}{_table(summary.table)}</div>"
 
 
 def shortened(text: str, length: int = _LINE) -> str:
@@ -103,8 +103,8 @@ def counted(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
-def head_of(frame: Any) -> tuple[tuple[str, ...], ...]:
-    """Names and first rows of a table that is published, as text."""
+def _head(frame: Any) -> tuple[tuple[str, ...], ...]:
+    """Names and first rows of a table, as text."""
     import narwhals as nw
 
     table = nw.from_native(frame, eager_only=True)
@@ -113,9 +113,10 @@ def head_of(frame: Any) -> tuple[tuple[str, ...], ...]:
     return (tuple(names), *(tuple("" if cell is None else str(cell) for cell in row) for row in rows))
 
 
-def _table(head: Sequence[Sequence[str]]) -> str:
-    if not head:
+def _table(frame: Any) -> str:
+    if frame is None:
         return ""
+    head = _head(frame)
     lines = [
         "<tr>" + "".join(f"<{tag}>{_escaped(shortened(cell, _CELL))}</{tag}>" for cell in row) + "</tr>"
         for tag, row in zip(["th", *["td"] * (len(head) - 1)], head, strict=True)

@@ -14,8 +14,8 @@ from shoal.errors import OptionError, did_you_mean
 from shoal.local_sensitivity import CALIBRATIONS, cluster_scales
 from shoal.method import Method
 from shoal.noise import Source, discrete_box, discrete_laplace, discrete_staircase, round_up_scale
-from shoal.noise import source as noise_source
 from shoal.noise.categorical import categorical_centroids
+from shoal.noise.staircase import check_staircase
 from shoal.partition import Partition
 from shoal.sensitivity import cluster_sum_scale
 from shoal.stages import Group
@@ -40,12 +40,14 @@ class NoiseFamily:
     Attributes:
         draw: for sensitivities in lattice steps, their ε, a number of clusters, what to optimise and a source: one
             column of noise per sensitivity.
+        check: raises where noise for these sensitivities and their ε cannot be drawn.
         joint: all sums of a cluster get their noise together and share one ε; otherwise each attribute has its own.
         blockwise: the whole ε is spent as soon as a cluster's sums change at all, so a record may touch one
             cluster only.
     """
 
     draw: Callable[[tuple[int, ...], Fraction, int, str, Source], NDArray[np.int64]]
+    check: Callable[[tuple[int, ...], Fraction], None]
     joint: bool = False
     blockwise: bool = True
 
@@ -69,10 +71,19 @@ def _box(
     return discrete_box(steps, epsilon, n, source, optimise=optimise)
 
 
+def _check_laplace(steps: tuple[int, ...], epsilon: Fraction) -> None:
+    cluster_sum_scale(sum(steps), epsilon)
+
+
+def _check_staircase(steps: tuple[int, ...], epsilon: Fraction) -> None:
+    for step in steps:
+        check_staircase(step, epsilon)
+
+
 NOISES: Mapping[str, NoiseFamily] = {
-    "laplace": NoiseFamily(_laplace, blockwise=False),
-    "staircase": NoiseFamily(_staircase),
-    "box": NoiseFamily(_box, joint=True),
+    "laplace": NoiseFamily(_laplace, _check_laplace, blockwise=False),
+    "staircase": NoiseFamily(_staircase, _check_staircase),
+    "box": NoiseFamily(_box, _check_staircase, joint=True),
 }
 
 
@@ -137,20 +148,16 @@ def check_floor(method: Method, columns: Sequence[str]) -> None:
 def check_noise(group: Group, shares: Mapping[str, Fraction], method: Method) -> None:
     """An error if the noise of a group cannot be drawn, whatever its clusters turn out to be."""
     family = NOISES[method.noise]
-    # noise for no cluster at all takes nothing from the source, and looks at the scales
-    source = noise_source(None)
     for together in [group.ordered] if family.joint else [[number] for number in group.ordered]:
-        steps = tuple(group.lattices[number].steps for number in together)
-        with _naming([group.columns[number] for number in together]):
-            if together:
-                family.draw(
-                    steps, shares[group.columns[together[0]]], 0, method.optimise or "variance", source
-                )
+        names = [group.columns[number] for number in together]
+        with _naming(names):
+            if names:
+                family.check(tuple(group.lattices[number].steps for number in together), shares[names[0]])
     if CALIBRATIONS[method.sensitivity].changes is not None:
         for column, lattice, floor in zip(group.columns, group.lattices, floors(group, method), strict=True):
             with _naming([column]):
-                # a sum without its extremes moves by twice the width of the domain at most
-                round_up_scale(max(2 * lattice.steps / shares[column], floor * group.n))
+                # without their extremes three records move their sum by three times the width, more of them by less
+                round_up_scale(max(3 * lattice.steps / shares[column], floor * group.n))
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shoal.display import Summary, counted, head_of, internal_summary, names_in_words
+from shoal.display import Summary, counted, internal_summary, names_in_words
 
 if TYPE_CHECKING:
     from shoal.auditing import Audit
@@ -28,11 +28,13 @@ def of_release(release: Release) -> Summary:
     shape = f"{counted(len(release.columns), 'column')} ({names_in_words(release.columns)})"
     if not statement.publishable:
         return Summary(f"Release with {release.method.name}", (*_verdict(statement), f"{shape}."))
-    rows = counted(len(release.data), "row")
+    # a table that was too large for memory is a file
+    table = release.data if hasattr(release.data, "__len__") else None
+    rows = "" if table is None else f"{counted(len(table), 'row')}, "
     return Summary(
         f"Release with {release.method.name}",
-        (*_verdict(statement), f"{rows}, {shape}; see .data, .statement, .save(folder)."),
-        head_of(release.data),
+        (*_verdict(statement), f"{rows}{shape}; see .data, .statement, .save(folder)."),
+        table,
     )
 
 

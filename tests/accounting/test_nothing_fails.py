@@ -50,8 +50,8 @@ def test_nothing_fails_in_hundreds_of_worlds(preset: str) -> None:
 
 
 def test_an_empty_interval_behind_the_last_name_is_no_failure() -> None:
-    """Cut points that leave nothing to their right, at the end of a domain of names: one run in thirty did that."""
-    names = [f"name {number:02}" for number in range(40)]
+    """Cut points that leave nothing to their right, at the end of a domain of names: six runs in a hundred did that."""
+    names = [f"name {number:02}" for number in range(10)]
     schema = shoal.Schema.from_dict(
         {"attribute": [{"name": "a", "kind": "nominal", "values": names}, {"name": "b", "lo": 0, "hi": 100}]}
     )

@@ -202,6 +202,7 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def protect(out: str, *words: str, method: str = "laplace") -> int:
     domains = ["--domain", "age=0:120", "--domain", "income=0:5000"]
+    domains += ["--type", "age=integer", "--type", "income=integer"]
     start = ["protect", "people.csv", "--method", method, *domains, "--out", out, "--ledger", "ledger.sqlite"]
     named = [] if "--dataset" in words else ["--dataset", "people"]
     return run([*start, "--epsilon", "0.5", *named, *words])

@@ -186,7 +186,9 @@ def _coded(values: Any, variable: Variable, target: Format) -> _Column:
         # Stata labels whole numbers only: the texts themselves are what is left
         return _text(values, Variable())
     labels = dict(variable.labels)
-    labels |= {code: text for text, code in codes.items() if code not in variable.texts and text != str(code)}
+    # a number without a label is its own text, but a text without one is not known to be a code
+    unlabelled = {text: code for text, code in codes.items() if code not in variable.texts}
+    labels |= {code: text for text, code in unlabelled.items() if isinstance(code, str) or text != str(code)}
     place = encoded.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
     if words:
         known = np.array([*(codes[text] for text in texts), ""], dtype=object)

@@ -19,6 +19,7 @@ from shoal.display import internal
 from shoal.errors import ClaimError, InputError, OptionError, did_you_mean
 from shoal.io import Table, read
 from shoal.lattice import Lattice, decimal_text
+from shoal.provenance import as_declared, with_listed_type
 from shoal.schema import Attribute, Schema
 from shoal.unit import unit_words
 
@@ -199,6 +200,8 @@ def prepare(data: Any, schema: Schema, neighbours: Neighbours = "replace-one") -
     table = read(data, types=schema.types)
     for attribute in schema.attributes:
         table.known(attribute.name)
+    schema = Schema(tuple(with_listed_type(table, attribute) for attribute in schema.attributes))
+    table = as_declared(table, schema.attributes, ())
     _check_unit(table, schema)
     refused = frozenset(a.name for a in schema.attributes if _is_refused(table, a))
     schema = Schema(tuple(a for a in schema.attributes if a.name not in refused))

@@ -52,8 +52,8 @@ class Figure:
 def exactly(value: float) -> Figure:
     """A figure that is no estimate.
 
-    >>> exactly(0.25)
-    Figure(mean=0.25, low=0.25, high=0.25, exact=True)
+    >>> str(exactly(0.25)), exactly(0.25).low
+    ('0.25', 0.25)
     """
     return Figure(value, value, value, exact=True)
 
@@ -61,8 +61,8 @@ def exactly(value: float) -> Figure:
 def over_seeds(values: Sequence[float], least: float = 0.0, most: float = math.inf) -> Figure:
     """The mean of several runs with its Student interval, inside the range a measure can have.
 
-    >>> str(over_seeds([1.0, 2.0, 3.0])), over_seeds([1.0])
-    ('2 (0 to 4.48)', Figure(mean=1.0, low=None, high=None, exact=False))
+    >>> str(over_seeds([1.0, 2.0, 3.0])), over_seeds([1.0]).low
+    ('2 (0 to 4.48)', None)
     """
     found = np.asarray(values, dtype=np.float64)
     mean = float(found.mean())

@@ -36,7 +36,7 @@ from shoal.tuned import Choice, Tuned
 
 Spend = Callable[..., Charge]
 PER_PERSON = "value of 'who' (at most 2 rows)"
-AGE = {"name": "age", "lo": 0, "hi": 120}
+AGE = {"name": "age", "type": "integer", "source": "questionnaire", "lo": 0, "hi": 120}
 WHO = {"name": "who", "kind": "nominal", "role": "unit", "max_rows": 2}
 ROWS = shoal.Schema.from_dict({"attribute": [AGE]})
 PERSONS = shoal.Schema.from_dict({"attribute": [AGE, WHO]})

@@ -17,7 +17,6 @@ from shoal.moments.eigen import symmetric
 from shoal.moments.power_sums import Centred
 from shoal.moments.process import Statistics
 from shoal.noise import Source, discrete_laplace, discrete_staircase, round_up_scale
-from shoal.noise import source as noise_source
 from shoal.partition import Partition
 from shoal.sensitivity import cluster_sum_scale
 from shoal.stages import PARTITIONS, Group
@@ -116,13 +115,12 @@ def check_noise(group: Group, budget: GroupBudget | None, method: Method) -> Non
             [lattice.steps for lattice in group.lattices], _largest_cluster(group, method), budget
         )
         return
-    # noise for no cluster at all takes nothing from the source, and looks at the scales
-    nothing, source = np.empty(0, dtype=np.int64), noise_source(None)
-    _sum_noise(group, Fixed(Partition(nothing, nothing)), budget, source, method)
+    family = NOISES[method.noise]
+    for lattice, share in zip(group.lattices, budget.means, strict=True):
+        family.check((lattice.steps,), share)
     counts = (budget.summary.covariances, budget.summary.coskewnesses)
     for part, count in zip(budget.parts[1:], counts, strict=False):
-        share = part / count
-        _noisy(np.empty((0, count), dtype=np.int64), fineness(share), share, source, method)
+        family.check((fineness(part / count) + 1,), part / count)
 
 
 def _largest_cluster(group: Group, method: Method) -> int:
