@@ -71,6 +71,7 @@ ROOMS: Mapping[str, Room] = {
         (f"{PACKAGE}/mask.py",),
         (
             "tests/test_sensitivity.py",
+            "tests/test_local_sensitivity.py",
             "tests/test_noise_rule.py",
             "tests/mechanisms",
             "tests/test_release.py",
