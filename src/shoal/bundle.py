@@ -79,7 +79,8 @@ def save_bundle(
         if release.verify is not None:
             # what counts is what others will read
             types = release.schema.types
-            further = {name: read(aside / f"{name}{ENDINGS[format]}", types=types) for name in release.linked}
+            # a linked table may hold words for groups of values, which have no declared type
+            further = {name: read(aside / f"{name}{ENDINGS[format]}") for name in release.linked}
             release.verify(read(aside / f"data{ENDINGS[format]}", types=types), further)
         write_documents(release, aside, undo, internal_path, evaluation, original)
     return folder

@@ -103,11 +103,25 @@ class Described:
 
     def positions(self, name: str) -> tuple[NDArray[np.int64], int]:
         """Lattice positions of one column and how many values had to be clipped (a private fact)."""
+        values = self._present(name)
+        clipped = self._outside(name, values)
+        return self.lattices[name].positions(values), clipped
+
+    def check(self) -> None:
+        """Raise now what `positions` would raise once the budget is spent."""
+        for name in self.columns:
+            self._outside(name, self._present(name))
+
+    def _present(self, name: str) -> NDArray[np.float64]:
         values = self.original(name)
-        lattice = self.lattices[name]
         if name in self.gaps:
             # such a row has a cluster of its own, where this number is never looked at
-            values = np.where(self.gaps[name], float(lattice.lo), values)
+            values = np.where(self.gaps[name], float(self.lattices[name].lo), values)
+        return values
+
+    def _outside(self, name: str, values: NDArray[np.float64]) -> int:
+        """How many values lie outside the domain, where that is no error."""
+        lattice = self.lattices[name]
         lo, hi = float(lattice.lo), float(lattice.hi)
         outside = (values < lo) | (values > hi)
         count = int(outside.sum())
@@ -123,12 +137,7 @@ class Described:
                 f"column '{name}': sums of {values.size} values on {lattice.steps} lattice steps do not fit into "
                 "64 bits: give the attribute a larger step."
             )
-        return lattice.positions(values), count
-
-    def check(self) -> None:
-        """Raise now what `positions` would raise once the budget is spent."""
-        for name in self.columns:
-            self.positions(name)
+        return count
 
 
 def describe(

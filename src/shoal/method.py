@@ -157,6 +157,11 @@ class Method:
         return 1 if self.k is None else self.k
 
     @property
+    def smallest(self) -> int:
+        """The smallest cluster that has the statistics of this method at all."""
+        return 3 if self.sensitivity == "cluster" else self.moments + 1
+
+    @property
     def budget(self) -> Fraction:
         """The privacy budget, once configured."""
         if self.epsilon is None:

@@ -27,7 +27,6 @@ from shoal.noise import Source
 from shoal.noise import source as noise_source
 from shoal.noise_rule import noise_allowed
 from shoal.partition import Partition
-from shoal.partition.base import check_k
 from shoal.presets import configured
 from shoal.provenance import public_attribute
 from shoal.schema import Schema
@@ -288,10 +287,7 @@ def prepare(
     tuned_choice: Sequence[Any] | None = None,
     **options: Any,
 ) -> Preparation:
-    """Settle method, lattices, budget and statement; arguments as for `protect`.
-
-    Whatever can fail because of settings or records fails here, before the budget is spent.
-    """
+    """Settle method, lattices, budget and statement, and refuse what would fail later; arguments as for `protect`."""
     if labels is not None:
         options = {"partition": "given", **options}
     settled = configured(method, epsilon=epsilon, k=k, **options)
@@ -313,10 +309,7 @@ def prepare(
     circumstances = _with_seed(described.circumstances, source)
     statement = state(settled, described.lattices, plan, circumstances)
     described = replace(described, notes=(*described.notes, *advice, *_starved(settled, plan)))
-    check_k(settled.size, described.n)
-    described.check()
-    if mechanism.check is not None:
-        mechanism.check(settled, described, plan, labels)
+    mechanism.refuse(settled, described, plan, labels)
     return Preparation(settled, declared, described, mechanism, plan, source, statement)
 
 

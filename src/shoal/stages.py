@@ -255,11 +255,16 @@ def _alike(group: Group, method: Method) -> Iterator[tuple[NDArray[np.int64], li
             continue
         missed = [column in group.gaps and bool(group.gaps[column][which[0]]) for column in group.columns]
         present = [number for number, missing in enumerate(missed) if not missing]
-        if present and which.size < method.size:
+        # rows without any value need no company, but a cluster of them is summarised like all others
+        least = method.size if present else method.smallest
+        if which.size < least:
             names = ", ".join(group.columns[number] for number, missing in enumerate(missed) if missing)
             words = f"that miss {names} and nothing else" if names else "without gaps"
+            needed = (
+                f"for k = {method.size}: lower k" if present else f"where {least} are needed: fill the gaps"
+            )
             raise OptionError(
-                f"there are too few rows {words}, {which.size} for k = {method.size}: lower k, use missing=category "
+                f"there are too few rows {words}, {which.size} {needed}, use missing=category "
                 "for nominal columns, or put the columns with gaps into groups of their own (groups=)."
             )
         yield which, present

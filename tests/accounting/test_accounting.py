@@ -55,7 +55,10 @@ def worlds(which: Claiming, wanted: int, *, one_column: bool = False) -> Iterato
     found = 0
     for seed in range(20 * wanted):
         made = world(which.preset, seed, one_column=one_column, tree=which.tree)
-        if made is not None and made.prepared(made.table).statement.model == "dp":
+        if made is None:
+            continue
+        statement = made.prepared(made.table).statement
+        if statement.model == "dp" and not statement.data_dependent:
             found += 1
             yield seed, made
             if found == wanted:
@@ -117,11 +120,11 @@ def test_a_change_in_one_column_loses_no_more_than_is_stated_for_it(which: Claim
 @pytest.mark.slow
 @every_claim
 def test_thousands_of_pairs_lose_no_more_and_the_worst_of_them_all_of_it(which: Claiming) -> None:
-    wanted = 60 if which.tree else 500
+    wanted = 40 if which.tree else 300
     pairs, largest = largest_loss(which, wanted)
     assert pairs == wanted
     assert largest == 1 or which.tree
-    assert largest_part(which, wanted // 2)[1] <= 1
+    assert largest_part(which, wanted // 3)[1] <= 1
 
 
 def lost(

@@ -146,13 +146,13 @@ def test_an_answer_loses_no_more_than_its_price(kind: str) -> None:
 @pytest.mark.slow
 @every_kind
 def test_hundreds_of_answers_lose_no_more_than_their_price(kind: str) -> None:
-    largest = answers(kind, 300)
+    largest = answers(kind, 150)
     assert largest == 1 or kind in ("quantile", "protocol-1")
 
 
 @pytest.mark.slow
 def test_hundreds_of_private_choices_lose_no_more_than_their_budget() -> None:
-    assert 0 < private_choices(300) <= 1
+    assert 0 < private_choices(100) <= 1
 
 
 def test_a_query_that_is_answered_beyond_its_price_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

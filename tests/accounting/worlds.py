@@ -14,6 +14,7 @@ import shoal.release
 from shoal.errors import ShoalError
 from shoal.io import read
 from shoal.method import CHOICES, OPTIONS, Method
+from shoal.noise import Source
 from shoal.presets import PRESETS
 from shoal.release import Preparation, carry_out, prepare
 
@@ -89,12 +90,16 @@ class World:
         return prepare(read(table), self.schema, self.method, **self.settings)
 
     def protect(self, table: pd.DataFrame) -> shoal.Release:
-        return carry_out(self.prepared(table))
+        return carry_out(self.prepared(table), labels=self.settings.get("labels"))
 
     def releases(self) -> Callable[[pd.DataFrame], shoal.Release]:
         """The same as `protect`, again and again: what is public is settled once for either table."""
         made = {id(table): self.prepared(table) for table in (self.table, self.neighbour)}
-        return lambda table: carry_out(replace(made[id(table)], source=shoal.release.noise_source(None)))
+        return lambda table: self.carried_out(made[id(table)], shoal.release.noise_source(None))
+
+    def carried_out(self, prepared: Preparation, source: Source) -> shoal.Release:
+        """The budget spent, with these draws."""
+        return carry_out(replace(prepared, source=source), labels=self.settings.get("labels"))
 
     def __str__(self) -> str:
         return (
@@ -123,6 +128,12 @@ def world(preset: str, seed: int, *, one_column: bool = False, tree: bool = Fals
     rows = int(random.integers(2, 4)) if random.random() < 0.2 else 0
     if random.random() < 0.3:
         settings["outside"] = "clip"
+    if random.random() < 0.15:
+        # claims that need to know nothing about them can leave gaps as they are
+        settings["missing"] = str(random.choice(["separate", "drop"]))
+    if "given" in method.partitions and "partition" in method.adjustable and random.random() < 0.1:
+        settings.pop("partition", None)
+        settings["labels"] = random.integers(0, 2, n).tolist()
     table = pd.DataFrame({name: _drawn(name, random, n, settings) for name in names})
     if rows:
         # a person has at most so many rows: neighbours differ in all rows of one of them
@@ -151,6 +162,8 @@ def _value(name: str, random: Random, settings: Mapping[str, Any]) -> Any:
     column = COLUMNS[name]
     if column.outside and settings.get("outside") == "clip" and random.random() < 0.2:
         return column.outside[int(random.integers(len(column.outside)))]
+    if "missing" in settings and column.dtype not in ("int64", "bool") and random.random() < 0.2:
+        return None
     # half of the values lie at the ends of the domain, where most is at stake
     most = min(2, len(column.values)) if random.random() < 0.5 else len(column.values)
     return column.values[int(random.integers(most))]
@@ -192,6 +205,8 @@ def options(method: Method, random: Random, n: int, names: Sequence[str]) -> dic
             or random.random() < (0.8 if option in ("cuts", "link") else 0.35)
         ):
             found[option] = draw(method, random, n, names)
+    if found.get("noise", "laplace") != "laplace" and random.random() < 0.5:
+        found["optimise"] = str(random.choice(CHOICES["optimise"]))
     if "depth" in found and "cuts" in found:
         found["depth"] = int(random.integers(0, found["cuts"] * len(names) + 1))
     if "rows" in found and random.random() < 0.8:
@@ -247,7 +262,7 @@ _DRAWS: Mapping[str, Draw] = {
     "link": _SWITCH,
     "generalise": _SWITCH,
     "clip": _SWITCH,
-    # seldom used and only with what it fits: as the other draws have it
+    # it follows the noise
     "optimise": lambda method, random, n, names: None,
     "floor": lambda method, random, n, names: 0.5,
     "weights": lambda method, random, n, names: random.integers(1, 5, method.moments + 1).tolist(),

@@ -54,8 +54,8 @@ def rewrite(bundle: Path, out: Path) -> None:
     recipe = load_recipe(bundle / "method.toml")
     schema = recipe["schema"]
     files = {path.stem: path for path in bundle.iterdir() if path.suffix in SUFFIXES}
-    tables = {name: read(path, types=schema.types) for name, path in files.items() if name != "statistics"}
-    released = tables.pop("data")
+    released = read(files["data"], types=schema.types)
+    tables = {name: read(path) for name, path in files.items() if name not in ("data", "statistics")}
     kind = format_of(files["data"])
     columns = {a.name: stand_in(a, released, released.n) for a in schema.attributes}
     untyped = set() if kind == "parquet" else set(columns) - set(schema.types)

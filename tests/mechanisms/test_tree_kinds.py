@@ -106,8 +106,10 @@ def test_a_large_budget_shows_the_distributions() -> None:
 def test_statement_and_recipe_speak_of_labels_and_dates(tmp_path: Path) -> None:
     release = shoal.protect(pa.table(columns()), schema(), method="tree-dp", epsilon=1)
     facts = release.statement.attributes
-    assert facts["education"] == {"lo": "none", "hi": "degree", "step": "one place in the order"}
-    assert facts["birth"] == {"lo": "1950-01-01", "hi": "2005-12-31", "step": "1 day"}
+    education = {"lo": "none", "hi": "degree", "step": "one place in the order"}
+    birth = {"lo": "1950-01-01", "hi": "2005-12-31", "step": "1 day"}
+    assert facts["education"] == {**education, "type": "text", "source": ""}
+    assert facts["birth"] == {**birth, "type": "date", "source": ""}
     release.save(tmp_path / "out", tmp_path / "internal.html")
     assert 'lo = "1950-01-01"' in (tmp_path / "out" / "method.toml").read_text()
     assert "secondary" in (tmp_path / "out" / "report.html").read_text()

@@ -16,6 +16,7 @@ from shoal.io import Table
 from shoal.method import Method
 from shoal.noise import Source
 from shoal.partition import Partition
+from shoal.partition.base import check_k
 
 # called with what is being done, how much of it is done, and how much there is
 Progress = Callable[[str, int, int], None]
@@ -59,8 +60,7 @@ class Mechanism:
             about them.
         verify: reads what was written and raises where it does not hold what the statement says: the released table,
             and further ones by name.
-        check: raises now whatever the run would raise for these settings, records and labels: once the budget is spent
-            nothing may fail, because a rerun until it succeeds is another mechanism.
+        check: raises now what this mechanism's run would raise for these settings, records and labels.
         publish: the released table, and further ones by name, where that is more than all columns in one random order.
     """
 
@@ -72,3 +72,16 @@ class Mechanism:
     verify: Callable[[Method, Described, Table, Mapping[str, Table]], None] | None = None
     check: Callable[[Method, Described, Plan, ArrayLike | None], None] | None = None
     publish: Callable[[Method, Described, Rebuilt, Source], tuple[Any, dict[str, Any]]] | None = None
+
+    def refuse(
+        self, method: Method, described: Described, plan: Plan, labels: ArrayLike | None = None
+    ) -> None:
+        """Raise now whatever a run would raise.
+
+        Once the budget is spent nothing may fail depending on records or draws, because a rerun until it succeeds is
+        another mechanism.
+        """
+        check_k(method.size, described.n)
+        described.check()
+        if self.check is not None:
+            self.check(method, described, plan, labels)

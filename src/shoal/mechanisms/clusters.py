@@ -90,10 +90,24 @@ def run(
 
 def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
     """Raise what `run` would raise: k, labels and gaps that do not fit the records, noise that cannot be drawn."""
-    groups = method.resolve_groups(described.columns)
-    for group in attribute_groups(groups, described, plan, labels_in_use(labels, described), _unseen, {}):
+    for group in outlines(method, described, plan, labels):
         check_group(group, method)
         check_noise(group, plan.shares, method)
+
+
+def outlines(method: Method, described: Described, plan: Plan, labels: ArrayLike | None) -> Iterator[Group]:
+    """The attribute groups without their values: enough to see whether they can be clustered and masked."""
+    blank = np.broadcast_to(np.int64(0), (described.n,))
+    given = labels_in_use(labels, described)
+    for columns in method.resolve_groups(described.columns):
+        yield Group(
+            columns,
+            tuple(described.lattices[column] for column in columns),
+            (blank,) * len(columns),
+            given,
+            trees=tuple(described.tree(column) for column in columns),
+            gaps={column: described.gaps[column] for column in columns if column in described.gaps},
+        )
 
 
 def freeze(
@@ -224,10 +238,6 @@ def cluster_facts(made: Partition) -> dict[str, object]:
         "smallest": int(made.sizes.min()),
         "largest": int(made.sizes.max()),
     }
-
-
-def _unseen(what: str, done: int, total: int) -> None:
-    """Progress of what takes no time."""
 
 
 CLUSTERS = Mechanism(plan, run, freeze, run_frozen, check=check)

@@ -131,7 +131,7 @@ def of_bundle(folder: str | Path) -> Subject:
         columns=tuple(name for name in table.names if name in released and name in schema),
         recipe=recipe_file.read_text("utf-8"),
         na=tuple(recipe.get("na", ())),
-        linked={name: read(path, types=schema.types) for name, path in tables.items()},
+        linked={name: read(path) for name, path in tables.items()},
     )
 
 

@@ -14,7 +14,7 @@ from shoal.budget import Plan
 from shoal.describe import Described
 from shoal.errors import OptionError
 from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
-from shoal.mechanisms.clusters import attribute_groups, cluster_facts, labels_in_use
+from shoal.mechanisms.clusters import attribute_groups, cluster_facts, labels_in_use, outlines
 from shoal.mechanisms.moments.budget import GroupBudget, MomentPlan, plan, summary_of
 from shoal.mechanisms.moments.masking import Fixed, calibrate, check_noise, mask
 from shoal.mechanisms.moments.table import joined, statistics_columns
@@ -75,7 +75,7 @@ def run(
 
 def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
     """Raise what `run` would raise: k, labels and gaps that do not fit the records, noise that cannot be drawn."""
-    for group in _groups(method, described, plan, _unseen, labels, {}):
+    for group in outlines(method, described, plan, labels):
         check_group(group, method)
         check_noise(group, _budget(plan, group), method)
 
@@ -204,10 +204,6 @@ def _groups(
         means.update(zip(group, shares, strict=True))
     weighed = Plan(plan.spending, means)
     return attribute_groups(groups, described, weighed, labels_in_use(labels, described), progress, clipped)
-
-
-def _unseen(what: str, done: int, total: int) -> None:
-    """Progress of what takes no time."""
 
 
 MOMENTS = Mechanism(plan, run, freeze, run_frozen, check=check)
