@@ -27,8 +27,9 @@ from pyarrow import csv
 import shoal
 from shoal.machine import machine_words as machine
 from shoal.mechanisms.tree import layout
+from tools.public_data import data_folder
 
-DATA = Path(os.environ.get("SHOAL_DATA", Path(__file__).parents[1] / ".." / "shared" / "data")).resolve()
+DATA = data_folder()
 SCHEMA = Path(__file__).parents[1] / "examples" / "adult.toml"
 METHODS = ("insensitive-dp", "ranking-dp", "tree-dp", "laplace", "mdav-dp")
 # what the quality table compares: a method, and whether values of small domains may be counted one by one

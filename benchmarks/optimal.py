@@ -20,8 +20,9 @@ from pyarrow import csv
 import shoal
 from shoal.budget import split_budget
 from shoal.partition import best_k, expected_error, optimal, ranking
+from tools.public_data import data_folder
 
-DATA = Path(os.environ.get("SHOAL_DATA", Path(__file__).parents[1] / ".." / "shared" / "data"))
+DATA = data_folder()
 CENSUS_4 = ("FEDTAX", "POTHVAL", "INTVAL", "FICA")
 ROWS = 1_000_000
 

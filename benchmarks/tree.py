@@ -27,8 +27,9 @@ from pyarrow import csv
 import shoal
 from benchmarks.tree_shapes import SHAPES, made_up
 from shoal.mechanisms.tree import boxes, intervals, layout, mechanism
+from tools.public_data import data_folder
 
-DATA = Path(os.environ.get("SHOAL_DATA", Path(__file__).parents[1] / ".." / "shared" / "data"))
+DATA = data_folder()
 COLUMNS = {
     "Census": ("census.csv", ["FEDTAX", "POTHVAL", "INTVAL", "FICA"]),
     "Adult": ("adult.csv", ["age", "hours_per_week", "fnlwgt", "education_num"]),

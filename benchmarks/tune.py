@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import os
 import time
 from pathlib import Path
 from typing import Any
@@ -23,8 +22,9 @@ from shoal.noise import Seeded
 from shoal.release import prepare, silent
 from shoal.tuning.choose import Row
 from shoal.tuning.grid import Setting
+from tools.public_data import data_folder
 
-DATA = Path(os.environ.get("SHOAL_DATA", Path(__file__).parents[1] / ".." / "shared" / "data"))
+DATA = data_folder()
 PAGE = Path(__file__).parents[1] / "docs" / "tuning-quality.md"
 COLUMNS = ("FEDTAX", "POTHVAL", "INTVAL", "FICA")
 METHODS = ("laplace", "mdav-dp", "ranking-dp", "optimal-dp", "idp-cbls", "insensitive-dp")

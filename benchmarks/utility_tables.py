@@ -6,10 +6,8 @@ beyond them are clipped. They are the same for every method.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -18,8 +16,9 @@ from pyarrow import csv
 
 from shoal.lattice import exact
 from shoal.schema import Attribute, Schema
+from tools.public_data import data_folder
 
-DATA = Path(os.environ.get("SHOAL_DATA", Path(__file__).parents[1] / ".." / "shared" / "data"))
+DATA = data_folder()
 LABEL = "label"
 NO, YES = "no", "yes"
 # the label where a method takes no names: more than half is yes

@@ -23,8 +23,9 @@ from shoal.evaluation.anonymity import column_codes
 from shoal.evaluation.groups import row_groups
 from shoal.io import read
 from shoal.kanonymity.distributions import count_groups, distinct_values
+from tools.public_data import data_folder
 
-DATA = Path(os.environ.get("SHOAL_DATA", Path(__file__).parents[1] / ".." / "shared" / "data"))
+DATA = data_folder()
 QUASI = ("age", "sex", "race", "marital_status", "native_country")
 SECRET = "income"
 RARE_CLASS = ">50K"
@@ -45,7 +46,7 @@ def adult() -> pa.Table:
 
 def schema() -> Schema:
     """What a custodian wrote down about the whole table; the taxonomies lie beside the data."""
-    os.environ.setdefault("SHOAL_DATA", str(DATA.resolve()))
+    os.environ.setdefault("SHOAL_DATA", str(DATA))
     return Schema.load(Path(__file__).parents[1] / "examples" / "adult.toml")
 
 

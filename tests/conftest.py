@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tools.public_data import WAY_OUT, data_folder
+
 # how long an example takes says something about the machine, not about the code
 settings.register_profile("shoal", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("shoal")
@@ -17,21 +19,27 @@ settings.load_profile("shoal")
 # run by another interpreter, see test_attacks_live.py
 collect_ignore = ["evaluation/anonymeter_rates.py"]
 
-DATA_FOLDER = Path(os.environ.get("SHOAL_DATA", Path(__file__).parents[1] / ".." / "shared" / "data"))
+ROOT = Path(__file__).parents[1]
+DATA_FOLDER = data_folder()
 
 
 def data_file(name: str) -> Path:
     """Path of a real data set; absent files skip the test, except in CI where they are a failure."""
     path = DATA_FOLDER / name
     if not path.exists():
-        message = (
-            f"{name} is not here: put the public data sets (CASC Census and EIA, UCI Adult and Wine, as CSV) "
-            "into a folder and name it in SHOAL_DATA"
-        )
+        message = f"{name} is not here: {WAY_OUT}"
         if os.environ.get("CI"):
             pytest.fail(message)
         pytest.skip(message)
     return path
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests and doctests of the papers run by themselves, except one table of each."""
+    folders = (ROOT / "papers", ROOT / "tests" / "papers")
+    for item in items:
+        if any(folder in item.path.parents for folder in folders) and item.path.stem != "test_one_table":
+            item.add_marker(pytest.mark.papers)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -21,6 +21,7 @@ from shoal.local_sensitivity import (
     inner_sums,
 )
 from shoal.partition import Partition, ranking
+from shoal.schema import Attribute
 
 TOP = 12
 
@@ -273,3 +274,15 @@ def test_two_records_replaced_break_the_inner_bound_but_not_the_plain_one() -> N
     largest = int(changes_of_inner_sums(before, 100, made).max())
     assert abs(int(inner_sums(after, made)[0] - inner_sums(before, made)[0])) > 2 * largest
     assert abs(int(after.sum() - before.sum())) <= 2 * int(changes_of_sums(before, 100, made).max())
+
+
+@pytest.mark.parametrize("step", ["1", "0.25"])
+def test_a_floor_is_in_the_units_of_its_column_whatever_the_lattice(step: str) -> None:
+    schema = shoal.Schema(
+        (Attribute("x", "numeric", "other", lo=Fraction(0), hi=Fraction(100), step=Fraction(step)),)
+    )
+    release = shoal.protect(
+        table(x=[50] * 2000), schema, method="idp-cbls", epsilon="1", k=5, floor={"x": 2}, seed=4
+    )
+    noise = np.abs(np.asarray(release.aligned["x"]) - 50)
+    assert noise.mean() == pytest.approx(2, rel=0.2)

@@ -241,3 +241,25 @@ def test_json_and_markdown_hold_the_contract() -> None:
 def test_unlinked_columns_say_so() -> None:
     assert any("shuffled by itself" in entry for entry in statement("ranking-dp", k=5, link=False).conditions)
     assert not any("shuffled by itself" in entry for entry in statement("ranking-dp", k=5).conditions)
+
+
+@pytest.mark.parametrize(
+    ("options", "source"),
+    [({}, "computed from the records"), ({"labels": np.arange(40) // 10}, "supplied by the caller")],
+)
+def test_conditions_say_where_the_clusters_come_from(options: dict[str, Any], source: str) -> None:
+    (about,) = [entry for entry in statement("mdav-dp", k=5, **options).conditions if "The clusters" in entry]
+    assert f"The clusters, {source}" in about
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"domains": None, "domain_from_data": 1.5}, {"normalise": "zscore"}],
+    ids=["domain", "setting"],
+)
+def test_one_choice_that_looked_at_the_records_is_enough_for_its_condition(options: dict[str, Any]) -> None:
+    def warned(found: shoal.PrivacyStatement) -> bool:
+        return any("would have to be fixed without them" in entry for entry in found.conditions)
+
+    assert warned(statement("mdav-dp", k=5, **options))
+    assert not warned(statement("mdav-dp", k=5))

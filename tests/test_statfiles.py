@@ -719,3 +719,11 @@ def test_a_drafted_schema_lists_the_labels_of_the_file(
     assert drafted["health"].ordered == ("bad", "fair", "good")
     assert drafted["age"].kind == "numeric"
     assert shoal.Schema.infer(path)["q"].values == ()
+
+
+@pytest.mark.parametrize(("ending", "begins"), [("sav", b"$FL2"), ("zsav", b"$FL3")])
+def test_only_zsav_is_written_compressed(tmp_path: Path, ending: str, begins: bytes) -> None:
+    source, path = surveyed(tmp_path / f"in.{ending}"), tmp_path / f"out.{ending}"
+    table = read(source)
+    write(table.frame.to_native(), path, table.codebook)
+    assert path.read_bytes()[:4] == begins

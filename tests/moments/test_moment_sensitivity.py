@@ -294,3 +294,11 @@ def test_gaps_and_degenerate_matrices() -> None:
     equal = eigenvector_changes(np.array([[0.2, 0.2]]), np.array([1e-6]))
     assert equal.round(12).tolist() == [[2.0, 2.0]]
     assert eigenvector_changes(np.array([[0.2]]), np.array([0.1])).tolist() == [[0.0]]
+
+
+@pytest.mark.parametrize("attributes", [1, 2, 5])
+def test_entries_that_hardly_move_hardly_move_the_eigenvalues(attributes: int) -> None:
+    """The bound of all eigenvalues is tight in its units: in proportion to that of one entry, up to rounding."""
+    small, large = (float(eigenvalues_change(attributes, np.array([change]))[0]) for change in (1e-3, 1.0))
+    assert large == pytest.approx(attributes**1.5, rel=1e-6)
+    assert small == pytest.approx(large / 1000, rel=1e-3)

@@ -9,7 +9,7 @@ import numpy as np
 from conftest import data_file
 from numpy.typing import NDArray
 
-from shoal.reproduce.mdai2017.printed import EIA_11
+from papers.mdai2017.printed import EIA_11
 
 EIA_COLUMNS = list(EIA_11)
 ADULT_COLUMNS = ["age", "fnlwgt", "education_num", "capital_gain", "capital_loss", "hours_per_week"]

@@ -1,14 +1,17 @@
-"""`shoal reproduce`: a paper's name comes in; its numbers beside print are computed, written and counted."""
+"""`shoal reproduce`: run the recomputation of a paper that lies beside the package, in `papers/` of a checkout."""
 
 from __future__ import annotations
 
+import importlib
 import inspect
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from shoal.cli.output import complain, messages, print_json, progress_bar, results
+from shoal.errors import OptionError
 
 _HELP = """Recompute a paper's tables, figures and statements, and put them beside print.
 
@@ -16,6 +19,9 @@ _HELP = """Recompute a paper's tables, figures and statements, and put them besi
     within Monte Carlo error, differs: why), every statement of the text too (holds, holds partly, fails). The folder
     --out gets one page per paper, with CSV files and figures beside it. An interrupted run goes on when it is called
     again.
+
+    The papers are recomputed from a clone of Shoal's repository; they are not part of the installed package. The
+    same there: python -m papers.
 
     The data sets are public but not part of Shoal: put census.csv, eia.csv, adult.csv, wine_white.csv and the
     taxonomies into a folder and name it with --data or in SHOAL_DATA.
@@ -40,12 +46,10 @@ def reproduce(
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; default: all cores.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    from shoal.reproduce import reproduce as run
-    from shoal.reproduce import tally
-
+    papers = _papers()
     try:
         with progress_bar() as progress:
-            done = run(paper, out, quick=quick, data=data, workers=workers, progress=progress)
+            done = papers.reproduce(paper, out, quick=quick, data=data, workers=workers, progress=progress)
     except KeyboardInterrupt:
         complain(
             f"interrupted; what is measured is kept in '{out}', and the same command goes on from there."
@@ -55,8 +59,8 @@ def reproduce(
         {
             "paper": one.paper,
             "page": str(one.page),
-            "numbers": tally(number.verdict for number in one.study.numbers),
-            "claims": tally(claim.verdict for claim in one.study.claims),
+            "numbers": papers.tally(number.verdict for number in one.study.numbers),
+            "claims": papers.tally(claim.verdict for claim in one.study.claims),
         }
         for one in done
     ]
@@ -68,6 +72,19 @@ def reproduce(
             f"{one['paper']}: numbers {one['numbers'] or 'none printed'}; claims {one['claims']}."
         )
     messages().print(f"Written to '{out}'.")
+
+
+def _papers() -> Any:
+    """The folder `papers/` of the checkout that this file lies in, as a package."""
+    checkout = Path(__file__).resolve().parents[3]
+    if not (checkout / "papers" / "__main__.py").exists():
+        raise OptionError(
+            "the recomputed papers are not part of the installed package: they lie in 'papers/' of Shoal's repository, "
+            "in a clone of which this command and `python -m papers` run."
+        )
+    if str(checkout) not in sys.path:
+        sys.path.insert(0, str(checkout))
+    return importlib.import_module("papers")
 
 
 # the docstring is the help text; typer reads it from here
