@@ -31,7 +31,8 @@ def table_of(random: np.random.Generator, n: int, names: tuple[str, ...], gaps: 
     for name in names:
         values = [COLUMNS[name].values[int(random.integers(len(COLUMNS[name].values)))] for _ in range(n)]
         if gaps and COLUMNS[name].dtype != "int64":
-            values = [None if random.random() < gaps else value for value in values]
+            # the first value stays, so that a column of texts is one of texts
+            values = [values[0], *(None if random.random() < gaps else value for value in values[1:])]
         found[name] = pd.Series(values, dtype=COLUMNS[name].dtype)
     return pd.DataFrame(found)
 

@@ -109,6 +109,8 @@ def distinct(values: Iterable[Any]) -> tuple[list[Any], NDArray[np.int64]]:
     >>> found, which = distinct(["b", "a", None, "b"])
     >>> found, which.tolist()
     (['b', 'a'], [0, 1, -1, 0])
+    >>> distinct([None, None])
+    ([], array([-1, -1]))
     """
     import pyarrow as pa
 
@@ -123,6 +125,9 @@ def distinct(values: Iterable[Any]) -> tuple[list[Any], NDArray[np.int64]]:
         column = pa.array(texts, pa.string())
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
+    if pa.types.is_null(column.type):
+        # nothing but gaps has no type either, and no value
+        return [], np.full(len(column), -1, dtype=np.int64)
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     which = column.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
