@@ -45,6 +45,7 @@ CORE_COMMANDS = [
     ["attack", "made/survey.csv", "csv/data.csv"],
     ["check", "csv/data.csv", "--quasi", "age,income"],
     ["tune", "made/survey.csv", "--domain", "age=0:120", "--epsilon", "1", "--columns", "age", "--fast"],
+    ["audit", "made/survey.csv", "--domain", "age=0:120", *RECIPE[2:-2], "--columns", "age", "--runs", "200"],
     ["methods"],
 ]
 # what is asked for, and the extra that brings it
@@ -58,6 +59,8 @@ ASKED: list[tuple[Extra, list[str]]] = [
     ("learn", ["report", "csv", "--original", "made/survey.csv", "--target", "age>40", "--out", "new"]),
     ("learn", ["tune", "made/survey.csv", *RECIPE[-2:], "--epsilon", "1", "--target", "age>40", "--out", "new"]),
     ("rdf", ["protect", "made/survey.csv", *RECIPE[:-2], "--taxonomy", "region=tree.owl", "--out", "new"]),
+    ("learn", ["reproduce", "idp", "--quick", "--out", "new"]),
+    ("rdf", ["reproduce", "thesis", "--quick", "--out", "new"]),
     ("server", ["serve", "--data", "new", "--demo"]),
     ("server", ["ledger", "show", "new"]),
     ("server", ["ask", "survey", "--token-file", "token"]),
