@@ -1,6 +1,6 @@
 """A client of the query server: questions as dictionaries go out, answers with their statements come back.
 
-Needs httpx (`pip install 'shoal[server]'`).
+Needs httpx, which the extra `server` brings.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from fractions import Fraction
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from shoal.errors import InputError, OptionError, ShoalError
+from shoal.errors import InputError, OptionError, ShoalError, needs_extra
 from shoal.lattice import decimal_text
 
 if TYPE_CHECKING:
@@ -99,10 +99,8 @@ class Client:
         timeout: float = 60.0,
         transport: Any = None,
     ) -> None:
-        try:
+        with needs_extra("server", "the client needs"):
             import httpx
-        except ModuleNotFoundError:
-            raise OptionError("the client needs more packages: pip install 'shoal[server]'.") from None
         self._retries = retries
         headers = {"Authorization": f"Bearer {token}"}
         try:

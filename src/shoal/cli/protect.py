@@ -118,7 +118,7 @@ def protect(
 ) -> None:
     typed = locals()
     from shoal.bundle import check_output
-    from shoal.evaluation.target import parse_target
+    from shoal.evaluation.learning import check_target
     from shoal.io import check_writable, known_format
     from shoal.query.ledger.units import named_dataset
     from shoal.release import prepare
@@ -134,7 +134,7 @@ def protect(
     arguments = options.recipe_arguments(typed)
     table = _open(data, arguments)
     if target is not None:
-        parse_target(target, table)  # a target that cannot be learned is refused before the budget is spent
+        check_target(target, table)  # a target that cannot be learned is refused before the budget is spent
     if columns:
         arguments["columns"] = options.column_names(columns, table.names)
 

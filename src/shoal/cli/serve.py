@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from shoal.cli.output import messages
-from shoal.errors import OptionError
+from shoal.errors import needs_extra
 
 Folder = Annotated[
     Path, typer.Option("--data", help="Folder with the data sets, tokens and ledger.", show_default=False)
@@ -52,17 +52,13 @@ def serve(
 
     Example: shoal serve --data shoal-served --demo
     """
-    try:
+    with needs_extra("server", "the query server needs"):
         import sqlalchemy  # noqa: F401
 
         from shoal.query.server.guard import Limits
         from shoal.query.server.run import bound_socket
         from shoal.query.server.run import serve as run
         from shoal.query.server.state import Config
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] == "shoal":
-            raise
-        raise OptionError("the query server needs more packages: pip install 'shoal[server]'.") from None
 
     if demo:
         _make_demo(data)

@@ -32,9 +32,9 @@ def check_comparison(
             raise OptionError(f"{name} must be a whole number, at least 1, got {number!r}.")
     check_utility(utility, target)
     if target is not None:
-        from shoal.evaluation.target import parse_target
+        from shoal.evaluation.learning import check_target
 
-        parse_target(target, table)
+        check_target(target, table)
     if claim is not None and claim not in get_args(Model):
         raise OptionError(
             f"claim '{claim}' is not one of {', '.join(get_args(Model))}.{did_you_mean(claim, get_args(Model))}"

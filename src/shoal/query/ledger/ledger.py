@@ -14,7 +14,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shoal.errors import OptionError
+from shoal.errors import OptionError, needs_extra
 from shoal.query.ledger.account import Account, Standing, Terms
 from shoal.query.ledger.entry import Entry, Kind, canonical, seal
 from shoal.query.ledger.errors import KeyReusedError, LedgerError
@@ -54,13 +54,11 @@ def open_ledger(address: str | Path, *, create: bool = True, check: bool = True)
 requested, 0.25 remains, 0.25 is missing.
     >>> ledger.close(); folder.cleanup()
     """
-    try:
+    with needs_extra("server", "the ledger needs"):
         from shoal.query.ledger.store import Store
-    except ModuleNotFoundError as error:
-        if error.name != "sqlalchemy":
-            raise
-        raise OptionError("the ledger needs more packages: pip install 'shoal[server]'.") from None
-    ledger = Ledger(Store(address, create=create))
+
+        store = Store(address, create=create)  # which loads the driver of the database
+    ledger = Ledger(store)
     if check:
         ledger.refresh()
     return ledger
