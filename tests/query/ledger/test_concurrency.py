@@ -25,7 +25,7 @@ from shoal.query.ledger import (
 )
 
 SPENDER = Path(__file__).with_name("spender.py")
-UNIT = Fraction(1, 997)
+UNIT = Fraction(1, 1000)
 Spend = Callable[..., Charge]
 
 
