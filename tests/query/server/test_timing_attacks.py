@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -212,17 +213,18 @@ def accuracy(attack: Attack, against: Target, trials: int = TRIALS) -> int:
         attack(against, inside)
     practice = [(inside, attack(against, inside)) for inside in shuffled(PRACTICE)]
     rules = [
-        (number, seconds[number], longer)
-        for _, seconds in practice
-        for number in range(len(seconds))
+        (number, (low + high) / 2, longer, high - low)
+        for number in range(len(practice[0][1]))
+        for low, high in pairwise(sorted(seconds[number] for _, seconds in practice))
         for longer in (True, False)
     ]
 
-    def right(rule: tuple[int, float, bool], trial: tuple[bool, Features]) -> bool:
-        number, limit, longer = rule
+    def right(rule: tuple[int, float, bool, float], trial: tuple[bool, Features]) -> bool:
+        number, limit, longer, _ = rule
         return (trial[1][number] > limit) == (trial[0] == longer)
 
-    best = max(rules, key=lambda rule: sum(right(rule, trial) for trial in practice))
+    # of rules that are right as often, the one with most room on both sides
+    best = max(rules, key=lambda rule: (sum(right(rule, trial) for trial in practice), rule[3]))
     return sum(right(best, (inside, attack(against, inside))) for inside in shuffled(trials))
 
 
