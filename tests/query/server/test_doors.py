@@ -12,7 +12,9 @@ import socket
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -27,7 +29,7 @@ from shoal.cli.serve import _is_loopback
 from shoal.errors import InputError, OptionError
 from shoal.query.facts import prepare
 from shoal.query.ledger import LedgerError
-from shoal.query.server import pulse, tokens
+from shoal.query.server import pulse, questions, tokens
 from shoal.query.server.door import Door
 from shoal.query.server.folder import HEADS_FILE, TOKENS_FILE, Settings, load_folder
 from shoal.query.server.guard import Limits
@@ -420,3 +422,32 @@ def test_others_who_can_listen_are_warned_of(place: Any) -> None:
     process.wait()
     process.stderr.close()
     assert said.startswith("Warning: others can reach 0.0.0.0")
+
+
+# prices
+
+
+def test_a_price_that_takes_long_stops_nobody_else(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also from an analyst who has no budget: before, the ledger was locked while a price was computed."""
+    entered, leave = threading.Event(), threading.Event()
+
+    def slow(queries: Any, facts: Any) -> Fraction:
+        entered.set()
+        assert leave.wait(30)
+        return Fraction(1, 4)
+
+    monkeypatch.setattr(questions, "protocol_1_total", slow)
+    asked = {"kind": "protocol-1", "scale": "4", "query": {"kind": "count", "where": OLD}}
+    with ThreadPoolExecutor(2) as pool:
+        waiting = pool.submit(server.ask, asked)
+        assert entered.wait(30)
+        preview = pool.submit(server.raw, "POST", "/v1/datasets/survey/preview", json=asked)
+        with server.client("ben") as ben:
+            assert ben.ask("survey", {"kind": "count", "epsilon": "0.1", "where": OLD}).cost == Fraction(
+                1, 10
+            )
+        assert server.raw("GET", "/v1/health", "ben").status_code == 200
+        assert not waiting.done()
+        leave.set()
+        assert waiting.result().json()["receipt"]["added"] == "1/4"
+        assert preview.result().status_code == 200

@@ -45,7 +45,7 @@ COLUMNS = [
     {"column": "hours per week", "range": {"lo": 0, "hi": 90, "step": 1}},
     {"column": "income", "range": {"lo": 0, "hi": 300_000, "step": 450}},
 ]
-BATCH = 20
+BATCH = 40
 
 
 @dataclass

@@ -50,9 +50,9 @@ def ranked_in_short(order: Order, chosen: Any, steps: int, above: int, whole: in
 
 
 _offer, _ranked = refined._offer, rank.ranked
-refined._offer = offer_in_short  # type: ignore[assignment]
-rank.ranked = ranked_in_short
-rank.exponential_choice = lambda *words, largest=0: exponential_choice(*words)  # type: ignore[assignment]
 
 if __name__ == "__main__":
+    refined._offer = offer_in_short  # type: ignore[assignment]
+    rank.ranked = ranked_in_short
+    rank.exponential_choice = lambda *words, largest=0: exponential_choice(*words)  # type: ignore[assignment]
     sys.exit(run(sys.argv[1:]))

@@ -54,7 +54,7 @@ async def preview(request: Request, name: Name, token: Asker) -> Response:
     """What a question would cost and how good the answer would be. Free; looks at no record."""
     question = await _question(request, name, token, "")
     try:
-        adds = fraction_text(await run_in_threadpool(state_of(request).ledger.quote, question.charge))
+        adds = fraction_text(await state_of(request).desk.quote(question.charge))
     except OverdrawnError:
         adds = None
     return JSONResponse({"preview": question.preview(), "allowed": adds is not None, "adds": adds})

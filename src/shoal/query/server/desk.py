@@ -17,6 +17,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any
 
 from shoal.query.ledger import (
@@ -129,9 +130,16 @@ class Desk:
             return charge
         if own:
             return replace(charge, joint=None)
-        lock = self._prices.setdefault(charge.analyst, asyncio.Lock())
-        async with lock:
+        async with self._price_lock(charge.analyst):
             return await self._loop.run_in_executor(self._pricing, self._ledger.priced, charge)
+
+    async def quote(self, charge: Charge) -> Fraction:
+        """What a question would add; as free as it is, it takes its turn like those that are paid."""
+        async with self._price_lock(charge.analyst):
+            return await self._loop.run_in_executor(self._pricing, self._ledger.quote, charge)
+
+    def _price_lock(self, analyst: str) -> asyncio.Lock:
+        return self._prices.setdefault(analyst, asyncio.Lock())
 
     def _admitted(
         self, charge: Charge, answer: Callable[[], dict[str, Any]], seconds: float
