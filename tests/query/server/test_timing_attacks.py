@@ -1,8 +1,7 @@
 """What the time of an answer tells: attacks that told who is in the table, against the deadline and without it.
 
 Every attack is tried on the server as it is. Then on one that does less work for nobody, as it was before
-(`uneven.py`), without a deadline: there it must succeed, in the same run, or it would show nothing. One attack is also
-tried on the old work behind the deadline, which must hide it by itself.
+(`uneven.py`), without a deadline: there it must succeed, in the same run, or it would show nothing.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ COLUMNS = [
     {"column": "hours per week", "range": {"lo": 0, "hi": 90, "step": 1}},
     {"column": "income", "range": {"lo": 0, "hi": 300_000, "step": 450}},
 ]
-BATCH = 40
+BATCH = 100
 
 
 @dataclass
@@ -164,8 +163,8 @@ ATTACKS: dict[str, Attack] = {
 }
 
 
-# the server as it is; the old work behind the deadline alone, tried once; the old work without a deadline
-CASES = (("shipped", True, "0.1"), ("uneven", False, "0.1"), ("no deadline", False, "0"))
+# the server as it is, and the old work without a deadline
+CASES = (("shipped", True, "0.1"), ("no deadline", False, "0"))
 
 
 def make_folder(folder: Path, large: bool) -> dict[str, str]:
@@ -191,7 +190,9 @@ def make_folder(folder: Path, large: bool) -> dict[str, str]:
 @contextlib.contextmanager
 def target(folder: Path, *, large: bool, even: bool, pace: str) -> Iterator[Target]:
     tokens = make_folder(folder, large)
+    # less than half of the time that is allowed by default, so that 800 batches do not take hours: no easier to hide in
     words = ["serve", "--data", str(folder), "--port", "0", "--rate", "0", "--quiet", "--pace", pace]
+    words += ["--allowance", "1.5"]
     start = [sys.executable, "-m", "shoal"] if even else [sys.executable, str(UNEVEN)]
     process = subprocess.Popen([*start, *words], stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
@@ -269,14 +270,11 @@ def test_time_tells_nothing_before_the_deadline_and_everything_without(name: str
     level = LEVEL / len(ATTACKS)
     found = {}
     for case, even, pace in CASES:
-        if case == "uneven" and attack is not membership_by_batch:
-            continue
         with target(quiet_place / case.replace(" ", "-"), large=large, even=even, pace=pace) as against:
             right = accuracy(attack, against)
             found[case] = right, interval(right, 2 * TRIALS, level)
             said.append(f"{name}, {case}: {right / (2 * TRIALS):.3f} {found[case][1]} {against.status()}")
             print(said[-1], flush=True)
-    for case in found.keys() - {"no deadline"}:
-        low, high = found[case][1]
-        assert low <= 0.5 <= high, said
+    low, high = found["shipped"][1]
+    assert low <= 0.5 <= high, said
     assert found["no deadline"][0] > 0.95 * 2 * TRIALS, said
