@@ -206,6 +206,8 @@ def test_1100_silent_connections_do_not_stop_health(place: Any) -> None:
     )
     assert process.stderr is not None
     url = process.stderr.readline().partition(" on ")[2].partition(" ")[0]
+    # what it says later must not fill the pipe
+    threading.Thread(target=process.stderr.read, daemon=True).start()
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2048), hard))
     try:

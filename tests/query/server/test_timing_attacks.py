@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import os
 import random
 import subprocess
 import sys
@@ -249,18 +248,10 @@ def test_the_interval_is_that_of_clopper_and_pearson() -> None:
 
 @pytest.fixture
 def quiet_place() -> Iterator[Path]:
-    """A folder in memory where there is one, and as much of the processor as one may have.
-
-    What the disk and other programs do would hide the time of the work, from this attacker and not from a patient one.
-    """
+    """A folder in memory where there is one: a busy disk would hide the time of the work from this attacker."""
     memory = Path("/dev/shm")
-    before = os.getpriority(os.PRIO_PROCESS, 0)
-    with contextlib.suppress(PermissionError):
-        os.setpriority(os.PRIO_PROCESS, 0, -15)
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
         yield Path(folder)
-    with contextlib.suppress(PermissionError):
-        os.setpriority(os.PRIO_PROCESS, 0, before)
 
 
 @pytest.mark.slow
