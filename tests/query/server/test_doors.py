@@ -206,8 +206,10 @@ def test_1100_silent_connections_do_not_stop_health(place: Any) -> None:
     )
     assert process.stderr is not None
     url = process.stderr.readline().partition(" on ")[2].partition(" ")[0]
+    said: list[str] = []
     # what it says later must not fill the pipe
-    threading.Thread(target=process.stderr.read, daemon=True).start()
+    reader = threading.Thread(target=lambda: said.extend(process.stderr or ()), daemon=True)
+    reader.start()
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2048), hard))
     try:
@@ -220,6 +222,9 @@ def test_1100_silent_connections_do_not_stop_health(place: Any) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         process.terminate()
         process.wait()
+        reader.join()
+    assert 1 <= len(said) < 50, "one line for many connections"
+    assert all(json.loads(line)["event"] == "connections turned away" for line in said)
 
 
 # what is read

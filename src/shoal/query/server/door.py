@@ -13,8 +13,10 @@ from typing import Any
 
 from shoal.query.server.guard import warn
 
-# files that a process needs besides connections: the ledger, the log, the files of the system
-_OTHER_FILES = 100
+# connections that are taken before the door hears of the first of them
+TAKEN_AT_ONCE = 64
+# files that a process needs besides connections: the ledger, the log, those that are coming, those that are going
+_OTHER_FILES = 100 + 2 * TAKEN_AT_ONCE
 _WARN_SECONDS = 1.0
 
 

@@ -17,7 +17,7 @@ import uvicorn
 from shoal.errors import InputError, ShoalError
 from shoal.query.ledger import Ledger, open_ledger
 from shoal.query.server.app import Application, create_app
-from shoal.query.server.door import Door, watched_protocol
+from shoal.query.server.door import TAKEN_AT_ONCE, Door, watched_protocol
 from shoal.query.server.folder import Served
 from shoal.query.server.guard import Limits, log
 from shoal.query.server.processes import run_together
@@ -25,6 +25,9 @@ from shoal.query.server.state import Config, head_files, ledger_address, note_cl
 
 if TYPE_CHECKING:
     import socket
+
+# connections that the system keeps until they are taken
+_WAITING = 2048
 
 
 def serve(
@@ -88,13 +91,23 @@ def _run(config: Config, opened: tuple[Ledger, dict[str, Served]], sockets: list
     http_server(create_app(config, opened), config.limits).run(sockets=sockets)
 
 
+class _Server(uvicorn.Server):
+    """A server that takes few connections at once, so that the door can keep up, while many may wait to be taken."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for listening in sockets or ():
+            listening.listen(_WAITING)
+
+
 def http_server(app: Application, limits: Limits) -> uvicorn.Server:
     """The server for an application, with its limits on connections."""
     door = Door(limits.connections, limits.header_seconds, limits.header_bytes)
-    return uvicorn.Server(
+    return _Server(
         uvicorn.Config(
             app,
             http=watched_protocol(door),
+            backlog=TAKEN_AT_ONCE,
             log_config=None,
             access_log=False,
             server_header=False,
@@ -114,7 +127,7 @@ def bound_socket(host: str, port: int) -> socket.socket:
     try:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         opened.bind((host, port))
-        opened.listen(2048)
+        opened.listen(_WAITING)
     except OSError as error:
         opened.close()
         raise InputError(f"the server cannot listen on {host} port {port}: {error.strerror}.") from None
