@@ -25,6 +25,7 @@ _RUN = 4e-8
 _POWER = 1e-6
 _ANSWER = 1e-7
 _GROUP = 1e-5
+_CONCEPT = 2e-6
 
 
 def effort(query: Query, rows: int) -> float:
@@ -64,9 +65,10 @@ def _of_kind(kind: str, options: Mapping[str, Any], query: Query, rows: int) -> 
             groups = rows // max(int(as_number("k", options["k"])), 1) + 1
             return rows * _SORTED + groups * _GROUP
     answers = int(query.offer.error.get("possible_answers", 0))
-    parts = options.get("statistics") or [options.get("statistic", {})]
+    parts = options.get("statistics") or options.get("columns") or [options.get("statistic", options)]
+    parts = [part if isinstance(part, Mapping) else {"column": part} for part in parts]
     looked = sum(2 * _conditions(part.get("where")) + _ROW + 3 * _ADDED for part in parts)
-    return rows * looked + answers * _ANSWER
+    return rows * looked + answers * _ANSWER + sum(_concepts(query.facts, part) for part in parts) * _CONCEPT
 
 
 def _chosen_by_rank(options: Mapping[str, Any], query: Query, rows: int) -> float:
@@ -76,6 +78,12 @@ def _chosen_by_rank(options: Mapping[str, Any], query: Query, rows: int) -> floa
     # penalties further than 89 / rate are never looked up: shoal.noise.exponential
     furthest = min(89 * 2 * share / float(query.offer.epsilon), share * rows)
     return runs * _RUN + (256 + furthest / 256) * _POWER
+
+
+def _concepts(facts: Facts, part: Mapping[str, Any]) -> int:
+    """The concepts of the taxonomy of a column, between which distances are computed."""
+    tree = facts.attribute(part["column"]).tree if "column" in part else None
+    return 0 if tree is None else len(tree.values)
 
 
 def _steps(facts: Facts, column: str) -> int:
