@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from shoal.cli.output import print_json, results
-from shoal.errors import OutputError
+from shoal.cli.output import messages, print_json, results
+from shoal.errors import InputError, OutputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,22 +89,34 @@ def verify(
         list[str] | None,
         typer.Option(help="Hash of an entry that must be there, from an answer or 'show'; repeat it."),
     ] = None,
+    heads: Annotated[
+        Path | None,
+        typer.Option(help="File with noted heads; default: that of the served folder, beside the ledger."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check every entry: hashes, amounts, ceilings. With --head, also that nothing after an old backup is lost.
+    """Check the database and every entry: hashes, amounts, ceilings, and that no entry of a noted head is lost.
 
     Example: shoal ledger verify shoal-served/ledger.sqlite --head 2c26b46b68ff...
     """
-    from shoal.query.ledger import open_ledger
-    from shoal.query.ledger import verify as check
+    from shoal.query.ledger import LedgerError, examine
+    from shoal.query.server.heads import HeadFile
 
-    opened = open_ledger(address, create=False, check=False)
-    findings = check(opened, head or ())
-    opened.close()
+    if heads is not None and not heads.exists():
+        raise InputError(f"there is no file '{heads}' with heads.")
+    noted = HeadFile(heads or Path(address).with_suffix(".heads"))
+    found = examine(address, (*(head or ()), *noted.heads()), noted.digest())
     if as_json:
-        print_json([finding.standing.to_dict() | {"heads": list(finding.heads)} for finding in findings])
+        print_json(
+            [finding.standing.to_dict() | {"heads": list(finding.heads)} for finding in found.findings]
+        )
+    for problem in found.problems[:-1]:
+        messages().print(f"shoal: {problem}", markup=False, soft_wrap=True)
+    if found.problems:
+        raise LedgerError(found.problems[-1])
+    if as_json:
         return
-    for finding in findings:
+    for finding in found.findings:
         standing = finding.standing
         results().print(
             f"{standing.dataset}: {standing.number} entries, all in order. Head {standing.head}", markup=False
@@ -137,7 +150,8 @@ def export(
     else:
         aside = out.with_name(out.name + ".part")
         try:
-            with aside.open("x", encoding="utf-8") as file:
+            descriptor = os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
                 file.writelines(lines)
             aside.rename(out)
         finally:

@@ -15,6 +15,7 @@ from shoal.errors import OptionError, did_you_mean
 from shoal.lattice import decimal_text
 from shoal.noise import Source
 from shoal.noise import source as source_for
+from shoal.noise.epsilon import LARGEST, shown
 from shoal.query.answers import count, histogram, mean, total
 from shoal.query.cells import cells_of
 from shoal.query.facts import Facts, QueryTable
@@ -291,7 +292,10 @@ def _carried(facts: Facts, options: dict[str, Any], budget: Budget, protocol: st
 
 
 def _protocol_1(facts: Facts, options: dict[str, Any], budget: Budget) -> Offer:
-    return _carried(facts, options, Budget(scale=as_scale(options["scale"])), "protocol-1")
+    offer = _carried(facts, options, Budget(scale=as_scale(options["scale"])), "protocol-1")
+    if offer.epsilon > LARGEST:
+        raise OptionError(f"scale {shown(options['scale'])} is so small that ε would be above 1e6.")
+    return offer
 
 
 def _protocol_2(facts: Facts, options: dict[str, Any], budget: Budget) -> Offer:

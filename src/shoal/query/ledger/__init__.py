@@ -5,11 +5,11 @@ SQLAlchemy is loaded when a ledger is opened, not before.
 
 from shoal.query.ledger.account import Account, Balance, Standing, Terms
 from shoal.query.ledger.entry import Entry
-from shoal.query.ledger.errors import KeyReusedError, LedgerError, OverdrawnError
+from shoal.query.ledger.errors import KeyReusedError, LedgerError, OverdrawnError, QuotaError
 from shoal.query.ledger.group import GroupCommit
 from shoal.query.ledger.ledger import Ledger, open_ledger
 from shoal.query.ledger.operations import Charge, Deposit, Receipt, Register
-from shoal.query.ledger.verification import Finding, verify
+from shoal.query.ledger.verification import Examination, Finding, examine, verify
 
 __all__ = [
     "Account",
@@ -17,16 +17,19 @@ __all__ = [
     "Charge",
     "Deposit",
     "Entry",
+    "Examination",
     "Finding",
     "GroupCommit",
     "KeyReusedError",
     "Ledger",
     "LedgerError",
     "OverdrawnError",
+    "QuotaError",
     "Receipt",
     "Register",
     "Standing",
     "Terms",
+    "examine",
     "open_ledger",
     "verify",
 ]

@@ -12,12 +12,14 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from shoal.query.ledger.entry import ORIGIN, Entry, fraction_of, fraction_text
-from shoal.query.ledger.errors import LedgerError, OverdrawnError
+from shoal.query.ledger.entry import ORIGIN, Entry, decimals, fraction_of, fraction_text
+from shoal.query.ledger.errors import LedgerError, OverdrawnError, UnpricedError
 from shoal.query.ledger.operations import Charge, Register
 
 # Requests priced together; one more opens a new family, so that a price is found in bounded time.
 FAMILY_SIZE = 64
+# what an entry takes besides its content: hashes, names, amounts, its place in three indexes
+_ENTRY_BYTES = 512
 _NOTHING = Fraction(0)
 
 
@@ -100,15 +102,18 @@ class Standing:
         return max(_NOTHING, min(left)) if left else None
 
     def to_dict(self) -> dict[str, Any]:
-        remaining = self.remaining()
+        amounts = {
+            "spent": fraction_text(self.spent),
+            "delta_spent": fraction_text(self.delta_spent),
+            "remaining": _text(self.remaining()),
+        }
         return {
             "dataset": self.dataset,
             "entries": self.number,
             "head": self.head,
             "terms": self.terms.to_dict(),
-            "spent": fraction_text(self.spent),
-            "delta_spent": fraction_text(self.delta_spent),
-            "remaining": _text(remaining),
+            **amounts,
+            "decimal": decimals(amounts),
             "analysts": {name: fraction_text(value) for name, value in self.analysts.items()},
             "unanswered": self.unanswered,
         }
@@ -134,16 +139,25 @@ class Balance:
         Guarantee:
             The total bounds the ε of all answers together: sequential composition; over disjoint individuals the
             maximum (the thesis, Proposition 4); within a family the price of the joint query.
+
+        Raises:
+            UnpricedError: its family has other members than it was priced with.
         """
-        if charge.person is not None:
-            spent = self.persons.get(charge.person, _NOTHING) + charge.epsilon
-            return max(_NOTHING, spent - self.largest.get(charge.person[0], _NOTHING))
-        if charge.joint is not None:
-            members, priced = self._family(charge.family)
-            together = charge.joint([*members, charge.content])
+        if charge.person is None and charge.joint is not None:
+            members, priced = self.family(charge.family)
+            together = charge.prices.get((*members, charge.content))
+            if together is None:
+                raise UnpricedError
             # never more than by itself, whatever the price of the family says
             return min(charge.epsilon, max(_NOTHING, together - priced))
-        return charge.epsilon
+        return self.adds_alone(charge.epsilon, charge.person)
+
+    def adds_alone(self, epsilon: Fraction, person: tuple[str, str] | None) -> Fraction:
+        """What an amount outside of any family would add, exactly: entries may be older than the grid."""
+        if person is None:
+            return epsilon
+        spent = self.persons.get(person, _NOTHING) + epsilon
+        return max(_NOTHING, spent - self.largest.get(person[0], _NOTHING))
 
     def book(self, charge: Entry, added: Fraction) -> None:
         """Take a charge into the total."""
@@ -156,10 +170,11 @@ class Balance:
             column = charge.person[0]
             self.largest[column] = max(self.largest.get(column, _NOTHING), spent)
         if charge.family:
-            members, priced = self._family(charge.family)
+            members, priced = self.family(charge.family)
             self.families[charge.family] = ([*members, charge.content], priced + added)
 
-    def _family(self, name: str) -> tuple[list[str], Fraction]:
+    def family(self, name: str) -> tuple[list[str], Fraction]:
+        """The members that the next one is priced with, and what they cost together."""
         members, priced = self.families.get(name, ([], _NOTHING))
         return (members, priced) if len(members) < FAMILY_SIZE else ([], _NOTHING)
 
@@ -172,6 +187,7 @@ class Account:
         number: of the newest entry.
         head: its hash.
         unanswered: charges whose answer is not stored (yet), with the hash of their entries.
+        stored: bytes that the entries of each analyst take.
     """
 
     dataset: str
@@ -181,6 +197,7 @@ class Account:
     total: Balance = field(default_factory=Balance)
     analysts: dict[str, Balance] = field(default_factory=dict)
     unanswered: dict[int, str] = field(default_factory=dict)
+    stored: dict[str, int] = field(default_factory=dict)
 
     def permit(self, charge: Charge) -> tuple[Fraction, Fraction]:
         """What a charge adds to the data set's and to its analyst's total; refused if that exceeds a ceiling.
@@ -225,6 +242,7 @@ class Account:
             if entry.kind == "charge":
                 self.unanswered[entry.number] = entry.hash
         self.number, self.head = entry.number, entry.hash
+        self.stored[entry.analyst] = self.stored.get(entry.analyst, 0) + len(entry.content) + _ENTRY_BYTES
 
     def standing(self) -> Standing:
         """A copy that does not change any more."""
@@ -255,8 +273,8 @@ class Account:
                 raise self._wrong(entry, "adds more than it costs")
         else:
             own = self.analysts.get(entry.analyst, Balance())
-            charge = Charge("", "", "", entry.epsilon, person=entry.person)
-            if (self.total.adds(charge), own.adds(charge)) != (entry.added, entry.added_analyst):
+            adds = [balance.adds_alone(entry.epsilon, entry.person) for balance in (self.total, own)]
+            if adds != [entry.added, entry.added_analyst]:
                 raise self._wrong(entry, "adds another amount than it costs")
         try:
             self._allow(entry, entry.added, entry.added_analyst)

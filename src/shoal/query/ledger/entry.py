@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, Literal
+
+from shoal.lattice import decimal_text
 
 Kind = Literal["terms", "charge", "release", "answer"]
 # Where the chain of every data set begins.
@@ -98,6 +101,15 @@ def fraction_text(value: Fraction) -> str:
     ('3/10', '2/1')
     """
     return f"{value.numerator}/{value.denominator}"
+
+
+def decimals(amounts: Mapping[str, str | None]) -> dict[str, str | None]:
+    """The same amounts as decimal numbers, for readers; the fractions are what counts.
+
+    >>> decimals({"spent": "3/10", "remaining": None})
+    {'spent': '0.3', 'remaining': None}
+    """
+    return {name: None if text is None else decimal_text(fraction_of(text)) for name, text in amounts.items()}
 
 
 _encode = json.JSONEncoder(separators=(",", ":"), default=fraction_text).encode

@@ -28,6 +28,23 @@ class OverdrawnError(ShoalError):
         )
 
 
+class QuotaError(ShoalError):
+    """A charge was refused because the entries of its analyst take all the room they may. Nothing was spent."""
+
+    def __init__(self, room: int) -> None:
+        self.room = room
+        super().__init__(
+            f"what is stored under this name takes all of its {room:,} bytes: the holder can allow more."
+        )
+
+
+class UnpricedError(ShoalError):
+    """A charge that is priced together with others met more of them than it was priced with: price it again."""
+
+    def __init__(self) -> None:
+        super().__init__("others asked meanwhile, so the price must be computed again.")
+
+
 class KeyReusedError(ShoalError):
     """An idempotency key came with another request than the first time."""
 

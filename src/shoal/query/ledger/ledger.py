@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import datetime
 import threading
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from shoal.errors import OptionError, needs_extra
-from shoal.query.ledger.account import Account, Standing, Terms
+from shoal.query.ledger.account import Account, Balance, Standing, Terms
 from shoal.query.ledger.entry import Entry, Kind, canonical, seal
-from shoal.query.ledger.errors import KeyReusedError, LedgerError
-from shoal.query.ledger.operations import Charge, Deposit, Operation, Receipt, Register
+from shoal.query.ledger.errors import KeyReusedError, LedgerError, QuotaError, UnpricedError
+from shoal.query.ledger.operations import Charge, Deposit, Operation, Receipt, Register, rounded_up
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
     from shoal.query.ledger.store import Store
 
 _NOTHING = Fraction(0)
+# How often a price is computed again because others asked meanwhile.
+_TRIES = 5
+_Result = TypeVar("_Result")
 
 
 def open_ledger(address: str | Path, *, create: bool = True, check: bool = True) -> Ledger:
@@ -68,7 +73,7 @@ class Ledger:
     """An open ledger; safe to share between threads, and between processes that open it by themselves."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        self.store = self._store = store
         self._accounts: dict[str, Account] = {}
         # the newest entry that was ever seen on disk, by data set: a ledger without it is not the same ledger
         self._seen: dict[str, tuple[int, str]] = {}
@@ -111,12 +116,35 @@ class Ledger:
 
     def charge(self, charge: Charge) -> Receipt:
         """Spend, durably, before any data is touched. Raises what refuses it."""
-        return self._one(charge)
+        return self._with_price(charge, self._one)
 
     def quote(self, charge: Charge) -> Fraction:
         """What a charge would add to the total now. Raises what would refuse it; writes nothing."""
-        with self._lock, self._store.reading() as connection:
-            return self._caught_up(connection, charge.dataset).permit(charge)[0]
+
+        def permitted(priced: Charge) -> Fraction:
+            with self._lock, self._store.reading() as connection:
+                return self._caught_up(connection, charge.dataset).permit(priced)[0]
+
+        return self._with_price(charge, permitted)
+
+    def priced(self, charge: Charge) -> Charge:
+        """The charge with the price of its family as it is now, computed while others go on."""
+        if charge.joint is None:
+            return charge
+        with self._lock:
+            account = self._accounts.get(charge.dataset) or Account(charge.dataset)
+            own = account.analysts.get(charge.analyst, Balance())
+            together = {(*b.family(charge.family)[0], charge.content) for b in (account.total, own)}
+        return replace(charge, prices={found: rounded_up(charge.joint(found)) for found in together})
+
+    def _with_price(self, charge: Charge, work: Callable[[Charge], _Result]) -> _Result:
+        """Do something with a charge once it is priced; if others keep coming in between, at its own price."""
+        for _ in range(_TRIES):
+            try:
+                return work(self.priced(charge))
+            except UnpricedError:
+                continue
+        return work(replace(charge, joint=None))
 
     def deposit(self, answer: Deposit) -> Receipt:
         """Keep an answer before it is sent; the receipt holds the one that counts, which is the first."""
@@ -146,10 +174,34 @@ class Ledger:
         self, dataset: str, analyst: str, after: int = 0, limit: int = 100
     ) -> list[tuple[Entry, Entry | None]]:
         """An analyst's charges after a number with their answers, None where it was not stored."""
+        return self.page(dataset, analyst, after, limit)[0]
+
+    def page(
+        self, dataset: str, analyst: str, after: int, limit: int, most_bytes: int | None = None
+    ) -> tuple[list[tuple[Entry, Entry | None]], bool]:
+        """The same, and whether there may be more.
+
+        Args:
+            dataset: whose.
+            analyst: who asked.
+            after: the number.
+            limit: how many at most.
+            most_bytes: stop before contents are longer together; the first one is there however long it is.
+        """
         with self._store.reading() as connection:
-            charges = self._store.of_analyst(connection, dataset, analyst, after, limit)
+            sizes = self._store.sizes_of_analyst(connection, dataset, analyst, after, limit)
+            fitting = len(sizes)
+            if most_bytes is not None and sizes:
+                fitting = max(bisect_right(list(accumulate(size for _, size in sizes)), most_bytes), 1)
+            charges = self._store.of_analyst(connection, dataset, analyst, after, fitting)
             stored = self._store.answers(connection, dataset, [charge.number for charge in charges])
-        return [(charge, stored.get(charge.number)) for charge in charges]
+        found = [(charge, stored.get(charge.number)) for charge in charges]
+        return found, bool(found) and (fitting < len(sizes) or fitting == limit)
+
+    def alive(self) -> None:
+        """Raise what keeps the ledger from being used: the database is gone, or its file was replaced."""
+        with self._store.reading() as connection:
+            self._store.datasets(connection)
 
     def close(self) -> None:
         self._store.close()
@@ -246,6 +298,9 @@ class _Work:
             return self._receipt(earlier, repeated=True)
         if wanted.epsilon < 0 or wanted.delta < 0:
             raise OptionError("a charge must not be negative.")
+        taken = self._account.stored.get(wanted.analyst, 0) + len(wanted.content) + wanted.size
+        if wanted.room is not None and taken > wanted.room:
+            raise QuotaError(wanted.room)
         added, added_analyst = self._account.permit(wanted)
         entry = self._write(
             wanted.kind,

@@ -1,4 +1,4 @@
-"""What can be asked of a ledger, and what it hands back."""
+"""What can be asked of a ledger, and what it hands back; amounts are on a grid, so that sums of them stay short."""
 
 from __future__ import annotations
 
@@ -11,6 +11,17 @@ from shoal.unit import ROW
 
 # The total of several requests that are priced together, given their contents.
 Joint = Callable[[Sequence[str]], Fraction]
+# Charges are multiples of these. Fractions of any size would add up to ones too long to print, or to compute with.
+EPSILON_GRID, DELTA_GRID = 10**12, 10**18
+
+
+def rounded_up(amount: Fraction, grid: int = EPSILON_GRID) -> Fraction:
+    """The least multiple of 1/grid that is not less.
+
+    >>> rounded_up(Fraction(1, 3)), rounded_up(Fraction(1, 4))
+    (Fraction(333333333334, 1000000000000), Fraction(1, 4))
+    """
+    return Fraction(-(-amount.numerator * grid // amount.denominator), grid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +50,18 @@ class Register:
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """A request to spend.
+    """A request to spend; what it costs is rounded up to the grid.
 
     Attributes:
         content: the request as canonical JSON; a key stands for this very text.
         epsilon: what it costs by itself.
         person: (key column, value) if it concerns one declared individual only.
         family: with `joint`, requests of the same family are priced together.
-        joint: the total of a family from the contents of its members.
+        joint: the total of a family from the contents of its members; called by `Ledger.priced`, never under a lock.
         kind: "release" for a table that is published.
+        room: the most bytes that entries of this analyst may take; None for any number.
+        size: bytes to expect of the answer.
+        prices: what `joint` said, by contents.
     """
 
     dataset: str
@@ -60,6 +74,13 @@ class Charge:
     family: str = ""
     joint: Joint | None = None
     kind: Literal["charge", "release"] = "charge"
+    room: int | None = None
+    size: int = 0
+    prices: Mapping[tuple[str, ...], Fraction] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", rounded_up(self.epsilon))
+        object.__setattr__(self, "delta", rounded_up(self.delta, DELTA_GRID))
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,8 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from shoal.errors import InputError
 from shoal.query.ledger.entry import Entry, fraction_of, fraction_text
 from shoal.query.ledger.errors import LedgerError
+from shoal.query.ledger.files import OpenFiles
+from shoal.query.ledger.integrity import damage_of
 from shoal.query.ledger.migrations import dataset_table, entry_table, migrate
 
 _COLUMNS = [column.name for column in entry_table.columns]
@@ -34,14 +36,24 @@ class Store:
     (`BEGIN IMMEDIATE`), PostgreSQL the rows of the data sets, always in the same order.
     """
 
-    def __init__(self, address: str | Path, *, create: bool = True) -> None:
+    def __init__(self, address: str | Path, *, create: bool = True, looking: bool = False) -> None:
+        """Open a database.
+
+        Args:
+            address: see `open_ledger`.
+            create: make the file if there is none.
+            looking: change nothing, not even what is damaged.
+        """
         self.url = _url(address)
         self.sqlite = self.url.get_backend_name() == "sqlite"
         if self.sqlite:
             _prepare_file(self.url, create)
-        self._engine = _engine(self.url)
+        self.files = OpenFiles(Path(self.url.database or "")) if self.sqlite else None
+        self._engine = _engine(self.url, self.files, looking)
         statement = f"INSERT INTO {entry_table.name} ({', '.join(_COLUMNS)}) VALUES ({_marks(_COLUMNS)})"
         self._insert = self._written_for_driver(statement)
+        if looking:
+            return
         with _readable_errors(), self.writing(()) as connection:
             migrate(connection)
 
@@ -53,12 +65,20 @@ class Store:
             with connection.begin():
                 if datasets and not self.sqlite:
                     self._lock_rows(connection, sorted(datasets))
+                self._check_files(writing=True)
                 yield connection
+        # what went into a file that is not the ledger any more was not granted
+        self._check_files()
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         with self._engine.connect() as connection, connection.begin():
+            self._check_files()
             yield connection
+
+    def _check_files(self, *, writing: bool = False) -> None:
+        if self.files is not None:
+            self.files.check(writing=writing)
 
     def _lock_rows(self, connection: Connection, datasets: Sequence[str]) -> None:
         names = dataset_table.c.name
@@ -75,8 +95,14 @@ class Store:
 
     def append(self, connection: Connection, entries: Sequence[Entry]) -> None:
         """Write new entries; the database itself refuses a number, key or answer that is taken."""
-        if entries:
-            connection.exec_driver_sql(self._insert, [_row(entry) for entry in entries])
+        if not entries:
+            return
+        connection.exec_driver_sql(self._insert, [_row(entry) for entry in entries])
+        if entries[0].number == 1 and self.sqlite:
+            # PostgreSQL has the row already, to be locked; a name without entries shows that they are gone
+            connection.exec_driver_sql(
+                f"INSERT OR IGNORE INTO {dataset_table.name} VALUES (?)", (entries[0].dataset,)
+            )
 
     def entries(self, connection: Connection, dataset: str, first: int = 1) -> Iterator[Entry]:
         """The entries of a data set from a number on, in order."""
@@ -106,6 +132,21 @@ class Store:
         where = "dataset = ? AND analyst = ? AND kind = 'charge' AND number > ? ORDER BY number LIMIT ?"
         return [_entry(row) for row in self._select(connection, where, (dataset, analyst, after, limit))]
 
+    def sizes_of_analyst(
+        self, connection: Connection, dataset: str, analyst: str, after: int, limit: int
+    ) -> list[tuple[int, int]]:
+        """The numbers of these charges, and how long their contents and answers are together."""
+        statement = (
+            "SELECT c.number, length(c.content) + coalesce(length(a.content), 0) FROM ledger_entry c "
+            "LEFT JOIN ledger_entry a ON a.dataset = c.dataset AND a.refers = c.number "
+            "WHERE c.dataset = ? AND c.analyst = ? AND c.kind = 'charge' AND c.number > ? "
+            "ORDER BY c.number LIMIT ?"
+        )
+        found = connection.exec_driver_sql(
+            self._written_for_driver(statement), (dataset, analyst, after, limit)
+        )
+        return [(number, size) for number, size in found]
+
     def _select(self, connection: Connection, where: str, values: tuple[Any, ...]) -> CursorResult[Any]:
         """Entries that meet a condition of this module, in which ? stands for a value."""
         statement = f"SELECT {', '.join(_COLUMNS)} FROM {entry_table.name} WHERE {where}"
@@ -118,6 +159,15 @@ class Store:
     def datasets(self, connection: Connection) -> list[str]:
         name = entry_table.c.dataset
         return list(connection.scalars(sa.select(name).distinct().order_by(name)))
+
+    def damage(self, connection: Connection) -> list[str]:
+        """What the database's own check finds."""
+        return damage_of(connection)
+
+    def registered(self, connection: Connection) -> list[str]:
+        """The data sets that entries were ever written for; fewer in a ledger of an older version."""
+        name = dataset_table.c.name
+        return list(connection.scalars(sa.select(name).order_by(name)))
 
     def close(self) -> None:
         self._engine.dispose()
@@ -154,7 +204,7 @@ def _entry(row: Any) -> Entry:
     try:
         epsilon, delta, added, added_analyst = map(fraction_of, amounts)
         who = tuple(json.loads(person)) if person else None
-    except (ValueError, ZeroDivisionError):
+    except (ValueError, ZeroDivisionError, TypeError, AttributeError, RecursionError):
         raise LedgerError(
             f"the ledger is broken: entry {number} of data set '{dataset}' cannot be read; restore a ledger that "
             "'shoal ledger verify' accepts."
@@ -210,15 +260,22 @@ def _prepare_file(url: URL, create: bool) -> None:
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
 
 
-def _engine(url: URL) -> Engine:
-    if url.get_backend_name() != "sqlite":
+def _engine(url: URL, files: OpenFiles | None, looking: bool) -> Engine:
+    if files is None:
         engine = sa.create_engine(url, pool_pre_ping=True, isolation_level="READ COMMITTED")
         event.listen(engine, "connect", _durable_postgres)
         return engine
     engine = sa.create_engine(url)
-    event.listen(engine, "connect", _durable_sqlite)
+    event.listen(engine, "connect", _looking_sqlite if looking else _durable_sqlite)
+    event.listen(engine, "connect", lambda connection, _: files.check())
     event.listen(engine, "begin", _begin_sqlite)
     return engine
+
+
+def _looking_sqlite(connection: Any, _: Any) -> None:
+    connection.isolation_level = None
+    connection.execute(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")
+    connection.execute("PRAGMA query_only = ON")
 
 
 def _durable_sqlite(connection: Any, _: Any) -> None:
