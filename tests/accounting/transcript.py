@@ -347,7 +347,7 @@ def _replacements(run: Run) -> dict[Any, Any]:
         staircase.discrete_staircase: discrete_staircase,
         box.discrete_box: discrete_box,
         single.single_laplace: single_laplace,
-        exponential.exponential_choice: lambda lengths, penalties, rate, source: run.choose_run(
+        exponential.exponential_choice: lambda lengths, penalties, rate, source, largest=None: run.choose_run(
             lengths, penalties, rate
         ),
         categorical.permute_and_flip: lambda scores, scale, source: run.choose_each(

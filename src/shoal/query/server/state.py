@@ -13,7 +13,7 @@ from fastapi.security import HTTPBearer
 from shoal.query.ledger import Ledger, LedgerError, open_ledger
 from shoal.query.server.desk import Desk
 from shoal.query.server.folder import HEADS_FILE, LEDGER_FILE, TOKENS_FILE, Served, load_folder
-from shoal.query.server.guard import Limits, RateLimit, write_log
+from shoal.query.server.guard import Limits, RateLimit, warn, write_log
 from shoal.query.server.heads import HeadFile, check_heads
 from shoal.query.server.names import KEY, NAME
 from shoal.query.server.problems import Problem
@@ -72,6 +72,8 @@ def open_folder(config: Config) -> tuple[Ledger, dict[str, Served]]:
         check_heads(files, ledger)
         check_earlier_names(datasets, ledger)
         for served in datasets.values():
+            if served.table.facts.refused:
+                warn("columns refused", dataset=served.name, columns=sorted(served.table.facts.refused))
             ledger.register(served.register())
         for file in files:
             file.note(ledger)
