@@ -26,11 +26,11 @@ from fractions import Fraction
 from pathlib import Path
 
 from benchmarks.postgres import temporary_postgres
-from shoal.query.ledger import Charge, Deposit, GroupCommit, Register, open_ledger
+from shoal.io.toml import dumps
+from shoal.ledger import Charge, Deposit, GroupCommit, Register, open_ledger
 from shoal.query.server.folder import TOKENS_FILE, Settings, write_dataset
 from shoal.query.server.tokens import new_token
 from shoal.survey import survey, survey_schema
-from shoal.toml import dumps
 
 BEGIN, END = "<!-- throughput: begin -->", "<!-- throughput: end -->"
 HERE = Path(__file__).parents[1]

@@ -15,8 +15,7 @@ from papers import overview, page
 from papers.desk import Desk, Progress
 from papers.study import Claim, Erratum, Figure, Number, Section, Series, Study, tally
 from shoal.errors import Extra, OptionError, OutputError, did_you_mean, needs_extra
-from shoal.machine import machine_words
-from shoal.workers import available_cores
+from shoal.workers import available_cores, machine_words
 from tools.public_data import data_folder
 
 # every module has `study(desk) -> Study`; they load scipy, numba and scikit-learn, hence on demand

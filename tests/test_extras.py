@@ -148,7 +148,7 @@ LAPLACE = ["protect", "in.csv", "--method", "laplace", "--epsilon", "1", "--out"
         (
             "server",
             [
-                ["python", "import shoal.query.ledger; shoal.query.ledger.open_ledger('new').close()"],
+                ["python", "import shoal.ledger; shoal.ledger.open_ledger('new').close()"],
                 ["ledger", "show", "new"],
                 ["serve", "--data", "none"],
                 ["ask", "survey", "--token-file", "token", "--url", "http://127.0.0.1:port"],

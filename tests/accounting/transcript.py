@@ -24,7 +24,7 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
-import shoal.release
+import shoal.release.protect
 from shoal.noise import Seeded, Source, box, categorical, entropy, exponential, laplace, single, staircase
 from shoal.noise.box_shape import best_centres
 from shoal.noise.entropy import shape_with
@@ -221,7 +221,7 @@ class Run:
         return found
 
 
-_row_orders = shoal.release._row_orders
+_row_orders = shoal.release.protect._row_orders
 
 
 class _Shuffles(Source):
@@ -357,7 +357,7 @@ def _replacements(run: Run) -> dict[Any, Any]:
             "exponential", scores, scale
         ),
         entropy.source: lambda seed: run.source,
-        shoal.release._row_orders: run.orders,
+        shoal.release.protect._row_orders: run.orders,
     }
 
 

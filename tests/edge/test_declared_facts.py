@@ -17,12 +17,12 @@ from pyarrow import parquet
 
 import shoal
 from shoal.cli import run
+from shoal.columns.guess import draft
+from shoal.columns.schema import draft_text
 from shoal.errors import InputError, LeftOutWarning, OptionError
-from shoal.guess import draft
 from shoal.io import read
 from shoal.query.facts import Facts
 from shoal.query.facts import prepare as prepare_queries
-from shoal.schema import draft_text
 
 FIXED = "Domains, steps, column types and all settings were fixed without looking at the records."
 

@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from shoal.columns.schema import Attribute, Schema
 from shoal.noise import Seeded
 from shoal.query.facts import QueryTable, prepare
 from shoal.query.spec import answer, parse
-from shoal.schema import Attribute, Schema
 
 ROWS = 400
 

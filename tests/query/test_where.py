@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shoal.columns.schema import Attribute, Schema
 from shoal.errors import ClaimError, InputError, OptionError
 from shoal.query.facts import Facts, QueryTable, prepare
 from shoal.query.where import COMPARISONS, allowed, matching, parse_where
-from shoal.schema import Attribute, Schema
 from shoal.taxonomy import Taxonomy
 
 SIZES = ("S", "M", "L")

@@ -9,13 +9,13 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.auditing.world import Released, World, published, release
-from shoal.budget import Plan
+from shoal.auditing.trial import Released, World, published, release
 from shoal.mechanisms import MECHANISMS, Rebuilt
+from shoal.mechanisms.rebuild import centroids
+from shoal.method.budget import Plan
 from shoal.noise import Source, discrete_laplace
 from shoal.noise.entropy import Seeded
-from shoal.rebuild import centroids
-from shoal.sensitivity import cluster_sum_scale
+from shoal.sensitivity.sums import cluster_sum_scale
 
 
 def redrawn_noise(world: World, source: Source) -> Released:

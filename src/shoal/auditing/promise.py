@@ -21,10 +21,10 @@ from shoal._version import __version__
 from shoal.auditing.result import Attack, Audit
 from shoal.auditing.table import EXAMPLES, FALSE_ALARM, ROWS, Row, prepare_row, run_row
 from shoal.errors import InputError
-from shoal.machine import machine_words
-from shoal.method import Method
-from shoal.models import MODELS, privacy_model
-from shoal.statement import PrivacyStatement
+from shoal.method.method import Method
+from shoal.method.models import MODELS, privacy_model
+from shoal.method.statement import PrivacyStatement
+from shoal.workers import machine_words
 
 BEGIN, END = "<!-- audit: begin -->", "<!-- audit: end -->"
 

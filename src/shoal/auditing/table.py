@@ -12,12 +12,12 @@ from typing import Any
 from shoal.auditing.broken import FLAWS
 from shoal.auditing.instrument import audit_prepared
 from shoal.auditing.result import Audit
-from shoal.auditing.world import Released, World, release
+from shoal.auditing.trial import Released, World, release
 from shoal.io import read
 from shoal.mechanisms import Progress
+from shoal.method.presets import preset
 from shoal.noise import Source
-from shoal.presets import preset
-from shoal.release import Preparation, prepare
+from shoal.release.protect import Preparation, prepare
 
 
 @dataclass(frozen=True, slots=True)

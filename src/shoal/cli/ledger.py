@@ -15,7 +15,7 @@ from shoal.errors import InputError, OutputError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from shoal.query.ledger import Entry, Ledger, Standing
+    from shoal.ledger import Entry, Ledger, Standing
 
 ledger = typer.Typer(name="ledger", help="The budget ledger: show, verify, export, unit.")
 Address = Annotated[
@@ -33,7 +33,7 @@ def show(address: Address, as_json: AsJson = False) -> None:
 
     Example: shoal ledger show shoal-served/ledger.sqlite
     """
-    from shoal.query.ledger import open_ledger
+    from shoal.ledger import open_ledger
 
     opened = open_ledger(address, create=False)
     found = []
@@ -66,10 +66,10 @@ def unit(
 
       shoal ledger unit ledger.sqlite visits person_id --max-rows 12
     """
+    from shoal.columns.unit import ROW, unit_words
     from shoal.errors import OptionError
-    from shoal.query.ledger import open_ledger
-    from shoal.query.ledger.units import declare_unit
-    from shoal.unit import ROW, unit_words
+    from shoal.ledger import open_ledger
+    from shoal.ledger.units import declare_unit
 
     if what == ROW and max_rows is not None:
         raise OptionError("--max-rows is for persons, who are values of a column: name that column, not row.")
@@ -99,7 +99,7 @@ def verify(
 
     Example: shoal ledger verify shoal-served/ledger.sqlite --head 2c26b46b68ff...
     """
-    from shoal.query.ledger import LedgerError, examine
+    from shoal.ledger import LedgerError, examine
     from shoal.query.server.heads import HeadFile
 
     if heads is not None and not heads.exists():
@@ -134,7 +134,7 @@ def export(
 
     Example: shoal ledger export shoal-served/ledger.sqlite --out ledger.jsonl
     """
-    from shoal.query.ledger import open_ledger
+    from shoal.ledger import open_ledger
 
     if out is not None and out.exists():
         raise OutputError(f"'{out}' exists: name a new file.")
@@ -161,8 +161,8 @@ def export(
 
 def _choices(opened: Ledger, dataset: str) -> Iterator[str]:
     """The private choices that were charged, in words."""
-    from shoal.lattice import decimal_text
-    from shoal.query.ledger.choices import choice_words
+    from shoal.decimals import decimal_text
+    from shoal.ledger.choices import choice_words
 
     for charge, answer in opened.answers(dataset, ""):
         words = choice_words(charge.content, None if answer is None else answer.content)
@@ -171,7 +171,7 @@ def _choices(opened: Ledger, dataset: str) -> Iterator[str]:
 
 
 def _say(standing: Standing, releases: list[Entry], choices: list[str]) -> None:
-    from shoal.lattice import decimal_text
+    from shoal.decimals import decimal_text
 
     console, terms = results(), standing.terms
     remaining = standing.remaining()

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from shoal.columns.schema import Attribute
 from shoal.errors import OptionError
 from shoal.query.facts import NOBODY, Facts, QueryTable
 from shoal.query.parsing import as_list, as_text
 from shoal.query.where import Where, matching, place
-from shoal.schema import Attribute
 
 _MOST_CELLS = 10_000
 

@@ -37,7 +37,7 @@ def effort(query: Query, rows: int) -> float:
 
     >>> from shoal.query.facts import Facts
     >>> from shoal.query.spec import parse
-    >>> from shoal.schema import Schema
+    >>> from shoal.columns.schema import Schema
     >>> facts = Facts(Schema(()), rows=1000)
     >>> 0 < effort(parse({"kind": "count", "epsilon": 1}, facts), 1000) < 0.002
     True

@@ -14,15 +14,16 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.coding import labels_of, numbers, public_facts
+from shoal.columns.coding import labels_of, numbers, public_facts
+from shoal.columns.lattice import Lattice
+from shoal.columns.provenance import as_declared, with_listed_type
+from shoal.columns.schema import Attribute, Schema
+from shoal.columns.unit import unit_words
+from shoal.decimals import decimal_text
 from shoal.display import internal
 from shoal.errors import ClaimError, InputError, OptionError, did_you_mean
 from shoal.io import Table, read
-from shoal.lattice import Lattice, decimal_text
-from shoal.provenance import as_declared, with_listed_type
 from shoal.query.order import Order
-from shoal.schema import Attribute, Schema
-from shoal.unit import unit_words
 
 Neighbours = Literal["replace-one", "add-remove"]
 _RELATIONS: dict[Neighbours, str] = {

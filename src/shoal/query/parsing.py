@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
+from shoal.decimals import exact
 from shoal.errors import OptionError, did_you_mean
-from shoal.lattice import exact
 from shoal.noise import parse_epsilon
 from shoal.noise.epsilon import shown
 from shoal.noise.scale import LARGEST_NUMERATOR

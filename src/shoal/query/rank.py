@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.dates import day_text, is_day
+from shoal.columns.dates import day_text, is_day
+from shoal.columns.lattice import Lattice
+from shoal.columns.schema import Attribute
+from shoal.decimals import decimal_text
 from shoal.errors import OptionError
-from shoal.lattice import Lattice, decimal_text
 from shoal.noise import Source, exponential_choice
 from shoal.query.answers import error_of
 from shoal.query.blur import CONFIDENCE, Blur
@@ -20,7 +22,6 @@ from shoal.query.linear import numeric_lattice
 from shoal.query.offer import Offer
 from shoal.query.order import Order
 from shoal.query.where import Where, matching
-from shoal.schema import Attribute
 
 # penalties are whole numbers of parts of a record, and a table of weights has an entry for each
 _FINEST_SHARE = 100

@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from shoal.columns.lattice import Lattice
+from shoal.columns.schema import Attribute
+from shoal.decimals import decimal_text
 from shoal.errors import OptionError
-from shoal.lattice import Lattice, decimal_text
 from shoal.noise import Source
 from shoal.query.answers import present_values
 from shoal.query.facts import MISSING, Facts, QueryTable
@@ -27,7 +29,6 @@ from shoal.query.parsing import (
 from shoal.query.ranges import PART_OPTIONS, Expected, of_column, of_lattice, together
 from shoal.query.refinement import Factors, movable, refine, sample
 from shoal.query.where import Where, matching, parse_where
-from shoal.schema import Attribute
 
 # what is true of the records, in the terms of the possible answers, and whether it is: where there is nothing to tell,
 # any other possible answer, so that the same is done with it

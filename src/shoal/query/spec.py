@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from shoal.decimals import decimal_text
 from shoal.errors import OptionError, did_you_mean
-from shoal.lattice import decimal_text
 from shoal.noise import Source
 from shoal.noise import source as source_for
 from shoal.noise.epsilon import LARGEST, shown
@@ -106,7 +106,7 @@ def parse(raw: Mapping[str, Any], facts: Facts) -> Query:
     Raises:
         OptionError: something is missing, unknown or out of range.
 
-    >>> from shoal.schema import Attribute, Schema
+    >>> from shoal.columns.schema import Attribute, Schema
     >>> schema = Schema((Attribute("age", lo=Fraction(0), hi=Fraction(120), step=Fraction(1)),))
     >>> facts = Facts(schema, rows=1000)
     >>> query = parse({"kind": "mean", "column": "age", "epsilon": 0.5}, facts)
@@ -201,7 +201,7 @@ def answer(query: Query, table: QueryTable, source: Source | None = None) -> Ans
 
     >>> import pyarrow as pa
     >>> from shoal.query.facts import prepare
-    >>> from shoal.schema import Attribute, Schema
+    >>> from shoal.columns.schema import Attribute, Schema
     >>> schema = Schema((Attribute("age", lo=Fraction(0), hi=Fraction(120)),))
     >>> table = prepare(pa.table({"age": [30, 41, 52]}), schema)
     >>> answer(parse({"kind": "count", "epsilon": 1}, table.facts), table).value

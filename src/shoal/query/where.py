@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.dates import day_number
+from shoal.columns.dates import day_number
+from shoal.columns.lattice import Lattice
+from shoal.columns.schema import Attribute
+from shoal.decimals import exact
 from shoal.errors import OptionError, did_you_mean
-from shoal.lattice import Lattice, exact
 from shoal.noise.epsilon import shown
 from shoal.query.facts import MISSING, NOBODY, Facts, QueryTable
-from shoal.schema import Attribute
 
 COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
 OPERATIONS = (*COMPARISONS, "between", "in")
@@ -65,7 +66,7 @@ Where = Condition | Together
 def parse_where(raw: object, facts: Facts) -> Where:
     """Conditions from plain data, checked against the schema only.
 
-    >>> from shoal.schema import Schema
+    >>> from shoal.columns.schema import Schema
     >>> schema = Schema((Attribute("age", lo=Fraction(0), hi=Fraction(120), step=Fraction(1)),))
     >>> where = parse_where({"column": "age", "op": "between", "lo": 18, "hi": "64.5"}, Facts(schema, rows=10))
     >>> where.values, allowed(where, Facts(schema, rows=10))

@@ -15,22 +15,22 @@ from typing import TYPE_CHECKING, Any
 
 from shoal.errors import InputError, did_you_mean
 from shoal.io import Table, read
-from shoal.report.album import Album, attribute_sections, relation_sections
+from shoal.method.statement import domain_words
 from shoal.report.compare import percent_words
 from shoal.report.findings import find
-from shoal.report.light import light
 from shoal.report.measures import measure_lines
+from shoal.report.page_figures import Album, attribute_sections, relation_sections
 from shoal.report.profile import equal_rows, profiles
 from shoal.report.risks import RiskLine, Risks, attacked
 from shoal.report.subject import Subject, of_bundle, of_release, published
+from shoal.report.traffic_light import light
 from shoal.report.words import epsilon_words, explanation, k_words
-from shoal.statement import domain_words
 
 if TYPE_CHECKING:
     import jinja2
 
     from shoal.evaluation import Evaluation
-    from shoal.release import Release
+    from shoal.release.protect import Release
 
 Progress = Callable[[str, int, int], None]
 

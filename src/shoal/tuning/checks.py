@@ -8,10 +8,10 @@ from typing import Any, get_args
 
 from shoal.errors import ClaimError, OptionError, did_you_mean
 from shoal.io import Table
-from shoal.method import OPTIONS
-from shoal.models import Model
+from shoal.method.method import OPTIONS
+from shoal.method.models import Model
+from shoal.method.presets import preset
 from shoal.noise import parse_epsilon
-from shoal.presets import preset
 from shoal.tuning.choose import check_utility
 from shoal.tuning.grid import Setting
 from shoal.tuning.private import METHOD

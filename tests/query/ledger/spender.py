@@ -10,7 +10,7 @@ import sys
 import threading
 from fractions import Fraction
 
-from shoal.query.ledger import Charge, Deposit, OverdrawnError, open_ledger
+from shoal.ledger import Charge, Deposit, OverdrawnError, open_ledger
 
 UNIT = Fraction(1, 1000)
 

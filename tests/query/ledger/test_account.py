@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shoal.ledger import Account, Balance, Charge, Entry, OverdrawnError, Register, Terms, open_ledger
 from shoal.query.composition import Charge as Cost
 from shoal.query.composition import extra, protocol_1_total, total
 from shoal.query.facts import Facts, prepare
-from shoal.query.ledger import Account, Balance, Charge, Entry, OverdrawnError, Register, Terms, open_ledger
 from shoal.query.server.folder import Served, Settings
 from shoal.query.server.questions import understand
 from shoal.query.spec import parse

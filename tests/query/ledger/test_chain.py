@@ -16,9 +16,9 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 
-from shoal.query.ledger import Charge, Deposit, Entry, Ledger, LedgerError, Register, open_ledger, verify
-from shoal.query.ledger.entry import fraction_of, fraction_text, seal
-from shoal.query.ledger.migrations import MIGRATIONS, migrate
+from shoal.ledger import Charge, Deposit, Entry, Ledger, LedgerError, Register, open_ledger, verify
+from shoal.ledger.entry import fraction_of, fraction_text, seal
+from shoal.ledger.migrations import MIGRATIONS, migrate
 
 Spend = Callable[..., Charge]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy.exc import DBAPIError
 
-from shoal.query.ledger import (
+from shoal.ledger import (
     Charge,
     Deposit,
     GroupCommit,

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from shoal.cli import run
-from shoal.query.ledger import (
+from shoal.ledger import (
     Charge,
     Deposit,
     LedgerError,
@@ -24,8 +24,8 @@ from shoal.query.ledger import (
     open_ledger,
     verify,
 )
-from shoal.query.ledger.files import digest_of
-from shoal.query.ledger.operations import rounded_up
+from shoal.ledger.files import digest_of
+from shoal.ledger.operations import rounded_up
 
 Spend = Callable[..., Charge]
 
@@ -193,7 +193,7 @@ def test_charges_are_rounded_up_to_the_grid(path: Path) -> None:
 def test_entries_from_before_the_grid_are_still_in_order(
     path: Path, spend: Spend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from shoal.query.ledger import operations
+    from shoal.ledger import operations
 
     ledger = open_ledger(path)
     with monkeypatch.context() as patched:

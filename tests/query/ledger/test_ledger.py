@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from shoal.errors import InputError, OptionError, ShoalError
-from shoal.query.ledger import (
+from shoal.ledger import (
     Charge,
     Deposit,
     KeyReusedError,
@@ -19,7 +19,7 @@ from shoal.query.ledger import (
     open_ledger,
     verify,
 )
-from shoal.query.ledger.errors import UnpricedError
+from shoal.ledger.errors import UnpricedError
 
 Spend = Callable[..., Charge]
 
@@ -142,7 +142,7 @@ def test_a_family_never_costs_more_than_its_members(ledger: Ledger, spend: Spend
 def test_a_family_that_is_full_starts_anew(
     ledger: Ledger, spend: Spend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shoal.query.ledger.account.FAMILY_SIZE", 3)
+    monkeypatch.setattr("shoal.ledger.account.FAMILY_SIZE", 3)
     seen: list[int] = []
 
     def joint(contents: object) -> Fraction:

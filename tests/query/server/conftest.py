@@ -14,8 +14,8 @@ import httpx
 import pytest
 from postgres_fixture import postgres  # noqa: F401
 
-from shoal.client import Client
-from shoal.query.ledger import Ledger, open_ledger
+from shoal.ledger import Ledger, open_ledger
+from shoal.query.client import Client
 from shoal.query.server.app import create_app
 from shoal.query.server.folder import LEDGER_FILE, TOKENS_FILE, Settings, write_dataset
 from shoal.query.server.guard import Limits

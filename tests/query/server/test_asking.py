@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from shoal.client import RefusedError
+from shoal.query.client import RefusedError
 from shoal.survey import survey
 
 MEAN = {"kind": "mean", "column": "income", "epsilon": "0.5"}

@@ -10,9 +10,9 @@ from typing import Any
 import httpx
 import pytest
 
-from shoal import client as client_module
-from shoal.client import Client, RefusedError
 from shoal.errors import InputError, MissingExtraError, OptionError
+from shoal.query import client as client_module
+from shoal.query.client import Client, RefusedError
 
 MEAN = {"kind": "mean", "column": "income", "epsilon": "0.5"}
 BODY = {

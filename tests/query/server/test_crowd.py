@@ -19,8 +19,8 @@ import httpx
 import pytest
 from postgres_fixture import fresh_database
 
-from shoal.client import Client, RefusedError
-from shoal.query.ledger import open_ledger, verify
+from shoal.ledger import open_ledger, verify
+from shoal.query.client import Client, RefusedError
 from shoal.query.server.folder import LEDGER_FILE
 
 from .conftest import Place, make_place

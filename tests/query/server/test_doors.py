@@ -26,9 +26,11 @@ import pytest
 
 from shoal.cli import run
 from shoal.cli.serve import _is_loopback
+from shoal.columns.schema import Attribute, Schema
 from shoal.errors import InputError, OptionError
+from shoal.io.toml import dumps
+from shoal.ledger import LedgerError
 from shoal.query.facts import prepare
-from shoal.query.ledger import LedgerError
 from shoal.query.server import pulse, questions, tokens
 from shoal.query.server.door import Door
 from shoal.query.server.folder import HEADS_FILE, TOKENS_FILE, Settings, load_folder
@@ -37,9 +39,7 @@ from shoal.query.server.reading import check_size
 from shoal.query.server.state import Config, open_folder
 from shoal.query.server.tokens import TokenBook, new_token
 from shoal.query.server.twins import rows_mark
-from shoal.schema import Attribute, Schema
 from shoal.survey import survey
-from shoal.toml import dumps
 
 OLD = {"column": "age", "op": ">=", "value": 50}
 

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from shoal.errors import InputError, OptionError, ShoalError
-from shoal.query.ledger import Charge, LedgerError
+from shoal.io.toml import dumps
+from shoal.ledger import Charge, LedgerError
 from shoal.query.server.folder import Settings, load_folder
 from shoal.query.server.heads import HeadFile, check_heads
 from shoal.query.server.names import plain_name
 from shoal.query.server.state import Config, open_folder
-from shoal.toml import dumps
 
 
 def rewrite(place: Any, text: str, file: str = "dataset.toml") -> None:

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from shoal.ledger import Charge, Register, open_ledger
 from shoal.query.effort import effort
 from shoal.query.facts import Facts, prepare
-from shoal.query.ledger import Charge, Register, open_ledger
 from shoal.query.server import schedule as schedule_module
 from shoal.query.server.desk import Desk
 from shoal.query.server.guard import Limits

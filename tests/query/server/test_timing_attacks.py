@@ -28,9 +28,9 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
+from shoal.columns.schema import Attribute, Schema
 from shoal.query.server.folder import TOKENS_FILE, Settings, write_dataset
 from shoal.query.server.tokens import new_token
-from shoal.schema import Attribute, Schema
 from shoal.survey import survey, survey_schema
 
 TRIALS, PRACTICE = 200, 20

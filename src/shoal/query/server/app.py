@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 
 from shoal._version import __version__
 from shoal.errors import ShoalError
-from shoal.query.ledger import Ledger, LedgerError
+from shoal.ledger import Ledger, LedgerError
 from shoal.query.server.asking import FastLane, add_asking
 from shoal.query.server.folder import Served
 from shoal.query.server.guard import Guard, Limits, Receive, Scope, Send, write_log

@@ -11,8 +11,8 @@ from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
 from starlette.concurrency import run_in_threadpool
 
-from shoal.query.ledger import OverdrawnError, Receipt
-from shoal.query.ledger.entry import fraction_text
+from shoal.ledger import OverdrawnError, Receipt
+from shoal.ledger.entry import fraction_text
 from shoal.query.server import description as shape
 from shoal.query.server.desk import FAILED
 from shoal.query.server.guard import Receive, Scope, Send

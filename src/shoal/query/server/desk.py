@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
-from shoal.query.ledger import (
+from shoal.ledger import (
     Charge,
     Deposit,
     GroupCommit,
@@ -30,8 +30,8 @@ from shoal.query.ledger import (
     QuotaError,
     Receipt,
 )
-from shoal.query.ledger.entry import canonical, fraction_text
-from shoal.query.ledger.errors import UnpricedError
+from shoal.ledger.entry import canonical, fraction_text
+from shoal.ledger.errors import UnpricedError
 from shoal.query.server.problems import Problem
 from shoal.query.server.schedule import Departure, Schedule
 from shoal.query.server.turns import Turns

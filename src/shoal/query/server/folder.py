@@ -16,16 +16,16 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shoal.columns.schema import Schema
+from shoal.decimals import exact
 from shoal.errors import InputError, OptionError, did_you_mean
-from shoal.lattice import exact
+from shoal.io.toml import dumps, load
+from shoal.ledger import Register
+from shoal.ledger.releases import fingerprint
 from shoal.noise.epsilon import parse_epsilon
-from shoal.query.ledger import Register
-from shoal.query.ledger.releases import fingerprint
 from shoal.query.server.names import plain_name
 from shoal.query.server.reading import check_rows, check_size
 from shoal.query.server.twins import check_twins
-from shoal.schema import Schema
-from shoal.toml import dumps, load
 
 if TYPE_CHECKING:
     from shoal.query.facts import QueryTable
@@ -103,7 +103,7 @@ class Settings:
 
     def to_dict(self) -> dict[str, Any]:
         """The content of the file; ceilings as text, which is exact."""
-        from shoal.lattice import decimal_text
+        from shoal.decimals import decimal_text
 
         document: dict[str, Any] = {"description": self.description, "neighbours": self.neighbours}
         document["ceiling"] = decimal_text(self.ceiling)

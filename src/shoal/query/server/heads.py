@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from shoal.errors import OutputError, ShoalError
-from shoal.query.ledger import Ledger, verify
-from shoal.query.ledger.files import digest_of
+from shoal.ledger import Ledger, verify
+from shoal.ledger.files import digest_of
 from shoal.query.server.guard import warn
 
 _SECONDS = 1.0

@@ -9,7 +9,7 @@ from fastapi import FastAPI, Query, Request
 from fastapi.responses import JSONResponse, Response
 
 from shoal._version import __version__
-from shoal.query.ledger.entry import decimals, fraction_text
+from shoal.ledger.entry import decimals, fraction_text
 from shoal.query.server import description as shape
 from shoal.query.server.desk import FAILED
 from shoal.query.server.problems import Problem

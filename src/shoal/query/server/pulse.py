@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from shoal.query.ledger import Ledger
+from shoal.ledger import Ledger
 from shoal.query.server.guard import warn
 
 _OLDEST_SECONDS = 1.0

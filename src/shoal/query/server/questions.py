@@ -12,15 +12,15 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
+from shoal.decimals import decimal_text
 from shoal.errors import OptionError, ShoalError
-from shoal.lattice import decimal_text
+from shoal.ledger import Charge
+from shoal.ledger.entry import canonical
+from shoal.ledger.operations import rounded_up
 from shoal.noise.epsilon import shown
 from shoal.query.composition import charge as price
 from shoal.query.composition import protocol_1_total
 from shoal.query.effort import effort
-from shoal.query.ledger import Charge
-from shoal.query.ledger.entry import canonical
-from shoal.query.ledger.operations import rounded_up
 from shoal.query.server.folder import Served
 from shoal.query.server.problems import Problem
 from shoal.query.spec import Query, answer, parse, preview

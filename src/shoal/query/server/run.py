@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import uvicorn
 
 from shoal.errors import InputError, ShoalError
-from shoal.query.ledger import Ledger, open_ledger
+from shoal.ledger import Ledger, open_ledger
 from shoal.query.server.app import Application, create_app
 from shoal.query.server.door import TAKEN_AT_ONCE, Door, watched_protocol
 from shoal.query.server.folder import Served

@@ -10,7 +10,7 @@ from fastapi import Depends, Header, Request
 from fastapi import Path as PathParameter
 from fastapi.security import HTTPBearer
 
-from shoal.query.ledger import Ledger, LedgerError, open_ledger
+from shoal.ledger import Ledger, LedgerError, open_ledger
 from shoal.query.server.desk import Desk
 from shoal.query.server.folder import HEADS_FILE, LEDGER_FILE, TOKENS_FILE, Served, load_folder
 from shoal.query.server.guard import Limits, RateLimit, warn, write_log

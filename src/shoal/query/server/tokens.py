@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from shoal.errors import InputError, OptionError
+from shoal.io.toml import dumps, load
 from shoal.query.server.names import plain_name
-from shoal.toml import dumps, load
 
 Role = Literal["holder", "analyst"]
 # how long a change of the file may go unnoticed

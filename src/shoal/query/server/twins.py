@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.errors import OptionError
-from shoal.query.ledger import Ledger
+from shoal.ledger import Ledger
 from shoal.query.server.guard import warn
 
 if TYPE_CHECKING:
