@@ -21,7 +21,8 @@ from papers.thesis.chapter7_worlds import (
     ratio,
     theoretical,
 )
-from shoal.mechanisms.kanonymity.algorithms import allot, check, dissect, ordered_buckets
+from shoal.evaluation.checks import check
+from shoal.mechanisms.kanonymity.algorithms import allot, dissect, ordered_buckets
 from shoal.mechanisms.kanonymity.algorithms.buckets import bucket_count
 from shoal.mechanisms.kanonymity.algorithms.tcloseness import bucket_distance
 from shoal.noise import Seeded

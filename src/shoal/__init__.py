@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from shoal.auditing import Audit, audit
     from shoal.evaluation import Evaluation, evaluate
     from shoal.evaluation.attacks import AttackReport, attack
-    from shoal.mechanisms.kanonymity.algorithms import Check, check
+    from shoal.evaluation.checks import check
+    from shoal.evaluation.measured import Check
     from shoal.tuning import Tuning, tune
 
 # Names that are looked up when they are first used: not every program measures, attacks or audits.
@@ -27,8 +28,8 @@ _ON_DEMAND = {
     "evaluate": "shoal.evaluation",
     "AttackReport": "shoal.evaluation.attacks",
     "attack": "shoal.evaluation.attacks",
-    "Check": "shoal.mechanisms.kanonymity.algorithms",
-    "check": "shoal.mechanisms.kanonymity.algorithms",
+    "Check": "shoal.evaluation.measured",
+    "check": "shoal.evaluation.checks",
     "Tuning": "shoal.tuning",
     "tune": "shoal.tuning",
 }

@@ -41,8 +41,8 @@ def check(
     """
     from shoal.cli.options import column_names
     from shoal.columns.schema import Schema
+    from shoal.evaluation.checks import check as measure
     from shoal.io import read
-    from shoal.mechanisms.kanonymity.algorithms import check as measure
 
     data = read(table)
     found = measure(

@@ -61,12 +61,10 @@ def schema(
 
     Example: shoal schema people.csv --out people.toml
     """
-    from shoal.columns.guess import draft
-    from shoal.columns.schema import draft_text
+    from shoal.columns.schema import Schema, draft_text
     from shoal.errors import OutputError
-    from shoal.io import read
 
-    made = draft(read(data))
+    made = Schema.draft(data)
     if out is None:
         print(draft_text(made), end="")
         return

@@ -16,7 +16,6 @@ import narwhals as nw
 import numpy as np
 
 from shoal.columns.attribute import FACTS, RECORDS, Attribute, Kind, Role
-from shoal.columns.schema import Schema
 from shoal.io import ColumnType, Table, Variable, type_of
 
 _IDENTIFIER_WORDS = {
@@ -82,7 +81,7 @@ def _fitting(kind: Kind, type: ColumnType | None) -> ColumnType | None:
     return "date" if kind == "date" and type is None else type
 
 
-def draft(table: Table) -> Schema:
+def drafted(table: Table) -> tuple[Attribute, ...]:
     """The guesses for a whole table: types, steps, rows per person, and the labels of a Stata or SPSS file.
 
     For a person to check, so every entry says that its source are these records. Labels are public only if they were
@@ -92,7 +91,7 @@ def draft(table: Table) -> Schema:
     >>> from shoal.io import Codebook, Variable, read
     >>> answers = Variable(labels={1: "no", 2: "yes"}, texts={1: "no", 2: "yes"})
     >>> table = replace(read(pa.table({"q": ["no"]})), codebook=Codebook("stata", {"q": answers}))
-    >>> draft(table)["q"].values
+    >>> drafted(table)[0].values
     ('no', 'yes')
     """
     attributes = [_drafted(table, guess(table, name)) for name in table.names]
@@ -104,7 +103,7 @@ def draft(table: Table) -> Schema:
         replace(a, role="identifier", max_rows=None) if a.role == "unit" and a is not units[0] else a
         for a in attributes
     ]
-    return Schema(tuple(attributes))
+    return tuple(attributes)
 
 
 def _drafted(table: Table, attribute: Attribute) -> Attribute:

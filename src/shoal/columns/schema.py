@@ -13,6 +13,7 @@ from typing import Any
 from shoal import summaries
 from shoal.columns.attribute import FACTS, Attribute
 from shoal.columns.dates import ISO_DAY, day_number, day_text, is_day
+from shoal.columns.guess import drafted, guess
 from shoal.decimals import exact
 from shoal.display import displayed
 from shoal.errors import InputError, OptionError, did_you_mean
@@ -94,10 +95,13 @@ class Schema:
         [('person_id', 'numeric', 'identifier'), ('age', 'numeric', 'quasi-identifier'),
          ('town', 'nominal', 'other')]
         """
-        from shoal.columns.guess import guess
-
         table = read(data)
         return cls(tuple(guess(table, name) for name in table.names))
+
+    @classmethod
+    def draft(cls, data: Any) -> Schema:
+        """All that the records suggest, for a person to confirm: types, steps, rows per person, a codebook's labels."""
+        return cls(drafted(read(data)))
 
     @classmethod
     def load(cls, path: str | Path) -> Schema:

@@ -72,8 +72,8 @@ def run(
     """Group the records; the values stay as they are, because only their link is cut.
 
     Guarantee:
-        Probabilistic k-anonymity, see `shoal.mechanisms.kanonymity.algorithms.dissect`; with t also t-closeness by buckets, see
-        `shoal.mechanisms.kanonymity.algorithms.close_groups`.
+        Probabilistic k-anonymity, see `algorithms.dissect`; with t also t-closeness by buckets, see
+        `algorithms.close_groups`.
 
     Reference: the thesis, sections 7.1.2 (Anatomy), 7.1.1 (groups by the confidential attribute) and 7.2.
     """

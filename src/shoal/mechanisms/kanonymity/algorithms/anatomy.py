@@ -52,7 +52,7 @@ def dissect(
     Guarantee:
         Probabilistic k-anonymity, k the size of the smallest group: which row of the first table a value of the
         second belongs to is known with probability count/|group| at most, to somebody who knows no more than the
-        two tables. A value that a whole group shares is disclosed: see `shoal.mechanisms.kanonymity.algorithms.diversify`.
+        two tables. A value that a whole group shares is disclosed: see `diversify`.
 
     Reference: the thesis, section 7.1.2, after the Anatomy method.
 
