@@ -16,11 +16,11 @@ import shoal
 from shoal.auditing import instrument
 from shoal.auditing.plot import plot_svg
 from shoal.auditing.result import CAVEAT, Attack, Audit
-from shoal.auditing.table import EXAMPLES, ROWS, Row, run_row
 from shoal.auditing.trial import Released
 from shoal.errors import OptionError
 from shoal.method.presets import preset
 from shoal.workers import pool
+from tools.audit_table import EXAMPLES, ROWS, Row, run_row
 
 BY_NAME = {row.name: row for row in ROWS}
 X = {"x": (0, 100)}

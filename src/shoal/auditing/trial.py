@@ -64,7 +64,7 @@ class World:
 
     Attributes:
         frozen: what the view holds fixed, made by the mechanism on the actual data set; None re-runs everything.
-        run: makes one release; the broken mechanisms of `shoal.auditing.broken` put theirs here.
+        run: makes one release; the broken mechanisms of `tools.broken_mechanisms` put theirs here.
     """
 
     method: Method

@@ -18,8 +18,8 @@ EPSILON_GRID, DELTA_GRID = 10**12, 10**18
 def rounded_up(amount: Fraction, grid: int = EPSILON_GRID) -> Fraction:
     """The least multiple of 1/grid that is not less.
 
-    >>> rounded_up(Fraction(1, 3)), rounded_up(Fraction(1, 4))
-    (Fraction(333333333334, 1000000000000), Fraction(1, 4))
+    >>> rounded_up(Fraction(2, 3)), rounded_up(Fraction(1, 4))
+    (Fraction(666666666667, 1000000000000), Fraction(1, 4))
     """
     return Fraction(-(-amount.numerator * grid // amount.denominator), grid)
 

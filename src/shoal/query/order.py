@@ -10,7 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.display import internal
 
+
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Order:
     """Which rows have which position, smallest first; rows without a value are left out.

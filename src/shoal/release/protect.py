@@ -142,8 +142,9 @@ def protect(
         labels: cluster labels made elsewhere, for methods with partition="given".
         tuned: what was chosen by looking at these records: settings such as "k", "columns", "domains" or "domain:NAME";
             taints the statement, unless it is the `Tuning.tuned` of a private choice.
-        tuned_epsilon, tuned_choice: what a private choice cost, and what it bought, as a recipe of
-            `shoal tune --private` has them; added to the claim, which must be `dp`, if these values are used.
+        tuned_epsilon: what a private choice cost, as a recipe of `shoal tune --private` has it; added to the claim,
+            which must be `dp`, if the values that it bought are used.
+        tuned_choice: what it bought, with the candidates it was chosen from.
         progress: called with (what, done, total) during long work.
         options: settings of the method, such as split, groups, link, remainder.
 

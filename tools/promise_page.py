@@ -1,6 +1,6 @@
 """Writes the tables of docs/promise.md: every row of the audit table is carried out and put beside its promise.
 
-    python -m shoal.auditing.promise docs/promise.md [--missing]
+    python -m tools.promise_page docs/promise.md [--missing]
 
 The prose of the page stays; what stands between the markers is replaced. Beside the page lies a record of every
 audit, promise.json; with --missing only rows that are not in it, or have changed since, are carried out.
@@ -19,12 +19,12 @@ from pathlib import Path
 
 from shoal._version import __version__
 from shoal.auditing.result import Attack, Audit
-from shoal.auditing.table import EXAMPLES, FALSE_ALARM, ROWS, Row, prepare_row, run_row
 from shoal.errors import InputError
 from shoal.method.method import Method
 from shoal.method.models import MODELS, privacy_model
 from shoal.method.statement import PrivacyStatement
 from shoal.workers import machine_words
+from tools.audit_table import EXAMPLES, FALSE_ALARM, ROWS, Row, prepare_row, run_row
 
 BEGIN, END = "<!-- audit: begin -->", "<!-- audit: end -->"
 
@@ -212,7 +212,7 @@ def _definition(row: Row) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Audit every row, write the tables, and say with the exit status whether all came out as expected."""
-    parser = argparse.ArgumentParser(prog="python -m shoal.auditing.promise", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tools.promise_page", description=__doc__)
     parser.add_argument("page", type=Path, help="the page with the markers")
     parser.add_argument("--runs", type=int, help="test runs of each row, instead of those of the table")
     parser.add_argument("--seed", type=int, help="repeats the same audits")

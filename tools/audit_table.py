@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from shoal.auditing.broken import FLAWS
 from shoal.auditing.instrument import audit_prepared
 from shoal.auditing.result import Audit
 from shoal.auditing.trial import Released, World, release
@@ -18,6 +17,7 @@ from shoal.mechanisms import Progress
 from shoal.method.presets import preset
 from shoal.noise import Source
 from shoal.release.protect import Preparation, prepare
+from tools.broken_mechanisms import FLAWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Row:
     """One audit with its expected outcome.
 
     Attributes:
-        flaw: a broken mechanism of `shoal.auditing.broken` instead of the method itself.
+        flaw: a broken mechanism of `tools.broken_mechanisms` instead of the method itself.
         refuted: the outcome that is expected.
         at_least: a bound that must be reached: the instrument is sharp, not blind.
         runs: test runs, half on each data set.
