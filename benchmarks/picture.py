@@ -2,7 +2,7 @@
 
 python -m benchmarks.picture [--out docs/figures/release-and-report.png]
 
-It needs Chromium and playwright, which `make test` installs.
+It needs Chromium and playwright, which `make test-system` installs.
 """
 
 from __future__ import annotations

@@ -13,8 +13,12 @@ import pytest
 
 def run_pytest(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-c", "pytest.ini", *options]
-    # the conftest takes the place of the public data sets from the checkout's tools
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    # the conftest takes the place of the public data sets from the checkout's tools; loading plugins takes long
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(Path(__file__).parents[1]),
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+    }
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
@@ -27,7 +31,7 @@ def suite(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
+@pytest.mark.parametrize("workers", [(), ("-p", "xdist", "-n", "2")], ids=["alone", "xdist"])
 def test_fewer_tests_than_the_floor_fail_with_a_clear_line(suite: Path, workers: tuple[str, ...]) -> None:
     done = run_pytest(suite, *workers, "--collected-floor", "4")
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
@@ -35,7 +39,7 @@ def test_fewer_tests_than_the_floor_fail_with_a_clear_line(suite: Path, workers:
     assert "INTERNALERROR" not in done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
+@pytest.mark.parametrize("workers", [(), ("-p", "xdist", "-n", "2")], ids=["alone", "xdist"])
 def test_the_floor_itself_is_enough(suite: Path, workers: tuple[str, ...]) -> None:
     done = run_pytest(suite, *workers, "--collected-floor", "3")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -41,7 +41,7 @@ REFUTED = [
 @pytest.mark.parametrize("row", REFUTED, ids=ids)
 def test_what_is_not_private_is_refuted_within_few_runs(row: Row) -> None:
     # fitted noise gives itself away in a rare event only
-    runs = 4000 if row.name == "idp-ls" else 1000
+    runs = 4000 if row.name == "idp-ls" else 300
     found = run_row(row, runs=runs, confidence=0.99, seed=7, workers=1)
     assert found.refuted
     assert found.alarm == found.claimed

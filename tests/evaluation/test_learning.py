@@ -25,7 +25,7 @@ import shoal
 from shoal.cli import run
 from shoal.columns.schema import Schema
 from shoal.errors import InputError, OptionError
-from shoal.evaluation import Settings, evaluate, learn
+from shoal.evaluation import Settings, evaluate, learn, learning
 from shoal.evaluation.learning import _mean, _splits
 from shoal.evaluation.target import NO_CLASS, parse_target
 from shoal.io import read
@@ -392,10 +392,15 @@ def command(*words: str) -> int:
     return run(["protect", "data.csv", *usual, "--domain", "skill=0:100", "--columns", "skill", *words])
 
 
-def test_protect_and_evaluate_take_a_target(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_protect_and_evaluate_take_a_target(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # forests of a few trees are enough to be shown
+    forest = learning._forest
+    monkeypatch.setattr(learning, "_forest", lambda trees: forest(3))
     assert command("--evaluate", "--target", "wage>500", "--json", "--internal", "internal.html") == 0
-    learning = json.loads(capsys.readouterr().out)["evaluation"]["learning"]
-    assert learning["target"] == "wage>500"
+    found = json.loads(capsys.readouterr().out)["evaluation"]["learning"]
+    assert found["target"] == "wage>500"
     assert "Learning wage&gt;500" in (here / "internal.html").read_text("utf-8")
     for path in (here / "out").iterdir():
         assert "majority" not in path.read_text("utf-8")

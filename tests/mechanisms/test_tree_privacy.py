@@ -111,15 +111,27 @@ def test_enumeration_notices_noise_that_is_too_small(relation: str) -> None:
     assert worst > exp_below(Fraction(1, 2) + 2)
 
 
+def unlikely(counts: NDArray[np.int64], records: tuple[int, ...], rate: Fraction) -> bool:
+    """Cuts that a sampler of the enumerated probabilities draws once in 10^9 times."""
+    expected = counts.sum() * np.array([float(low) for low, _ in cut_bounds(records, rate)])
+    statistic = ((counts - expected) ** 2 / expected).sum()
+    return bool(chi2.sf(statistic, LAST - 1) < 1e-9)
+
+
+def drawn_cuts(records: tuple[int, ...], rate: Fraction) -> NDArray[np.int64]:
+    """How often each cut is drawn in 8,000 runs."""
+    ordered, source = np.array(records, dtype=np.int64), Seeded(5)
+    drawn = Counter(draw_cut(ordered, 0, LAST, rate, source) for _ in range(8_000))
+    return np.array([drawn[cut] for cut in range(1, LAST + 1)])
+
+
 @pytest.mark.parametrize("records", [(), (2,), (2, 2, 2), (0, 0, 4), (0, 1, 3, 3), (4, 4)])
 def test_the_sampler_draws_the_enumerated_probabilities(records: tuple[int, ...]) -> None:
-    rate, source, runs = Fraction(3, 10), Seeded(5), 30_000
-    ordered = np.array(records, dtype=np.int64)
-    drawn = Counter(draw_cut(ordered, 0, LAST, rate, source) for _ in range(runs))
-    expected = np.array([float(low) for low, _ in cut_bounds(records, rate)])
-    counts = np.array([drawn[cut] for cut in range(1, LAST + 1)])
-    statistic = ((counts - runs * expected) ** 2 / (runs * expected)).sum()
-    assert chi2.sf(statistic, LAST - 1) > 1e-9
+    assert not unlikely(drawn_cuts(records, Fraction(3, 10)), records, Fraction(3, 10))
+
+
+def test_a_sampler_of_another_rate_would_be_noticed() -> None:
+    assert unlikely(drawn_cuts((0, 1, 3, 3), Fraction(4, 10)), (0, 1, 3, 3), Fraction(3, 10))
 
 
 class Transcript:

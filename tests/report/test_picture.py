@@ -59,6 +59,7 @@ def test_the_poster_holds_everything_inside() -> None:
     assert "http" not in page
 
 
+@pytest.mark.system
 def test_the_command_draws_the_picture(tmp_path: Path) -> None:
     chromium_path()
     out = tmp_path / "figures" / "picture.png"

@@ -20,6 +20,8 @@ from samples import ODD_NAMES
 import shoal
 from shoal.report import bundle_report, internal_report, public_report
 
+pytestmark = pytest.mark.system
+
 PHONE, DESKTOP = (390, 844), (1280, 800)
 MOST_BYTES = 8_000_000
 
@@ -68,7 +70,7 @@ PALE_TEXT = """() => {
 def chromium_path() -> str:
     found = shutil.which("chromium")
     if found is None:
-        message = "Chromium is not installed: 'make test' does that with root's rights"
+        message = "Chromium is not installed: 'make test-system' does that with root's rights"
         if os.environ.get("CI"):
             pytest.fail(message)
         pytest.skip(message)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from shoal.cli import run
+from shoal.evaluation import learning
 from shoal.io import write
 from shoal.survey import survey, survey_schema
 
@@ -43,8 +44,11 @@ def test_a_page_about_a_bundle_holds_what_the_bundle_says(
 
 
 def test_with_the_original_the_page_compares_and_warns(
-    here: Path, capsys: pytest.CaptureFixture[str]
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # forests of a few trees are enough to be shown
+    forest = learning._forest
+    monkeypatch.setattr(learning, "_forest", lambda trees: forest(3))
     assert (
         run(["report", "bundle", "--original", "survey.csv", "--target", "sex", "--out", "inner.html"]) == 0
     )

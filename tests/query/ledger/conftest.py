@@ -12,7 +12,7 @@ from postgres_fixture import fresh_database, postgres  # noqa: F401
 from shoal.ledger import Charge, Ledger, Register, open_ledger
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.system)])
 def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Where a ledger can be made, in each kind of database."""
     if request.param == "sqlite":

@@ -209,6 +209,7 @@ def test_commits_reach_the_disk(ledger: Ledger, address: str) -> None:
             assert connection.scalar(sa.text("PRAGMA synchronous")) == 2
 
 
+@pytest.mark.system
 def test_a_session_that_would_not_wait_for_the_disk_is_put_right(postgres: str) -> None:
     lazy = f"{postgres}&options=-csynchronous_commit%3Doff"
     ledger = open_ledger(lazy)

@@ -28,7 +28,7 @@ from .conftest import Place, make_place
 COUNT = {"kind": "count", "where": {"column": "age", "op": ">=", "value": 50}}
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.system)])
 def address(request: pytest.FixtureRequest, tmp_path: Path) -> str | None:
     """Where the ledger is kept; None for the folder's own file."""
     return None if request.param == "sqlite" else fresh_database(request.getfixturevalue("postgres"))
