@@ -65,7 +65,7 @@ def test_what_is_claimed_survives_few_runs(row: Row) -> None:
 
 def test_a_scale_that_is_too_small_needs_a_sharp_instrument() -> None:
     """The true ε is 1.25: seen with enough runs, by an event chosen without looking at them."""
-    found = run_row(BY_NAME["broken: scale 20% too small"], runs=12_000, confidence=0.99, seed=3, workers=2)
+    found = run_row(BY_NAME["broken: scale 20% too small"], runs=6_000, confidence=0.99, seed=3, workers=2)
     assert 1 < found.bound < 1.25
 
 

@@ -189,8 +189,7 @@ class Table:
         if self.frame.implementation.is_pandas_like():
             column = _pandas_series(values, self.frame.to_native().index)
         elif self.frame.implementation.is_polars():
-            import polars
-
+            polars: Any = self.frame.implementation.to_native_namespace()
             column = polars.Series(name, polars.from_arrow(values))
         else:
             column = values
