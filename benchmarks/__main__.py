@@ -7,7 +7,7 @@ import datetime
 from pathlib import Path
 
 from benchmarks import kanonymity, noise, partition, ranking
-from shoal.machine import machine_words
+from shoal.workers import machine_words
 
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 

@@ -25,8 +25,8 @@ import pyarrow as pa
 from pyarrow import csv
 
 import shoal
-from shoal.machine import machine_words as machine
 from shoal.mechanisms.tree import layout
+from shoal.workers import machine_words as machine
 from tools.public_data import data_folder
 
 DATA = data_folder()

@@ -1,9 +1,9 @@
 """Throughput of the query server, every question charged and stored durably, beside the bare cost of a commit.
 
-    python -m benchmarks.ledger [--rounds 5] [--seconds 4] [--out docs/ledger.md]
+    python -m benchmarks.ledger [--rounds 5] [--seconds 4] [--before COMMIT] [--out docs/ledger.md]
 
 Writes what stands between the markers of docs/ledger.md. Bare commits and questions take turns, so that a ratio
-compares what happened within seconds of each other.
+compares what happened within seconds of each other. With `--before` an earlier commit is measured in the same way.
 """
 
 from __future__ import annotations
@@ -26,29 +26,41 @@ from fractions import Fraction
 from pathlib import Path
 
 from benchmarks.postgres import temporary_postgres
-from shoal.query.ledger import Charge, Deposit, GroupCommit, Register, open_ledger
+from shoal.io.toml import dumps
+from shoal.ledger import Charge, Deposit, GroupCommit, Register, open_ledger
 from shoal.query.server.folder import TOKENS_FILE, Settings, write_dataset
 from shoal.query.server.tokens import new_token
 from shoal.survey import survey, survey_schema
 
 BEGIN, END = "<!-- throughput: begin -->", "<!-- throughput: end -->"
+HERE = Path(__file__).parents[1]
 CONNECTIONS = 64
-PACED_CONNECTIONS = 512
+ANALYSTS = 8
 AT_ONCE = 16
+PACE = 0.1
 # about as long as the entry of a charge
 ROW = "x" * 500
 
 
 @dataclass(frozen=True)
+class Load:
+    """What a load generator met: questions per second, and the median and 95th percentile of the waits in seconds."""
+
+    rate: float
+    wait: float
+    wait_95: float
+
+
+@dataclass(frozen=True)
 class Round:
-    """Per second: bare commits, spends of the ledger alone, questions one and sixteen per request; processor times."""
+    """Per second: bare commits and spends of the ledger alone; then the server, answers at once and at deadlines."""
 
     bare: float
     ledger: float
-    single: float
-    many: float
-    processor_single: float
-    processor_many: float
+    single: Load
+    many: Load
+    paced: Load
+    alone: Load
 
 
 def bare_sqlite(folder: Path, seconds: float) -> float:
@@ -123,29 +135,33 @@ def ledger_alone(address: str, seconds: float, threads: int = 16) -> float:
 
 
 @contextlib.contextmanager
-def serving(folder: Path, address: str, *, pace: float, processes: int) -> Iterator[tuple[int, str]]:
-    """`shoal serve` as a process of its own; its process number and address."""
+def serving(folder: Path, address: str, *, pace: float, processes: int, source: Path | None) -> Iterator[str]:
+    """`shoal serve` as a process of its own, of this checkout or of another; its address."""
     words = ["serve", "--data", str(folder), "--ledger", address, "--port", "0", "--rate", "0", "--quiet"]
-    words += ["--processes", str(processes)]
+    words += ["--processes", str(processes), "--pace", str(pace)]
+    place = {} if source is None else {"PYTHONPATH": str(source / "src")}
     process = subprocess.Popen(
-        [sys.executable, "-m", "shoal", *words, "--pace", str(pace)], stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "shoal", *words],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **place},
     )
     assert process.stderr is not None
     try:
-        yield process.pid, process.stderr.readline().partition(" on ")[2].partition(" ")[0]
+        yield process.stderr.readline().partition(" on ")[2].partition(" ")[0]
     finally:
         process.terminate()
         process.wait()
 
 
-def asked(url: str, token: str, connections: int, seconds: float, at_once: int = 1) -> tuple[int, float]:
-    """Questions answered and seconds, by a load generator in a process of its own."""
+def asked(url: str, tokens: str, connections: int, seconds: float, at_once: int = 1) -> Load:
+    """What a load generator in a process of its own meets."""
     words = [
         sys.executable,
         "-m",
         "benchmarks.load",
         url,
-        token,
+        tokens,
         str(connections),
         str(seconds),
         str(at_once),
@@ -155,89 +171,131 @@ def asked(url: str, token: str, connections: int, seconds: float, at_once: int =
     )
     if set(done["statuses"]) != {"200"}:
         raise RuntimeError(f"not every question was answered: {done['statuses']}")
-    return done["statuses"]["200"], done["seconds"]
-
-
-def processor_seconds(process: int) -> float:
-    """Processor time that a process and its children used so far."""
-    words = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
-    own = (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
-    return own + sum(processor_seconds(int(child)) for child in children)
+    return Load(done["statuses"]["200"] / done["seconds"], done["wait"], done["wait_95"])
 
 
 def measure(
-    bare: Callable[[], float], folder: Path, address: str, processes: int, rounds: int, seconds: float
-) -> tuple[list[Round], float]:
-    """Rounds in which bare commits, the ledger alone and the server take turns; and the rate with the default pace."""
-    token = (folder / "token").read_text()
+    bare: Callable[[], float],
+    folder: Path,
+    address: str,
+    processes: int,
+    rounds: int,
+    seconds: float,
+    source: Path | None,
+) -> list[Round]:
+    """Rounds in which bare commits, the ledger alone and the server take turns."""
+    tokens = (folder / "tokens").read_text()
+    one = tokens.split(",")[0]
     found = []
-
-    def rates(process: int, url: str, connections: int, at_once: int) -> tuple[float, float]:
-        used = processor_seconds(process)
-        count, elapsed = asked(url, token, connections, seconds, at_once)
-        return count / elapsed, (processor_seconds(process) - used) / count
-
-    with serving(folder, address, pace=0, processes=processes) as (process, url):
-        asked(url, token, CONNECTIONS, 1.0)
-        for _ in range(rounds):
-            first = bare()
-            single, processor_single = rates(process, url, CONNECTIONS, 1)
+    settings = {"processes": processes, "source": source}
+    for _ in range(rounds):
+        first = bare()
+        with serving(folder, address, pace=0, **settings) as url:
+            asked(url, tokens, CONNECTIONS, 0.5)
+            single = asked(url, tokens, CONNECTIONS, seconds)
             second = bare()
-            many, processor_many = rates(process, url, CONNECTIONS // AT_ONCE, AT_ONCE)
-            alone = ledger_alone(address, seconds / 2)
-            mean = (first + 2 * second + bare()) / 4
-            found.append(Round(mean, alone, single, many, processor_single, processor_many))
-    with serving(folder, address, pace=0.1, processes=processes) as (_, url):
-        asked(url, token, PACED_CONNECTIONS, 1.0)
-        count, elapsed = asked(url, token, PACED_CONNECTIONS, seconds)
-    return found, count / elapsed
+            many = asked(url, tokens, CONNECTIONS // AT_ONCE, seconds, AT_ONCE)
+        with serving(folder, address, pace=PACE, **settings) as url:
+            asked(url, tokens, CONNECTIONS, 0.5)
+            paced = asked(url, tokens, CONNECTIONS, seconds)
+            alone = asked(url, one, 1, seconds)
+        ledger = ledger_alone(address, seconds / 2)
+        found.append(Round((first + 2 * second + bare()) / 4, ledger, single, many, paced, alone))
+    return found
 
 
 def make_folder(folder: Path) -> None:
+    """The demo survey, with terms that older versions read as well, and the tokens of several analysts."""
     settings = Settings(ceiling=Fraction(10**6), description="The demo survey.")
     write_dataset(folder / "survey", settings, survey_schema(), survey())
-    (folder / "token").write_text(new_token(folder / TOKENS_FILE, "load", "analyst"))
+    (folder / "survey" / "dataset.toml").write_text(dumps({"ceiling": "1000000"}))
+    tokens = [new_token(folder / TOKENS_FILE, f"load{number}", "analyst") for number in range(ANALYSTS)]
+    (folder / "tokens").write_text(",".join(tokens))
 
 
-def table(rounds: int, seconds: float) -> str:
+@contextlib.contextmanager
+def checked_out(commit: str | None) -> Iterator[dict[str, Path | None]]:
+    """This checkout, and the files of an earlier commit beside it."""
+    if commit is None:
+        yield {"now": None}
+        return
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name) / "before"
+        subprocess.run(
+            ["git", "worktree", "add", "--quiet", "--detach", str(place), commit], check=True, cwd=HERE
+        )
+        try:
+            yield {"before": place, "now": None}
+        finally:
+            subprocess.run(["git", "worktree", "remove", "--force", str(place)], check=True, cwd=HERE)
+
+
+def table(rounds: int, seconds: float, before: str | None) -> str:
     """The section, measured now."""
     results = {}
     several = max(2, os.cpu_count() or 2)
-    with tempfile.TemporaryDirectory() as name, temporary_postgres() as postgres:
+    with (
+        tempfile.TemporaryDirectory() as name,
+        temporary_postgres() as postgres,
+        checked_out(before) as sources,
+    ):
         for database in ("SQLite", "PostgreSQL"):
-            folder = Path(name) / database
-            folder.mkdir()
-            make_folder(folder)
-            if database == "SQLite":
-                address, bare = str(folder / "ledger.sqlite"), lambda f=folder: bare_sqlite(f, seconds / 4)
-            else:
-                address, bare = postgres, lambda: bare_postgres(postgres, seconds / 4)
-            for processes in (1, several):
-                results[database, processes] = measure(bare, folder, address, processes, rounds, seconds)
+            for version, source in sources.items():
+                folder = Path(name) / f"{database}-{version}"
+                folder.mkdir()
+                make_folder(folder)
+                if database == "SQLite":
+                    address, bare = (
+                        str(folder / "ledger.sqlite"),
+                        lambda f=folder: bare_sqlite(f, seconds / 4),
+                    )
+                else:
+                    address, bare = postgres, lambda: bare_postgres(postgres, seconds / 4)
+                for processes in (1, several):
+                    results[database, processes, version] = measure(
+                        bare, folder, address, processes, rounds, seconds, source
+                    )
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    option = "" if before is None else f" --before {before}"
     lines = [
-        f"Written by `python -m benchmarks.ledger --rounds {rounds} --seconds {seconds:g}` on {datetime.date.today()}, "
-        f"{os.cpu_count()} cores, {memory:.0f} GiB of memory, {loop_words()}. The machine was shared with other work "
-        f"(load {os.getloadavg()[0]:.1f} on average at the end). Medians of {rounds} rounds; the ratio is the median "
-        "of the ratios within a round.",
+        f"Written by `python -m benchmarks.ledger --rounds {rounds} --seconds {seconds:g}{option}` on "
+        f"{datetime.date.today()}, {os.cpu_count()} cores, {memory:.0f} GiB of memory, {loop_words()}. The machine was "
+        f"shared with other work (load {os.getloadavg()[0]:.1f} on average at the end). Medians of {rounds} rounds; "
+        f"the ratio is the median of the ratios within a round. Waits are the median and the 95th percentile. "
+        f"{CONNECTIONS} connections of {ANALYSTS} analysts"
+        + ("" if before is None else f"; *before* is the commit {before}")
+        + ".",
         "",
-        "| database | processes | bare commits /s | ledger alone, spends /s | questions /s | questions / bare commit "
-        f"| questions /s, {AT_ONCE} per request | questions / bare commit | at pace 0.1 /s "
-        "| processor time per question |",
-        "| --- |" + " ---: |" * 9,
+        "| database | processes | version | bare commits /s | ledger alone, spends /s | at once: questions /s | "
+        f"questions / bare commit | wait, ms | {AT_ONCE} per request: questions /s | at pace {PACE:g}: questions /s "
+        "| wait, ms | one client: wait, ms |",
+        "| --- | ---: | --- |" + " ---: |" * 9,
     ]
-    for (database, processes), (found, paced) in results.items():
-        middle = {
-            field: statistics.median(getattr(one, field) for one in found) for field in Round.__annotations__
-        }
-        single, many = (statistics.median(getattr(o, f) / o.bare for o in found) for f in ("single", "many"))
-        lines.append(
-            f"| {database} | {processes} | {middle['bare']:,.0f} | {middle['ledger']:,.0f} | {middle['single']:,.0f} | "
-            f"**{single:.2f}** | {middle['many']:,.0f} | **{many:.2f}** | {paced:,.0f} | "
-            f"{middle['processor_single'] * 1e6:,.0f} and {middle['processor_many'] * 1e6:,.0f} µs |"
-        )
+    for (database, processes, version), found in results.items():
+        lines.append(f"| {database} | {processes} | {version} | " + " | ".join(cells(found)) + " |")
     return "\n".join(lines)
+
+
+def cells(found: list[Round]) -> list[str]:
+    """The numbers of one row of the table."""
+
+    def middle(of: Callable[[Round], float]) -> float:
+        return statistics.median(of(one) for one in found)
+
+    def waits(of: Callable[[Round], Load]) -> str:
+        return f"{middle(lambda r: of(r).wait) * 1e3:,.0f}, {middle(lambda r: of(r).wait_95) * 1e3:,.0f}"
+
+    return [
+        f"{middle(lambda r: r.bare):,.0f}",
+        f"{middle(lambda r: r.ledger):,.0f}",
+        f"{middle(lambda r: r.single.rate):,.0f}",
+        f"**{middle(lambda r: r.single.rate / r.bare):.2f}**",
+        waits(lambda r: r.single),
+        f"{middle(lambda r: r.many.rate):,.0f}",
+        f"{middle(lambda r: r.paced.rate):,.0f}",
+        waits(lambda r: r.paced),
+        waits(lambda r: r.alone),
+    ]
 
 
 def loop_words() -> str:
@@ -253,12 +311,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=4.0)
-    parser.add_argument("--out", type=Path, default=Path(__file__).parents[1] / "docs" / "ledger.md")
+    parser.add_argument("--before", metavar="COMMIT")
+    parser.add_argument("--out", type=Path, default=HERE / "docs" / "ledger.md")
     arguments = parser.parse_args()
     page = arguments.out.read_text("utf-8")
     head, rest = page.split(BEGIN)
     tail = rest.split(END)[1]
-    section = table(arguments.rounds, arguments.seconds)
+    section = table(arguments.rounds, arguments.seconds, arguments.before)
     arguments.out.write_text(f"{head}{BEGIN}\n\n{section}\n\n{END}{tail}", "utf-8")
     print(section)
 

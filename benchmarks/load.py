@@ -1,6 +1,6 @@
 """A load generator: a server's address and a number of connections come in, answered questions per second leave.
 
-    python -m benchmarks.load URL TOKEN CONNECTIONS SECONDS [QUESTIONS PER REQUEST]
+    python -m benchmarks.load URL TOKEN[,TOKEN...] CONNECTIONS SECONDS [QUESTIONS PER REQUEST]
 
 Plain HTTP over keep-alive connections, each of which sends its next request when the last one was answered. It does
 little more than a socket needs, so that what is measured is the server.
@@ -42,8 +42,11 @@ def request(token: str, at_once: int) -> bytes:
 class Connection(asyncio.Protocol):
     """One connection that asks until the time is over."""
 
-    def __init__(self, token: str, at_once: int, deadline: float, statuses: Counter[int]) -> None:
+    def __init__(
+        self, token: str, at_once: int, deadline: float, statuses: Counter[int], waits: list[float]
+    ) -> None:
         self._token, self._at_once, self._deadline, self._statuses = token, at_once, deadline, statuses
+        self._waits, self._sent = waits, 0.0
         self._received = bytearray()
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -62,6 +65,7 @@ class Connection(asyncio.Protocol):
             self.done.set_result(None)
             self._transport.close()
             return
+        self._sent = time.perf_counter()
         self._transport.write(request(self._token, self._at_once))
 
     def data_received(self, data: bytes) -> None:
@@ -73,6 +77,7 @@ class Connection(asyncio.Protocol):
         length = int(head.partition(b"content-length:")[2].partition(b"\r")[0])
         if len(self._received) < end + 4 + length:
             return
+        self._waits.append(time.perf_counter() - self._sent)
         # a refusal within a list of results counts as none
         refused = self._received.count(b'"error": "') if self._at_once > 1 else 0
         self._statuses[int(head[9:12])] += self._at_once - refused
@@ -81,20 +86,28 @@ class Connection(asyncio.Protocol):
         self._next()
 
 
-async def load(url: str, token: str, connections: int, seconds: float, at_once: int) -> dict[str, object]:
-    """Ask from many connections for some seconds; how many questions met which status (0 for none)."""
+async def load(url: str, tokens: str, connections: int, seconds: float, at_once: int) -> dict[str, object]:
+    """Ask from many connections for some seconds; how many questions met which status (0 for none), and the waits.
+
+    Connections share the tokens evenly, as if each token were one analyst.
+    """
     host, _, port = url.removeprefix("http://").rstrip("/").partition(":")
     statuses: Counter[int] = Counter()
+    waits: list[float] = []
+    names = tokens.split(",")
     loop = asyncio.get_running_loop()
     began = time.perf_counter()
     protocols = []
-    for _ in range(connections):
+    for number in range(connections):
+        token = names[number % len(names)]
         _, protocol = await loop.create_connection(
-            lambda: Connection(token, at_once, began + seconds, statuses), host, int(port)
+            lambda token=token: Connection(token, at_once, began + seconds, statuses, waits), host, int(port)
         )
         protocols.append(protocol)
     await asyncio.gather(*(protocol.done for protocol in protocols))
-    return {"statuses": +statuses, "seconds": time.perf_counter() - began}
+    waits.sort()
+    middle, slow = (waits[int(share * (len(waits) - 1))] for share in (0.5, 0.95))
+    return {"statuses": +statuses, "seconds": time.perf_counter() - began, "wait": middle, "wait_95": slow}
 
 
 if __name__ == "__main__":

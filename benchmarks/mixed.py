@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from shoal.evaluation import evaluate
 from shoal.io import read, write
-from shoal.machine import machine_words as machine
+from shoal.workers import machine_words as machine
 
 NOMINAL, NUMERIC = 9, 6
 

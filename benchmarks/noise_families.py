@@ -16,7 +16,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.machine import machine_words
 from shoal.noise import (
     Box,
     LatticeBox,
@@ -26,6 +25,7 @@ from shoal.noise import (
     discrete_laplace,
     discrete_staircase,
 )
+from shoal.workers import machine_words
 
 PAGE = Path(__file__).parents[1] / "docs" / "noise.md"
 BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pyarrow import csv
 
 import shoal
-from shoal.budget import split_budget
+from shoal.method.budget import split_budget
 from shoal.partition import best_k, expected_error, optimal, ranking
 from tools.public_data import data_folder
 

@@ -62,7 +62,7 @@ def compare(n: int, shape: str, count: int) -> tuple[float, float, float]:
 
 _CHILD = """
 import resource, sys, time
-from shoal.engine import protect_file
+from shoal.release.columnwise import protect_file
 columns = sys.argv[3].split(",")
 started = time.perf_counter()
 protect_file(sys.argv[1], sys.argv[2], method="ranking-dp", epsilon=1, k=50, domains={c: (0, 1048576) for c in columns})

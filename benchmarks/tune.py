@@ -17,11 +17,11 @@ from pyarrow import csv
 
 import shoal
 from shoal.io import read
-from shoal.machine import machine_words as machine
 from shoal.noise import Seeded
-from shoal.release import prepare, silent
+from shoal.release.protect import prepare, silent
 from shoal.tuning.choose import Row
 from shoal.tuning.grid import Setting
+from shoal.workers import machine_words as machine
 from tools.public_data import data_folder
 
 DATA = data_folder()

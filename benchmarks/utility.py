@@ -20,7 +20,7 @@ from benchmarks.utility_methods import CONTESTANTS, DELTA, DPMM_PYTHON, LARGEST_
 from benchmarks.utility_page import Line, bound_lines, conclusion, duel_table, duels, lines_of, result_table
 from benchmarks.utility_scores import TREES
 from benchmarks.utility_tables import TASKS, Numbers, Task
-from shoal.machine import machine_words
+from shoal.workers import machine_words
 
 ROOT = Path(__file__).parents[1]
 EPSILONS = ("0.1", "1", "10")

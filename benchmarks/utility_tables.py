@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from shoal.lattice import exact
-from shoal.schema import Attribute, Schema
+from shoal.columns.schema import Attribute, Schema
+from shoal.decimals import exact
 from tools.public_data import data_folder
 
 DATA = data_folder()

@@ -20,9 +20,9 @@ from pyarrow import csv
 import shoal
 from shoal import Schema
 from shoal.evaluation.anonymity import column_codes
+from shoal.evaluation.distributions import count_groups, distinct_values
 from shoal.evaluation.groups import row_groups
 from shoal.io import read
-from shoal.kanonymity.distributions import count_groups, distinct_values
 from tools.public_data import data_folder
 
 DATA = data_folder()

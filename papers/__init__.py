@@ -14,9 +14,8 @@ from typing import Any
 from papers import overview, page
 from papers.desk import Desk, Progress
 from papers.study import Claim, Erratum, Figure, Number, Section, Series, Study, tally
-from shoal.errors import OptionError, OutputError, did_you_mean
-from shoal.machine import machine_words
-from shoal.workers import available_cores
+from shoal.errors import Extra, OptionError, OutputError, did_you_mean, needs_extra
+from shoal.workers import available_cores, machine_words
 from tools.public_data import data_folder
 
 # every module has `study(desk) -> Study`; they load scipy, numba and scikit-learn, hence on demand
@@ -27,6 +26,8 @@ PAPERS: Mapping[str, str] = {
     "cross-moment": "papers.cross_moment",
     "thesis": "papers.thesis",
 }
+# what a paper needs beside the core: forests, taxonomies in OWL
+_EXTRAS: Mapping[str, tuple[Extra, str]] = {"idp": ("learn", "sklearn"), "thesis": ("rdf", "rdflib")}
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,11 @@ def reproduce(
         raise OptionError(
             f"there is no paper '{paper}'. Known: {', '.join(PAPERS)}, all.{did_you_mean(paper, [*PAPERS, 'all'])}"
         )
+    for name in names:
+        if name in _EXTRAS:
+            extra, module = _EXTRAS[name]
+            with needs_extra(extra, f"the paper '{name}' needs"):
+                importlib.import_module(module)
     folder = Path(out)
     # the folder itself is made by the first thing that is written into it: an error leaves nothing behind
     if folder.exists() and not folder.is_dir():

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from papers.desk import read_table
 from shoal.io import Table, read
-from shoal.mask import Clusters
 from shoal.mechanisms.insensitive.size import paying_clusters
+from shoal.mechanisms.mask import Clusters
 from shoal.noise import Seeded
-from shoal.release import Preparation, carry_out, prepare, silent
+from shoal.release.protect import Preparation, carry_out, prepare, silent
 from shoal.tuning.clipped import clipped_moments
 from shoal.tuning.expected import expected_errors
 

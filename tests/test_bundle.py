@@ -16,7 +16,7 @@ from pyarrow import parquet
 from samples import LIBRARIES, frame
 
 import shoal
-import shoal.bundle
+import shoal.release.bundle
 
 BUNDLE = {"statement.json", "method.toml", "report.html"}
 
@@ -178,14 +178,14 @@ def test_relative_paths_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_folder_that_appears_meanwhile_is_not_overwritten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write = shoal.bundle.write
+    write = shoal.release.bundle.write
 
     def slow(data: Any, path: Path, codebook: Any) -> None:
         write(data, path, codebook)
         (tmp_path / "out").mkdir()
         (tmp_path / "out" / "mine.txt").write_text("mine")
 
-    monkeypatch.setattr(shoal.bundle, "write", slow)
+    monkeypatch.setattr(shoal.release.bundle, "write", slow)
     with pytest.raises(shoal.OutputError):
         release().save(tmp_path / "out")
     assert names(tmp_path / "out") == {"mine.txt"}

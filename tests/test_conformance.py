@@ -12,8 +12,8 @@ import pytest
 from samples import LIBRARIES, ODD_NAMES, PEOPLE_COLUMNS, PEOPLE_DOMAINS, column, frame, people, people_schema
 
 import shoal
-from shoal.models import MODELS, privacy_model
-from shoal.recipe import load_recipe, recipe_text
+from shoal.method.models import MODELS, privacy_model
+from shoal.method.recipe import load_recipe, recipe_text
 
 K = 5
 # Anatomy releases two linked tables instead of one: see kanonymity/test_anatomy.py

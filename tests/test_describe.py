@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from shoal.declaration import Declaration
-from shoal.describe import Described, describe
+from shoal.columns.declaration import Declaration
+from shoal.columns.describe import Described, describe
+from shoal.columns.schema import Schema
 from shoal.errors import InputError, OptionError
 from shoal.io import read
-from shoal.schema import Schema
 
 TABLE = pa.table(
     {

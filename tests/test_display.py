@@ -28,12 +28,12 @@ from numpy.typing import NDArray
 from rich.pretty import pretty_repr
 
 import shoal
-from shoal import kanonymity
 from shoal.display import Summary, as_html, as_text, displayed
-from shoal.engine import carry_out_columnwise
 from shoal.io import read, read_columnwise
+from shoal.mechanisms.kanonymity import algorithms as kanonymity
 from shoal.query.facts import prepare as prepare_queries
-from shoal.release import prepare, silent
+from shoal.release.columnwise import carry_out_columnwise
+from shoal.release.protect import prepare, silent
 from shoal.tuning.figure import Figure
 
 N = 97

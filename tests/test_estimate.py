@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 from shoal.cli import run
-from shoal.estimate import Estimate, _probe, estimate
 from shoal.io import read, write
-from shoal.release import prepare
-from shoal.report.duration import _extrapolated, internal_seconds
+from shoal.release.duration import _extrapolated, internal_seconds
+from shoal.release.estimate import Estimate, _probe, estimate
+from shoal.release.protect import prepare
 from shoal.report.risks import MOST_ROWS
 from shoal.survey import survey, survey_schema
 

@@ -11,8 +11,10 @@ import pyarrow as pa
 import pytest
 
 import shoal
+from shoal.columns.schema import Attribute
 from shoal.errors import ClaimError, OptionError
-from shoal.local_sensitivity import (
+from shoal.partition import Partition, ranking
+from shoal.sensitivity.local import (
     CALIBRATIONS,
     changes_of_inner_sums,
     changes_of_sums,
@@ -20,8 +22,6 @@ from shoal.local_sensitivity import (
     clusterwise_maximum,
     inner_sums,
 )
-from shoal.partition import Partition, ranking
-from shoal.schema import Attribute
 
 TOP = 12
 

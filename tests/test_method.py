@@ -11,9 +11,9 @@ import pytest
 import shoal
 from shoal.errors import OptionError
 from shoal.mechanisms import MECHANISMS
-from shoal.method import OPTIONS
-from shoal.presets import PRESETS, preset
-from shoal.stages import PARTITIONS
+from shoal.method.method import OPTIONS
+from shoal.method.presets import PRESETS, preset
+from shoal.method.stages import PARTITIONS
 
 
 @pytest.mark.parametrize("method", PRESETS.values(), ids=PRESETS)

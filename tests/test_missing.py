@@ -33,13 +33,13 @@ from typer.testing import CliRunner
 
 import shoal
 from shoal.cli import app
+from shoal.columns.lattice import Lattice
+from shoal.columns.missing import patterns, settle_gaps
 from shoal.errors import ClaimError, InputError, OptionError
 from shoal.io import read
-from shoal.lattice import Lattice
-from shoal.missing import patterns, settle_gaps
-from shoal.presets import preset
-from shoal.recipe import load_recipe, recipe_text
-from shoal.stages import Group, partition_group
+from shoal.method.presets import preset
+from shoal.method.recipe import load_recipe, recipe_text
+from shoal.method.stages import Group, partition_group
 
 every_method = pytest.mark.parametrize("method", METHODS)
 every_library = pytest.mark.parametrize("library", LIBRARIES)

@@ -40,8 +40,8 @@ from shoal.cli import app
 from shoal.cli.options import recipe_arguments
 from shoal.errors import InputError, OptionError
 from shoal.io import read
-from shoal.recipe import load_recipe, recipe_text
-from shoal.release import prepare
+from shoal.method.recipe import load_recipe, recipe_text
+from shoal.release.protect import prepare
 
 every_method = pytest.mark.parametrize("method", METHODS)
 every_library = pytest.mark.parametrize("library", LIBRARIES)
@@ -518,8 +518,7 @@ class Watched:
     """Runs a method without noise and keeps the sums and counts that noise would have covered, with their scales."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, factor: int) -> None:
-        from shoal import mask
-        from shoal.mechanisms import clusters
+        from shoal.mechanisms import clusters, mask
 
         self.seen: list[tuple[str, Any, Any]] = []
         real = mask.mask_group
@@ -596,7 +595,7 @@ def worst_loss(
     factor: int = 1,
     **more: Any,
 ) -> float:
-    from shoal.release import silent
+    from shoal.release.protect import silent
 
     watched = Watched(monkeypatch, factor)
     domains = {name: WORLD_DOMAINS[name] for name in names}

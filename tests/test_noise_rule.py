@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 from pyarrow import csv
 
 import shoal
-from shoal import mask
 from shoal.cli import run
 from shoal.errors import OptionError
 from shoal.io import read
-from shoal.method import CHOICES
+from shoal.mechanisms import mask
+from shoal.mechanisms.noise_rule import noise_allowed
+from shoal.method.method import CHOICES
+from shoal.method.presets import preset
 from shoal.noise import LatticeBox, LatticeStaircase
-from shoal.noise_rule import noise_allowed
-from shoal.presets import preset
-from shoal.release import prepare
+from shoal.release.protect import prepare
 
 DOMAINS = {"a": (0, 100), "b": (0, 1000)}
 

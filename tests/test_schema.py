@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from samples import LIBRARIES, ODD_NAMES, frame
 
 import shoal
+from shoal.columns.schema import Attribute, Schema, draft_text, parse_domains
 from shoal.errors import InputError, OptionError
-from shoal.schema import Attribute, Schema, draft_text, parse_domains
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pytest
 
 import shoal
-import shoal.mask
-from shoal.budget import split_budget
+import shoal.mechanisms.mask
+from shoal.method.budget import split_budget
 from shoal.noise import round_up_scale
 from shoal.partition import Partition, mdav, ranking
-from shoal.sensitivity import cluster_sum_scale
+from shoal.sensitivity.sums import cluster_sum_scale
 
 Data = tuple[int, ...]
 REMAINDERS = ("middle", "last", "first")
@@ -116,7 +116,7 @@ class Watched:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.scales: list[Fraction] = []
         self.sums: list[np.ndarray] = []
-        monkeypatch.setattr(shoal.mask, "discrete_laplace", self.draw)
+        monkeypatch.setattr(shoal.mechanisms.mask, "discrete_laplace", self.draw)
         summed = Partition.sums
 
         def sums(partition: Partition, values: np.ndarray) -> np.ndarray:

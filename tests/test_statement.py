@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 import shoal
-from shoal.models import claims, privacy_model
-from shoal.presets import PRESETS, preset
+from shoal.method.models import claims, privacy_model
+from shoal.method.presets import PRESETS, preset
 
 DOMAINS: dict[str, tuple[int, int]] = {"a": (0, 100), "b": (0, 50)}
 

@@ -19,7 +19,7 @@ from pandas.io.stata import StataReader
 
 import shoal
 from shoal.cli import run
-from shoal.errors import InputError, OptionError
+from shoal.errors import InputError, OptionError, install_words
 from shoal.io import Codebook, Variable, read, write
 
 ENDINGS = ["dta", "sav", "zsav"]
@@ -512,7 +512,7 @@ def test_without_the_extra_one_line_says_what_to_install(
     for source in ("in.dta", "in.csv"):
         words = ["protect", source, "--format", "stata", *RECIPE, "--out", "out"]
         assert run(words) == 2
-        assert "pip install 'shoal[files]'" in capsys.readouterr().err
+        assert install_words("files") in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
@@ -565,7 +565,7 @@ def test_a_name_that_cannot_be_written_is_refused_before_the_work(
 ) -> None:
     survey().rename(columns={"age": "age in years"}).to_csv(tmp_path / "in.csv", index=False)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("shoal.release.carry_out", lambda *_: pytest.fail("the budget was spent"))
+    monkeypatch.setattr("shoal.release.protect.carry_out", lambda *_: pytest.fail("the budget was spent"))
     words = [
         "--method",
         "ranking-dp",

@@ -17,8 +17,8 @@ from papers.desk import Desk, Task, read_table
 from papers.study import Section
 from papers.texts import wording
 from shoal.io import read
-from shoal.presets import PRESETS
-from shoal.release import Preparation, prepare, silent
+from shoal.method.presets import PRESETS
+from shoal.release.protect import Preparation, prepare, silent
 
 heading = wording("cross_moment/texts")
 

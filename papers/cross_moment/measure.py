@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from papers.desk import Desk, Task, read_table
 from shoal.io import read
+from shoal.method.presets import PRESETS
 from shoal.noise import Seeded
-from shoal.presets import PRESETS
-from shoal.release import Preparation, prepare, silent
+from shoal.release.protect import Preparation, prepare, silent
 
 Floats = NDArray[np.float64]
 

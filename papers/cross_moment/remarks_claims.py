@@ -16,9 +16,9 @@ from papers.linked_columns import Linked
 from papers.study import Claim, Section, counted
 from papers.textbook import local_loss, parallel_loss
 from papers.texts import judging, wording
-from shoal.moments import Summary
-from shoal.moments.sensitivity import eigenvector_changes
-from shoal.presets import PRESETS
+from shoal.mechanisms.moments.statistics import Summary
+from shoal.mechanisms.moments.statistics.sensitivity import eigenvector_changes
+from shoal.method.presets import PRESETS
 
 judge = judging("cross_moment/texts")
 heading = wording("cross_moment/texts")

@@ -12,9 +12,13 @@ from papers.cross_moment.measure import SETS, matrix
 from papers.desk import Desk
 from papers.study import Claim, Erratum, Number, Section
 from papers.texts import judging, numbering, printed_errors, wording
-from shoal.moments import Summary
-from shoal.moments.repair import variance_caps
-from shoal.moments.sensitivity import coskewness_change, coskewness_change_as_printed, covariance_change
+from shoal.mechanisms.moments.statistics import Summary
+from shoal.mechanisms.moments.statistics.repair import variance_caps
+from shoal.mechanisms.moments.statistics.sensitivity import (
+    coskewness_change,
+    coskewness_change_as_printed,
+    covariance_change,
+)
 
 number = numbering("cross_moment/texts")
 

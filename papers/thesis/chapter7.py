@@ -21,9 +21,10 @@ from papers.thesis.chapter7_worlds import (
     ratio,
     theoretical,
 )
-from shoal.kanonymity import allot, check, dissect, ordered_buckets
-from shoal.kanonymity.buckets import bucket_count
-from shoal.kanonymity.tcloseness import bucket_distance
+from shoal.evaluation.checks import check
+from shoal.mechanisms.kanonymity.algorithms import allot, dissect, ordered_buckets
+from shoal.mechanisms.kanonymity.algorithms.buckets import bucket_count
+from shoal.mechanisms.kanonymity.algorithms.tcloseness import bucket_distance
 from shoal.noise import Seeded
 from shoal.partition import Partition
 

@@ -4,19 +4,20 @@ from typing import TYPE_CHECKING, Any
 
 from shoal import noise, partition
 from shoal._version import __version__
+from shoal.columns.schema import Attribute, Schema
 from shoal.errors import ClaimError, InputError, OptionError, OutputError, ShoalError
+from shoal.method.presets import methods
+from shoal.method.statement import PrivacyStatement
 from shoal.partition import Partition
-from shoal.presets import methods
-from shoal.release import Release, protect
-from shoal.schema import Attribute, Schema
-from shoal.statement import PrivacyStatement
+from shoal.release.protect import Release, protect
 from shoal.taxonomy import Taxonomy
 
 if TYPE_CHECKING:
     from shoal.auditing import Audit, audit
     from shoal.evaluation import Evaluation, evaluate
     from shoal.evaluation.attacks import AttackReport, attack
-    from shoal.kanonymity import Check, check
+    from shoal.evaluation.checks import check
+    from shoal.evaluation.measured import Check
     from shoal.tuning import Tuning, tune
 
 # Names that are looked up when they are first used: not every program measures, attacks or audits.
@@ -27,8 +28,8 @@ _ON_DEMAND = {
     "evaluate": "shoal.evaluation",
     "AttackReport": "shoal.evaluation.attacks",
     "attack": "shoal.evaluation.attacks",
-    "Check": "shoal.kanonymity",
-    "check": "shoal.kanonymity",
+    "Check": "shoal.evaluation.measured",
+    "check": "shoal.evaluation.checks",
     "Tuning": "shoal.tuning",
     "tune": "shoal.tuning",
 }

@@ -11,11 +11,11 @@ from shoal.display import Summary, counted, internal_summary, names_in_words
 
 if TYPE_CHECKING:
     from shoal.auditing import Audit
+    from shoal.columns.schema import Attribute, Schema
     from shoal.evaluation import Evaluation
-    from shoal.method import Method
-    from shoal.release import Preparation, Release
-    from shoal.schema import Attribute, Schema
-    from shoal.statement import PrivacyStatement
+    from shoal.method.method import Method
+    from shoal.method.statement import PrivacyStatement
+    from shoal.release.protect import Preparation, Release
     from shoal.taxonomy import Taxonomy
     from shoal.tuning import Tuning
 

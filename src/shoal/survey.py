@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from shoal.schema import Schema
+from shoal.columns.schema import Schema
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -27,6 +27,12 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def machine_words() -> str:
+    """Cores and memory for the head of a page of figures: how fast a machine is without saying whose it is."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return f"{available_cores()} cores, {memory:.0f} GiB of memory"
+
+
 @contextmanager
 def pool(workers: int) -> Iterator[Run]:
     """A function that runs tasks (picklable, called without arguments) and returns their results in the same order.

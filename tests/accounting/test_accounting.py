@@ -12,8 +12,8 @@ import pytest
 
 import shoal
 from shoal.errors import OptionError
-from shoal.models import privacy_model
-from shoal.presets import PRESETS, configured
+from shoal.method.models import privacy_model
+from shoal.method.presets import PRESETS, configured
 
 from .accounting import Account, accounts
 from .worlds import World, world

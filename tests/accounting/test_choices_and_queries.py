@@ -10,12 +10,12 @@ import pandas as pd
 import pytest
 
 import shoal
-import shoal.release
+import shoal.release.protect
 from shoal.errors import OptionError
 from shoal.io import read
 from shoal.query.facts import prepare as prepare_queries
 from shoal.query.spec import KINDS, answer, cost, parse
-from shoal.release import prepare
+from shoal.release.protect import prepare
 from shoal.tuning.grid import Setting
 from shoal.tuning.private import choose_privately
 
@@ -49,7 +49,7 @@ def choose(table: pd.DataFrame, ks: tuple[int, ...], epsilon: Fraction) -> Setti
         Setting("ranking-dp", k): prepare(read(table), None, "ranking-dp", 1, k, domains=domains, link=False)
         for k in ks
     }
-    return choose_privately(candidates, epsilon, shoal.release.noise_source(None))
+    return choose_privately(candidates, epsilon, shoal.release.protect.noise_source(None))
 
 
 def private_choices(pairs: int) -> Fraction:

@@ -11,14 +11,14 @@ import pandas as pd
 import pytest
 
 import shoal
-import shoal.mask
 import shoal.mechanisms.insensitive.mechanism as insensitive
+import shoal.mechanisms.mask
 import shoal.mechanisms.tree.mechanism as tree
-import shoal.models
-import shoal.release
-import shoal.statement
-from shoal.budget import Plan
+import shoal.method.models
+import shoal.method.statement
+import shoal.release.protect
 from shoal.mechanisms.tree.layout import Layout
+from shoal.method.budget import Plan
 from shoal.noise import categorical
 from shoal.noise.scale import round_up_scale
 
@@ -30,7 +30,9 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 
 def half_the_noise(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
-        shoal.mask, "cluster_sum_scale", lambda steps, epsilon: round_up_scale(steps / (2 * epsilon))
+        shoal.mechanisms.mask,
+        "cluster_sum_scale",
+        lambda steps, epsilon: round_up_scale(steps / (2 * epsilon)),
     )
 
 
@@ -81,13 +83,15 @@ def leaves_counted_twice(patch: pytest.MonkeyPatch) -> None:
 
 
 def staircase_on_rank_groups(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(shoal.release, "noise_allowed", lambda method, attributes: None)
+    patch.setattr(shoal.release.protect, "noise_allowed", lambda method, attributes: None)
 
 
 def names_ranked_as_numbers(patch: pytest.MonkeyPatch) -> None:
-    honest = shoal.models.privacy_model
+    honest = shoal.method.models.privacy_model
     patch.setattr(
-        shoal.statement, "privacy_model", lambda method, attributes, nominal=0: honest(method, attributes)
+        shoal.method.statement,
+        "privacy_model",
+        lambda method, attributes, nominal=0: honest(method, attributes),
     )
 
 

@@ -10,9 +10,9 @@ import shoal
 from shoal.errors import InputError, OptionError
 from shoal.io import read
 from shoal.mechanisms.tree.intervals import ends_of
+from shoal.method.presets import PRESETS
 from shoal.noise import Seeded
-from shoal.presets import PRESETS
-from shoal.release import prepare
+from shoal.release.protect import prepare
 
 from .transcript import recording
 from .worlds import world

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import shoal
-import shoal.mask
+import shoal.mechanisms.mask
 import shoal.tuning.private
 from shoal.noise import discrete_laplace, exponential_choice
 
@@ -36,17 +36,17 @@ def test_a_replay_releases_the_same_table_of_other_records() -> None:
 
 
 def test_afterwards_the_package_draws_by_itself_again() -> None:
-    before = shoal.mask.discrete_laplace
+    before = shoal.mechanisms.mask.discrete_laplace
     with recording():
-        assert shoal.mask.discrete_laplace is not before
-    assert shoal.mask.discrete_laplace is before is discrete_laplace
+        assert shoal.mechanisms.mask.discrete_laplace is not before
+    assert shoal.mechanisms.mask.discrete_laplace is before is discrete_laplace
     with pytest.raises(ZeroDivisionError), recording():
         _ = 1 / 0
-    assert shoal.mask.discrete_laplace is before
+    assert shoal.mechanisms.mask.discrete_laplace is before
 
 
 def sums(noise: int, private: int, times: int = 1, again: bool = False) -> None:
-    drawn = shoal.mask.discrete_laplace(2, noise)
+    drawn = shoal.mechanisms.mask.discrete_laplace(2, noise)
     for _ in range(times):
         _ = np.full(noise, private) + drawn
     if again:
@@ -74,15 +74,15 @@ def test_noise_that_is_not_added_once_to_a_private_number_is_a_divergence() -> N
     with pytest.raises(DivergenceError, match="twice"), recording():
         sums(2, 5, times=2)
     with pytest.raises(DivergenceError, match="multiply"), recording():
-        _ = 2 * shoal.mask.discrete_laplace(2, 3)
+        _ = 2 * shoal.mechanisms.mask.discrete_laplace(2, 3)
     with pytest.raises(DivergenceError, match="float"), recording():
-        _ = 2.5 + shoal.mask.discrete_laplace(2, 3)
+        _ = 2.5 + shoal.mechanisms.mask.discrete_laplace(2, 3)
 
 
 def test_a_release_that_depends_on_more_than_the_draws_is_a_divergence(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    honest = shoal.mask.mask_group
+    honest = shoal.mechanisms.mask.mask_group
 
     def leaking(group, clusters, shares, source, method):  # type: ignore[no-untyped-def]
         masked = honest(group, clusters, shares, source, method)

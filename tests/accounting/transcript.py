@@ -24,7 +24,7 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
-import shoal.release
+import shoal.release.protect
 from shoal.noise import Seeded, Source, box, categorical, entropy, exponential, laplace, single, staircase
 from shoal.noise.box_shape import best_centres
 from shoal.noise.entropy import shape_with
@@ -221,7 +221,7 @@ class Run:
         return found
 
 
-_row_orders = shoal.release._row_orders
+_row_orders = shoal.release.protect._row_orders
 
 
 class _Shuffles(Source):
@@ -347,7 +347,7 @@ def _replacements(run: Run) -> dict[Any, Any]:
         staircase.discrete_staircase: discrete_staircase,
         box.discrete_box: discrete_box,
         single.single_laplace: single_laplace,
-        exponential.exponential_choice: lambda lengths, penalties, rate, source: run.choose_run(
+        exponential.exponential_choice: lambda lengths, penalties, rate, source, largest=None: run.choose_run(
             lengths, penalties, rate
         ),
         categorical.permute_and_flip: lambda scores, scale, source: run.choose_each(
@@ -357,7 +357,7 @@ def _replacements(run: Run) -> dict[Any, Any]:
             "exponential", scores, scale
         ),
         entropy.source: lambda seed: run.source,
-        shoal.release._row_orders: run.orders,
+        shoal.release.protect._row_orders: run.orders,
     }
 
 

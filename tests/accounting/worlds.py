@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 
 import shoal
-import shoal.release
+import shoal.release.protect
 from shoal.errors import ShoalError
 from shoal.io import read
-from shoal.method import CHOICES, OPTIONS, Method
+from shoal.method.method import CHOICES, OPTIONS, Method
+from shoal.method.presets import PRESETS
 from shoal.noise import Source
-from shoal.presets import PRESETS
-from shoal.release import Preparation, carry_out, prepare
+from shoal.release.protect import Preparation, carry_out, prepare
 
 Random = np.random.Generator
 MOST_ROWS = 8
@@ -95,7 +95,7 @@ class World:
     def releases(self) -> Callable[[pd.DataFrame], shoal.Release]:
         """The same as `protect`, again and again: what is public is settled once for either table."""
         made = {id(table): self.prepared(table) for table in (self.table, self.neighbour)}
-        return lambda table: self.carried_out(made[id(table)], shoal.release.noise_source(None))
+        return lambda table: self.carried_out(made[id(table)], shoal.release.protect.noise_source(None))
 
     def carried_out(self, prepared: Preparation, source: Source) -> shoal.Release:
         """The budget spent, with these draws."""

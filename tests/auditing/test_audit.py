@@ -16,11 +16,11 @@ import shoal
 from shoal.auditing import instrument
 from shoal.auditing.plot import plot_svg
 from shoal.auditing.result import CAVEAT, Attack, Audit
-from shoal.auditing.table import EXAMPLES, ROWS, Row, run_row
-from shoal.auditing.world import Released
+from shoal.auditing.trial import Released
 from shoal.errors import OptionError
-from shoal.presets import preset
+from shoal.method.presets import preset
 from shoal.workers import pool
+from tools.audit_table import EXAMPLES, ROWS, Row, run_row
 
 BY_NAME = {row.name: row for row in ROWS}
 X = {"x": (0, 100)}
@@ -139,7 +139,7 @@ def test_seeds_of_search_and_test_differ_and_repeat() -> None:
         seeds.extend(task.seed for task in tasks)
         return [task() for task in tasks]
 
-    prepared = shoal.release.prepare(
+    prepared = shoal.release.protect.prepare(
         shoal.io.read(pa.table({"x": [5]})), method="laplace", epsilon="1", domains=X
     )
     made = instrument.make_stage(prepared.method, prepared.described, "original")
@@ -154,7 +154,7 @@ def test_seeds_of_search_and_test_differ_and_repeat() -> None:
 
 def test_a_mechanism_that_ignores_the_records_is_never_refuted() -> None:
     """Under ε = 0 the bound is above 0 with probability at most 1 - confidence: here never, in 10 audits."""
-    prepared = shoal.release.prepare(
+    prepared = shoal.release.protect.prepare(
         shoal.io.read(pa.table({"x": [0, 50, 100]})), method="laplace", epsilon="1", domains=X
     )
     bounds = [

@@ -12,11 +12,11 @@ from shoal.auditing.events import LEARNT, Event, best_events, learn
 from shoal.auditing.likelihood import likelihood_ratio
 from shoal.auditing.neighbours import Domain, find_pairs
 from shoal.auditing.statistics import Statistics
-from shoal.auditing.world import Outputs, Stage, make_stage
+from shoal.auditing.trial import Outputs, Stage, make_stage
 from shoal.io import read
 from shoal.noise.entropy import Seeded
 from shoal.partition import Partition
-from shoal.release import prepare, protect
+from shoal.release.protect import prepare, protect
 
 RECORDS = np.array([[0.0, 0.0], [10.0, 100.0], [50.0, 45.0], [90.0, 10.0], [90.0, 10.0], [100.0, 90.0]])
 DOMAIN = Domain((0.0, 0.0), (100.0, 100.0), (1.0, 1.0), (True, True))

@@ -18,9 +18,9 @@ OUT = ["--out", "deep/out", "--internal", "other/internal.html"]
 # a stage of the work each; the last two are in the middle of writing
 PLACES = [
     "shoal.io.files._read_csv",
-    "shoal.stages.PartitionStage.run",
-    "shoal.mask.discrete_laplace",
-    "shoal.bundle.write",
+    "shoal.method.stages.PartitionStage.run",
+    "shoal.mechanisms.mask.discrete_laplace",
+    "shoal.release.bundle.write",
     "shoal.report.internal_report",
 ]
 
@@ -54,7 +54,7 @@ def test_failure_after_the_internal_report_takes_it_back(
     def refuse(*_: object) -> None:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr("shoal.bundle.os.rename", refuse)
+    monkeypatch.setattr("shoal.release.bundle.os.rename", refuse)
     assert run([*WORDS, *OUT]) == 2
     assert capsys.readouterr().err == "shoal: cannot write 'deep/out': Input/output error.\n"
     assert [path.name for path in tmp_path.iterdir()] == ["data.csv"]
@@ -62,17 +62,17 @@ def test_failure_after_the_internal_report_takes_it_back(
 
 _WAITING = """
 import sys, time
-import shoal.bundle
+import shoal.release.bundle
 from shoal.cli import run
 
-write = shoal.bundle.write
+write = shoal.release.bundle.write
 
 def slow_write(frame, path, codebook):
     write(frame, path, codebook)
     print("half way", flush=True)
     time.sleep(600)
 
-shoal.bundle.write = slow_write
+shoal.release.bundle.write = slow_write
 sys.exit(run(sys.argv[1:]))
 """
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from shoal.cli import run
+from shoal.errors import install_words
 
 SURVEY = ["--token-file", "served/analyst.token"]
 
@@ -178,8 +179,8 @@ def test_without_the_extra_one_line_says_what_to_install(tmp_path: Path) -> None
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 2
     assert done.stderr.splitlines() == [
-        "shoal: the ledger needs more packages: pip install 'shoal[server]'.",
-        "shoal: the query server needs more packages: pip install 'shoal[server]'.",
+        f"shoal: the ledger needs the extra 'server': {install_words('server')}.",
+        f"shoal: the query server needs the extra 'server': {install_words('server')}.",
     ]
     assert not os.listdir(tmp_path)
 
@@ -238,8 +239,8 @@ def test_a_release_respects_the_ceiling_of_a_served_data_set(
 ) -> None:
     from fractions import Fraction
 
-    from shoal.query.ledger import Register, open_ledger
-    from shoal.query.ledger.releases import fingerprint
+    from shoal.ledger import Register, open_ledger
+    from shoal.ledger.releases import fingerprint
 
     ledger = open_ledger("ledger.sqlite")
     ledger.register(Register("served", "replace-one", Fraction(1), fingerprint=fingerprint(table)))

@@ -28,10 +28,10 @@ from doc_shell import Shell
 
 import shoal
 from shoal.io import read
-from shoal.presets import PRESETS
+from shoal.io.toml import load
+from shoal.method.presets import PRESETS
+from shoal.method.recipe import load_recipe
 from shoal.query.server.folder import Settings
-from shoal.recipe import load_recipe
-from shoal.toml import load
 
 _FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 

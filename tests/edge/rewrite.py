@@ -15,12 +15,12 @@ import narwhals as nw
 import numpy as np
 import pyarrow as pa
 
-from shoal.bundle import write_documents
+from shoal.columns.schema import Attribute
 from shoal.io import SUFFIXES, Table, format_of, read
 from shoal.io.column_types import arrow_type
-from shoal.recipe import load_recipe
-from shoal.release import prepare
-from shoal.schema import Attribute
+from shoal.method.recipe import load_recipe
+from shoal.release.bundle import write_documents
+from shoal.release.protect import prepare
 
 
 def stand_in(attribute: Attribute, released: Table, rows: int) -> pa.Array:

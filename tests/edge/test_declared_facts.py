@@ -17,12 +17,11 @@ from pyarrow import parquet
 
 import shoal
 from shoal.cli import run
+from shoal.columns.schema import draft_text
 from shoal.errors import InputError, LeftOutWarning, OptionError
-from shoal.guess import draft
 from shoal.io import read
 from shoal.query.facts import Facts
 from shoal.query.facts import prepare as prepare_queries
-from shoal.schema import draft_text
 
 FIXED = "Domains, steps, column types and all settings were fixed without looking at the records."
 
@@ -257,7 +256,7 @@ def test_a_draft_has_types_steps_and_rows_per_person_and_is_not_confirmed(tmp_pa
         town=["A", "B", "A", "A"],
         member=[True, False, True, True],
     )
-    made = draft(read(path))
+    made = shoal.Schema.draft(path)
     assert (made["person_id"].role, made["person_id"].max_rows) == ("unit", 3)
     assert (made["age"].type, made["age"].step) == ("integer", 1)
     assert (made["rent"].type, made["rent"].decimals, made["rent"].step) == ("decimal", 2, Fraction(1, 100))

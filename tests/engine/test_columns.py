@@ -11,7 +11,8 @@ import pytest
 from pyarrow import parquet
 
 import shoal
-from shoal.engine import columns, protect_file
+from shoal.release import columnwise as columns
+from shoal.release.columnwise import protect_file
 
 DOMAINS = {"a b": (0, 1000), "größe": (-5, 5), "x.y": (0, 50), "x": (0, 1)}
 

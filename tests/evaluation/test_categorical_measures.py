@@ -20,10 +20,10 @@ from mixed_oracle import semantic_distance
 from mixed_oracle import total_variation as slow_total_variation
 
 import shoal
+from shoal.columns.schema import Attribute
 from shoal.errors import InputError
 from shoal.evaluation import categorical, evaluate
 from shoal.evaluation.columns import FLAT_DISTANCE, MISSING, Nominal, Ordered
-from shoal.schema import Attribute
 from shoal.taxonomy import Taxonomy
 
 PARENTS = {

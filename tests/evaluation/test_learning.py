@@ -23,13 +23,13 @@ from sklearn.metrics import accuracy_score, f1_score
 
 import shoal
 from shoal.cli import run
+from shoal.columns.schema import Schema
 from shoal.errors import InputError, OptionError
 from shoal.evaluation import Settings, evaluate, learn, learning
 from shoal.evaluation.learning import _mean, _splits
 from shoal.evaluation.target import NO_CLASS, parse_target
 from shoal.io import read
 from shoal.report import internal_report
-from shoal.schema import Schema
 
 FEW = Settings(runs=2, trees=10, folds=3)
 PAPER = Settings("first-66%", runs=2, trees=10)

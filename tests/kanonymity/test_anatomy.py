@@ -16,7 +16,7 @@ from samples import LIBRARIES
 
 import shoal
 from shoal import ClaimError, OptionError
-from shoal.kanonymity import ordered_buckets
+from shoal.mechanisms.kanonymity.algorithms import ordered_buckets
 from shoal.partition import ranking
 
 
@@ -131,7 +131,7 @@ def test_dates_orders_and_names_have_buckets_in_their_own_words() -> None:
 def test_two_tables_that_do_not_fit_together_are_not_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from shoal import bundle
+    from shoal.release import bundle
 
     def spoil(frame: pa.Table, path: Path, *more: object) -> None:
         if path.name.startswith("confidential"):

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal import InputError, OptionError, Partition
-from shoal.kanonymity import bring_close, dissect, diversify
-from shoal.kanonymity.distributions import count_groups, equal_distances, ordered_distances
-from shoal.kanonymity.merging import squared_error
+from shoal.evaluation.distributions import count_groups, equal_distances, ordered_distances
+from shoal.mechanisms.kanonymity.algorithms import bring_close, dissect, diversify
+from shoal.mechanisms.kanonymity.algorithms.merging import squared_error
 from shoal.noise import Seeded
 from shoal.partition import mdav
 

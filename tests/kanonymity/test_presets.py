@@ -15,11 +15,11 @@ from pyarrow import parquet
 import shoal
 from shoal import ClaimError, OptionError, Schema, Taxonomy
 from shoal.cli import run
-from shoal.engine import protect_file
-from shoal.kanonymity import ordered_buckets
-from shoal.kanonymity.distributions import count_groups, ratio_distances
+from shoal.evaluation.distributions import count_groups, ratio_distances
+from shoal.mechanisms.kanonymity.algorithms import ordered_buckets
 from shoal.partition import mdav, ranking
 from shoal.partition.mixed_mdav import mdav_mixed
+from shoal.release.columnwise import protect_file
 
 FAMILY = ("k-anonymity", "swap-mdav", "swap-ranking", "t-closeness", "anatomy")
 
@@ -126,7 +126,7 @@ def test_labels_of_the_caller_are_groups_too() -> None:
 def test_a_written_table_that_does_not_hold_its_promise_is_not_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from shoal import bundle
+    from shoal.release import bundle
 
     def spoil(frame: pa.Table, path: Path, *more: object) -> None:
         changed = frame["age"].to_numpy().copy()

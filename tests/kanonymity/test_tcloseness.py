@@ -10,10 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shoal import OptionError
-from shoal.kanonymity import allot, close_groups, compound_buckets, nominal_buckets, ordered_buckets
-from shoal.kanonymity.allotment import bounds, group_sizes
-from shoal.kanonymity.distributions import count_groups, ratio_distances
-from shoal.kanonymity.tcloseness import bucket_distance
+from shoal.evaluation.distributions import count_groups, ratio_distances
+from shoal.mechanisms.kanonymity.algorithms import (
+    allot,
+    close_groups,
+    compound_buckets,
+    nominal_buckets,
+    ordered_buckets,
+)
+from shoal.mechanisms.kanonymity.algorithms.allotment import bounds, group_sizes
+from shoal.mechanisms.kanonymity.algorithms.tcloseness import bucket_distance
 
 
 def test_twelve_records_of_the_thesis() -> None:
@@ -147,7 +153,7 @@ def test_records_of_a_group_are_closer_in_the_quasi_identifiers_than_by_chance()
 
 
 def test_large_tables_are_halved_and_keep_every_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shoal.kanonymity.tcloseness._BLOCK", 100)
+    monkeypatch.setattr("shoal.mechanisms.kanonymity.algorithms.tcloseness._BLOCK", 100)
     rng = np.random.default_rng(9)
     X = rng.normal(size=(2_000, 3))
     buckets = ordered_buckets(rng.integers(0, 50, 2_000), 3)

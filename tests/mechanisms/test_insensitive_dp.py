@@ -24,8 +24,8 @@ from shoal.mechanisms.insensitive.published import noisy_rows
 from shoal.mechanisms.insensitive.size import default_size, paying_clusters
 from shoal.noise import LatticeStaircase, Seeded
 from shoal.partition import Partition, insensitive
-from shoal.release import carry_out, prepare
-from shoal.sensitivity import cluster_sum_scale
+from shoal.release.protect import carry_out, prepare
+from shoal.sensitivity.sums import cluster_sum_scale
 
 DOMAINS = {"a": (0, 100), "b": (0, 1000)}
 

@@ -16,15 +16,15 @@ from scipy import stats
 
 import shoal
 from shoal.cli import run
-from shoal.engine.columns import protect_file
 from shoal.errors import OptionError
 from shoal.io import read
 from shoal.mechanisms.moments import masking
 from shoal.mechanisms.moments.budget import MomentPlan
 from shoal.mechanisms.moments.spectra import Spectra, lattice_step
+from shoal.method.presets import PRESETS
 from shoal.noise import Seeded, round_up_scale
-from shoal.presets import PRESETS
-from shoal.release import Preparation, prepare
+from shoal.release.columnwise import protect_file
+from shoal.release.protect import Preparation, prepare
 from shoal.report.subject import of_bundle
 
 NAMES = ("income", "tax", "rent")

@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 import shoal.mechanisms.moments.masking as masking
 import shoal.mechanisms.moments.spectra as spectra
-from shoal.auditing.world import with_records
+from shoal.auditing.trial import with_records
 from shoal.io import read
-from shoal.moments import coefficients
-from shoal.moments import sensitivity as bounds
-from shoal.moments.eigen import Spectrum
+from shoal.mechanisms.moments.statistics import coefficients
+from shoal.mechanisms.moments.statistics import sensitivity as bounds
+from shoal.mechanisms.moments.statistics.eigen import Spectrum
+from shoal.method.presets import PRESETS
 from shoal.noise import Seeded
-from shoal.presets import PRESETS
-from shoal.release import Preparation, prepare
+from shoal.release.protect import Preparation, prepare
 
 COEFFICIENTS = [f"xm-{number}" for number in (1, 2, 3, 4, 5, 7, 8, 9, 10, 12, 20, 21, 23, 24, 26)]
 EIGEN = [f"xm-{number}" for number in range(14, 20)]
@@ -226,7 +226,7 @@ def test_the_printed_eigenvector_bound_would_cost_more_than_epsilon(monkeypatch:
     share = 0.8 / 2 / 4
     assert vector_loss() <= share + 1e-9
     monkeypatch.setattr(
-        "shoal.moments.eigen.eigenvector_changes",
+        "shoal.mechanisms.moments.statistics.eigen.eigenvector_changes",
         lambda values, change: bounds.eigenvector_changes_as_printed(values, change),
     )
     assert vector_loss() > 1.3 * share
@@ -281,7 +281,7 @@ def test_every_number_has_its_own_epsilon_under_staircase_noise(name: str) -> No
     ready = prepared(name, table(np.random.default_rng(2), 9, 3), noise="staircase")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(masking, "discrete_staircase", staircase)
-        patch.setattr("shoal.mask.discrete_staircase", staircase)
+        patch.setattr("shoal.mechanisms.mask.discrete_staircase", staircase)
         ready.mechanism.run(ready.method, ready.described, ready.plan, Seeded(1), lambda *_: None, None)
     assert sum(spent) == Fraction(4, 5)
 

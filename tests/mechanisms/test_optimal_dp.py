@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from pyarrow import csv, parquet
 
 import shoal
-from shoal.budget import split_budget
-from shoal.engine import protect_file
 from shoal.errors import OptionError
+from shoal.method.budget import split_budget
 from shoal.partition import best_k, expected_error, optimal, ranking
+from shoal.release.columnwise import protect_file
 from tests.conftest import data_file
 
 DOMAINS = {"a": (0, 1000), "b": (0, 500)}

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import shoal
 from shoal.errors import ClaimError, OptionError
-from shoal.recipe import load_recipe
+from shoal.method.recipe import load_recipe
 
 REBUILDS = ("uniform", "centroid", "normal")
 

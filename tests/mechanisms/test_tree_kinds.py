@@ -14,7 +14,7 @@ import pytest
 
 import shoal
 from shoal.errors import InputError, OptionError
-from shoal.recipe import load_recipe
+from shoal.method.recipe import load_recipe
 
 LEVELS = ("none", "primary", "secondary", "degree")
 FIRST = datetime.date(1950, 1, 1)
@@ -140,7 +140,7 @@ def test_dates_take_a_domain_without_a_schema() -> None:
 
 
 def test_domains_of_dates_on_the_command_line_stay_text() -> None:
-    assert shoal.schema.parse_domains(["birth=1950-01-01:2005-12-31"]) == {
+    assert shoal.columns.schema.parse_domains(["birth=1950-01-01:2005-12-31"]) == {
         "birth": ("1950-01-01", "2005-12-31")
     }
 

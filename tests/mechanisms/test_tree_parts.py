@@ -18,9 +18,9 @@ from shoal.mechanisms.tree.intervals import Intervals, measure_intervals
 from shoal.mechanisms.tree.layout import Layout, lay_out
 from shoal.mechanisms.tree.rows import draw_positions
 from shoal.mechanisms.tree.values import halved, measure_values
-from shoal.method import Method
+from shoal.method.method import Method
+from shoal.method.presets import preset
 from shoal.noise import Seeded
-from shoal.presets import preset
 
 
 def method(**options: object) -> Method:

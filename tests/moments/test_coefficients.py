@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from shoal.moments import power_sums
-from shoal.moments.coefficients import (
+from shoal.mechanisms.moments.statistics import power_sums
+from shoal.mechanisms.moments.statistics.coefficients import (
     Ratios,
     coskewness_ratios,
     coskewness_step,
@@ -21,7 +21,7 @@ from shoal.moments.coefficients import (
     covariance_step,
     covariance_steps,
 )
-from shoal.moments.power_sums import Centred
+from shoal.mechanisms.moments.statistics.power_sums import Centred
 from shoal.partition import Partition
 from tests.moments import exact_oracle as oracle
 

@@ -7,7 +7,13 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from shoal.moments.draw import LARGEST_SKEWNESS, Shape, draw_rows, skewness_parameter, standard_normal
+from shoal.mechanisms.moments.statistics.draw import (
+    LARGEST_SKEWNESS,
+    Shape,
+    draw_rows,
+    skewness_parameter,
+    standard_normal,
+)
 from shoal.noise import Seeded
 
 Floats = NDArray[np.float64]

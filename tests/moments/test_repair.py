@@ -10,7 +10,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from shoal.moments.repair import correlations, nearest_correlations, possible, skewness_caps, variance_caps
+from shoal.mechanisms.moments.statistics.repair import (
+    correlations,
+    nearest_correlations,
+    possible,
+    skewness_caps,
+    variance_caps,
+)
 from tests.moments import exact_oracle as oracle
 
 Floats = NDArray[np.float64]

@@ -10,8 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from shoal.columns.schema import Attribute, Schema
 from shoal.query.facts import Neighbours, QueryTable, prepare
-from shoal.schema import Attribute, Schema
 
 # a value and a group; None is a missing value
 Row = tuple[Any, ...]

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from query_worlds import GROUPS, rows_of, schema, table
 
+from shoal.columns.schema import Attribute, Schema
 from shoal.errors import OptionError
 from shoal.query.cells import cells_of
 from shoal.query.composition import Charge, charge, extra, protocol_1_total, total, total_delta
@@ -20,7 +21,6 @@ from shoal.query.linear import counting, summing
 from shoal.query.refinement import Factors, Labels, nominal, refine, uniform
 from shoal.query.spec import cost, parse
 from shoal.query.where import parse_where
-from shoal.schema import Attribute, Schema
 
 RELATIONS: tuple[Neighbours, ...] = ("replace-one", "add-remove")
 

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shoal.columns.schema import Attribute, Schema
 from shoal.errors import InputError, OptionError
 from shoal.noise import Seeded
 from shoal.query import refined
 from shoal.query.facts import Facts, Neighbours, QueryTable, prepare
 from shoal.query.refinement import Refined
 from shoal.query.spec import KINDS, answer, canonical, cost, delta, parse, preview
-from shoal.schema import Attribute, Schema
 from shoal.taxonomy import Taxonomy
 
 RELATIONS: tuple[Neighbours, ...] = ("replace-one", "add-remove")

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shoal.columns.schema import Attribute, Schema
 from shoal.errors import ClaimError, InputError, OptionError
 from shoal.query.facts import Facts, QueryTable, prepare
 from shoal.query.where import COMPARISONS, allowed, matching, parse_where
-from shoal.schema import Attribute, Schema
 from shoal.taxonomy import Taxonomy
 
 SIZES = ("S", "M", "L")
@@ -236,7 +236,7 @@ def test_what_is_wrong_with_the_records_is_told_to_the_holder_before_any_query()
 def test_dates_and_labels_are_where_they_belong() -> None:
     assert TABLE.positions["born"].tolist() == [0, 14, -1, 30, 1, 30, 19, 7, -1]
     assert TABLE.positions["size"].tolist() == [0, 1, 2, -1, 0, 1, 2, 2, 0]
-    assert TABLE.rows_labelled("person", "3").tolist() == [3]
-    assert TABLE.rows_labelled("person", "nobody").tolist() == []
-    assert TABLE.rows_labelled("town", "A").tolist() == [0, 4, 8]
+    assert TABLE.only_row("person", "3") == (3, True)
+    assert TABLE.only_row("person", "nobody")[1] is False
+    assert TABLE.only_row("town", "A")[1] is False
     assert date(1970, 1, 31).toordinal() - date(1970, 1, 1).toordinal() == 30

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import shoal
 from shoal.io import Table, read
-from shoal.report.album import Album, attribute_sections, relation_sections
 from shoal.report.compare import BINS, MOST_LABELS, OTHER, bin_edges, compare, percent_words
+from shoal.report.page_figures import Album, attribute_sections, relation_sections
 from shoal.report.relations import MOST_PAIRS, correlate, pair_tables
 from shoal.report.subject import Subject, of_release
 

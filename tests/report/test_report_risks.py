@@ -13,9 +13,9 @@ from shoal.evaluation.linkage import record_linkage
 from shoal.io import read
 from shoal.report import internal_report
 from shoal.report.findings import find
-from shoal.report.light import MOST_LINKED, light
 from shoal.report.risks import attacked, linkage_line
 from shoal.report.subject import of_release
+from shoal.report.traffic_light import MOST_LINKED, light
 
 
 def table(n: int = 200) -> pa.Table:

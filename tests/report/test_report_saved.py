@@ -17,11 +17,11 @@ from samples import LIBRARIES, frame
 
 import shoal
 from shoal.cli import run
-from shoal.engine import protect_file
 from shoal.io import Table, read, write
+from shoal.release.columnwise import protect_file
 from shoal.report import findings, internal_report, risks
 from shoal.report.excerpt import excerpt, released_rows, some_rows
-from shoal.report.light import light
+from shoal.report.traffic_light import light
 
 COMPARED = (
     "Quantiles, released against original",

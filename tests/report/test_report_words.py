@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.evaluation.interval import wilson
-from shoal.models import MODELS
-from shoal.report.light import EMPTY_EPSILON, MOST_LINKED, STRONG_EPSILON, light
+from shoal.method.models import MODELS
 from shoal.report.risks import MATTERS, RiskLine
+from shoal.report.traffic_light import EMPTY_EPSILON, MOST_LINKED, STRONG_EPSILON, light
 from shoal.report.words import belief_words, epsilon_words, explanation, factor_words, k_words
 
 

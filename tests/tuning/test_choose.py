@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.errors import OptionError
-from shoal.tuned import Tuned
+from shoal.method.tuned import Tuned
 from shoal.tuning.choose import Row, automatic_utility, best_row, make_row, with_frontier
 from shoal.tuning.figure import Figure, exactly, over_seeds
 from shoal.tuning.grid import Setting, compared, default_sizes, make_grid

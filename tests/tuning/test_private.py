@@ -17,11 +17,11 @@ from scipy.stats import chi2
 import shoal
 from shoal.errors import ClaimError, OptionError, OutputError
 from shoal.io import read
+from shoal.method.recipe import load_recipe
 from shoal.noise import Seeded
 from shoal.partition import ranking
 from shoal.partition.ranking import group_sizes
-from shoal.recipe import load_recipe
-from shoal.release import Preparation, prepare
+from shoal.release.protect import Preparation, prepare
 from shoal.survey import survey, survey_schema
 from shoal.tuning.grid import Setting
 from shoal.tuning.private import (

@@ -15,7 +15,7 @@ import pytest
 
 import shoal
 from shoal.errors import ClaimError, InputError, OptionError, OutputError
-from shoal.recipe import load_recipe
+from shoal.method.recipe import load_recipe
 from shoal.survey import survey, survey_schema
 from shoal.tuning import simulate, work
 from shoal.tuning.figure import over_seeds

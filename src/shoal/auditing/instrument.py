@@ -18,18 +18,18 @@ from shoal.auditing.likelihood import likelihood_ratio
 from shoal.auditing.neighbours import Domain, Pair, find_pairs
 from shoal.auditing.result import Attack, Audit
 from shoal.auditing.statistics import Statistics
-from shoal.auditing.world import Released, Stage, World, make_stage, release
-from shoal.declaration import declared_types
-from shoal.describe import Described
+from shoal.auditing.trial import Released, Stage, World, make_stage, release
+from shoal.columns.declaration import declared_types
+from shoal.columns.describe import Described
+from shoal.columns.schema import Schema
 from shoal.errors import OptionError, did_you_mean
 from shoal.io import read
 from shoal.mechanisms import MECHANISMS, Progress
+from shoal.method.presets import preset
 from shoal.noise import Source, parse_epsilon
 from shoal.noise import source as noise_source
 from shoal.partition import Partition
-from shoal.presets import preset
-from shoal.release import Preparation, prepare
-from shoal.schema import Schema
+from shoal.release.protect import Preparation, prepare
 from shoal.workers import Run, available_cores, pool
 
 VIEWS: Mapping[str, str] = {
@@ -145,7 +145,7 @@ def audit_prepared(
     run: Callable[[World, Source], Released] = release,
     yardstick: Any = None,
 ) -> Audit:
-    """`audit` for what `shoal.release.prepare` returns; `run` replaces the mechanism by a broken one.
+    """`audit` for what `shoal.release.protect.prepare` returns; `run` replaces the mechanism by a broken one.
 
     A method without ε of its own is measured against the `yardstick`.
     """

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.auditing.world import World
-from shoal.local_sensitivity import CALIBRATIONS
+from shoal.auditing.trial import World
 from shoal.mechanisms import MECHANISMS
-from shoal.sensitivity import cluster_sum_scale
+from shoal.sensitivity.local import CALIBRATIONS
+from shoal.sensitivity.sums import cluster_sum_scale
 
 Matrix = NDArray[np.float64]
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from shoal.auditing.likelihood import LikelihoodRatio
 from shoal.auditing.neighbours import Point
-from shoal.auditing.world import Outputs
+from shoal.auditing.trial import Outputs
 
 Matrix = NDArray[np.float64]
 Numbers = NDArray[np.float64]

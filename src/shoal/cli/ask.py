@@ -13,7 +13,7 @@ from shoal.cli.output import messages, print_json, results
 from shoal.errors import InputError, OptionError
 
 if TYPE_CHECKING:
-    from shoal.client import Client, Reply
+    from shoal.query.client import Client, Reply
 
 
 def ask(
@@ -56,7 +56,7 @@ def ask(
 
       shoal ask survey '{"kind": "quantile", "column": "income", "q": "0.5", "epsilon": "0.5"}'
     """
-    from shoal.client import Client
+    from shoal.query.client import Client
 
     address = url or os.environ.get("SHOAL_URL") or "http://127.0.0.1:8200"
     asked = None
@@ -200,6 +200,6 @@ def _short(text: str | None) -> str:
     """An exact fraction as a reader wants it."""
     from fractions import Fraction
 
-    from shoal.lattice import decimal_text
+    from shoal.decimals import decimal_text
 
     return "unlimited" if text is None else decimal_text(Fraction(text))

@@ -40,9 +40,9 @@ def check(
     Example: shoal check release/data.csv --quasi age,sex,town --confidential illness --k 5 --l 2
     """
     from shoal.cli.options import column_names
+    from shoal.columns.schema import Schema
+    from shoal.evaluation.checks import check as measure
     from shoal.io import read
-    from shoal.kanonymity import check as measure
-    from shoal.schema import Schema
 
     data = read(table)
     found = measure(

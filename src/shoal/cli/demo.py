@@ -11,7 +11,7 @@ from shoal.cli.output import progress_bar, results
 
 if TYPE_CHECKING:
     from shoal.evaluation import Evaluation
-    from shoal.release import Release
+    from shoal.release.protect import Release
 
 _COLUMNS = ("age", "hours per week", "income", "tax", "rent")
 _RUNS: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -32,10 +32,10 @@ def demo(
     """
     from rich.markdown import Markdown
 
-    from shoal.bundle import check_output, staged
     from shoal.evaluation import evaluate
     from shoal.io import write
-    from shoal.release import protect
+    from shoal.release.bundle import check_output, staged
+    from shoal.release.protect import protect
     from shoal.survey import survey, survey_schema
 
     folder = out if out is not None else _free_name(Path("shoal-demo"))

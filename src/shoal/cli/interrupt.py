@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
-from shoal.bundle import remove_unfinished
+from shoal.release.bundle import remove_unfinished
 
 Result = TypeVar("Result")
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from shoal.cli.output import print_json, results
-from shoal.errors import OutputError
+from shoal.cli.output import messages, print_json, results
+from shoal.errors import InputError, OutputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from shoal.query.ledger import Entry, Ledger, Standing
+    from shoal.ledger import Entry, Ledger, Standing
 
 ledger = typer.Typer(name="ledger", help="The budget ledger: show, verify, export, unit.")
 Address = Annotated[
@@ -32,7 +33,7 @@ def show(address: Address, as_json: AsJson = False) -> None:
 
     Example: shoal ledger show shoal-served/ledger.sqlite
     """
-    from shoal.query.ledger import open_ledger
+    from shoal.ledger import open_ledger
 
     opened = open_ledger(address, create=False)
     found = []
@@ -65,10 +66,10 @@ def unit(
 
       shoal ledger unit ledger.sqlite visits person_id --max-rows 12
     """
+    from shoal.columns.unit import ROW, unit_words
     from shoal.errors import OptionError
-    from shoal.query.ledger import open_ledger
-    from shoal.query.ledger.units import declare_unit
-    from shoal.unit import ROW, unit_words
+    from shoal.ledger import open_ledger
+    from shoal.ledger.units import declare_unit
 
     if what == ROW and max_rows is not None:
         raise OptionError("--max-rows is for persons, who are values of a column: name that column, not row.")
@@ -88,22 +89,34 @@ def verify(
         list[str] | None,
         typer.Option(help="Hash of an entry that must be there, from an answer or 'show'; repeat it."),
     ] = None,
+    heads: Annotated[
+        Path | None,
+        typer.Option(help="File with noted heads; default: that of the served folder, beside the ledger."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check every entry: hashes, amounts, ceilings. With --head, also that nothing after an old backup is lost.
+    """Check the database and every entry: hashes, amounts, ceilings, and that no entry of a noted head is lost.
 
     Example: shoal ledger verify shoal-served/ledger.sqlite --head 2c26b46b68ff...
     """
-    from shoal.query.ledger import open_ledger
-    from shoal.query.ledger import verify as check
+    from shoal.ledger import LedgerError, examine
+    from shoal.query.server.heads import HeadFile
 
-    opened = open_ledger(address, create=False, check=False)
-    findings = check(opened, head or ())
-    opened.close()
+    if heads is not None and not heads.exists():
+        raise InputError(f"there is no file '{heads}' with heads.")
+    noted = HeadFile(heads or Path(address).with_suffix(".heads"))
+    found = examine(address, (*(head or ()), *noted.heads()), noted.digest())
     if as_json:
-        print_json([finding.standing.to_dict() | {"heads": list(finding.heads)} for finding in findings])
+        print_json(
+            [finding.standing.to_dict() | {"heads": list(finding.heads)} for finding in found.findings]
+        )
+    for problem in found.problems[:-1]:
+        messages().print(f"shoal: {problem}", markup=False, soft_wrap=True)
+    if found.problems:
+        raise LedgerError(found.problems[-1])
+    if as_json:
         return
-    for finding in findings:
+    for finding in found.findings:
         standing = finding.standing
         results().print(
             f"{standing.dataset}: {standing.number} entries, all in order. Head {standing.head}", markup=False
@@ -121,7 +134,7 @@ def export(
 
     Example: shoal ledger export shoal-served/ledger.sqlite --out ledger.jsonl
     """
-    from shoal.query.ledger import open_ledger
+    from shoal.ledger import open_ledger
 
     if out is not None and out.exists():
         raise OutputError(f"'{out}' exists: name a new file.")
@@ -137,7 +150,8 @@ def export(
     else:
         aside = out.with_name(out.name + ".part")
         try:
-            with aside.open("x", encoding="utf-8") as file:
+            descriptor = os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
                 file.writelines(lines)
             aside.rename(out)
         finally:
@@ -147,8 +161,8 @@ def export(
 
 def _choices(opened: Ledger, dataset: str) -> Iterator[str]:
     """The private choices that were charged, in words."""
-    from shoal.lattice import decimal_text
-    from shoal.query.ledger.choices import choice_words
+    from shoal.decimals import decimal_text
+    from shoal.ledger.choices import choice_words
 
     for charge, answer in opened.answers(dataset, ""):
         words = choice_words(charge.content, None if answer is None else answer.content)
@@ -157,7 +171,7 @@ def _choices(opened: Ledger, dataset: str) -> Iterator[str]:
 
 
 def _say(standing: Standing, releases: list[Entry], choices: list[str]) -> None:
-    from shoal.lattice import decimal_text
+    from shoal.decimals import decimal_text
 
     console, terms = results(), standing.terms
     remaining = standing.remaining()

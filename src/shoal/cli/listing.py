@@ -20,8 +20,8 @@ def methods(
     """
     from rich.table import Table
 
-    from shoal.presets import methods as known
-    from shoal.presets import preset
+    from shoal.method.presets import methods as known
+    from shoal.method.presets import preset
 
     if name is not None:
         preset(name)
@@ -61,12 +61,10 @@ def schema(
 
     Example: shoal schema people.csv --out people.toml
     """
+    from shoal.columns.schema import Schema, draft_text
     from shoal.errors import OutputError
-    from shoal.guess import draft
-    from shoal.io import read
-    from shoal.schema import draft_text
 
-    made = draft(read(data))
+    made = Schema.draft(data)
     if out is None:
         print(draft_text(made), end="")
         return

@@ -109,10 +109,10 @@ _DECLARATIONS = ("method", "outside", "missing", "domain_from_data")
 
 def recipe_arguments(typed: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments of `shoal.protect` from a command's parameters: the recipe first, then what was typed."""
+    from shoal.columns.schema import Schema, parse_domains
     from shoal.io import parse_types
-    from shoal.method import OPTIONS
-    from shoal.recipe import load_recipe
-    from shoal.schema import Schema, parse_domains
+    from shoal.method.method import OPTIONS
+    from shoal.method.recipe import load_recipe
 
     arguments: dict[str, Any] = load_recipe(typed["config"]) if typed["config"] is not None else {}
     if typed["schema"] is not None:
@@ -141,7 +141,7 @@ def recipe_arguments(typed: Mapping[str, Any]) -> dict[str, Any]:
 
 def read_declared(data: Path, arguments: Mapping[str, Any]) -> Table:
     """The table, its columns in the types that the schema and the command line declare."""
-    from shoal.declaration import declared_types
+    from shoal.columns.declaration import declared_types
     from shoal.io import read
 
     types = declared_types(arguments.get("schema"), arguments.get("types"))

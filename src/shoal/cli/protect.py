@@ -16,10 +16,10 @@ from shoal.cli.output import complain, messages, print_json, progress_bar, resul
 from shoal.errors import OptionError
 
 if TYPE_CHECKING:
-    from shoal.estimate import Estimate
     from shoal.evaluation import Evaluation
     from shoal.io import Table
-    from shoal.release import Preparation, Release
+    from shoal.release.estimate import Estimate
+    from shoal.release.protect import Preparation, Release
 
 # number of values (rows times columns) from which a Parquet file is not loaded as a whole
 _LARGE = 20_000_000
@@ -117,11 +117,11 @@ def protect(
     ] = False,
 ) -> None:
     typed = locals()
-    from shoal.bundle import check_output
-    from shoal.evaluation.target import parse_target
+    from shoal.evaluation.learning import check_target
     from shoal.io import check_writable, known_format
-    from shoal.query.ledger.units import named_dataset
-    from shoal.release import prepare
+    from shoal.ledger.units import named_dataset
+    from shoal.release.bundle import check_output
+    from shoal.release.protect import prepare
 
     if out is None and not dry_run:
         raise OptionError("--out is missing: name a new folder for the bundle.")
@@ -134,7 +134,7 @@ def protect(
     arguments = options.recipe_arguments(typed)
     table = _open(data, arguments)
     if target is not None:
-        parse_target(target, table)  # a target that cannot be learned is refused before the budget is spent
+        check_target(target, table)  # a target that cannot be learned is refused before the budget is spent
     if columns:
         arguments["columns"] = options.column_names(columns, table.names)
 
@@ -186,11 +186,11 @@ def protect(
             )
         return release, measured
 
-    from shoal.engine import carry_out_columnwise
-    from shoal.estimate import estimate
     from shoal.evaluation import evaluate as measure
-    from shoal.release import carry_out
-    from shoal.report.duration import internal_seconds
+    from shoal.release.columnwise import carry_out_columnwise
+    from shoal.release.duration import internal_seconds
+    from shoal.release.estimate import estimate
+    from shoal.release.protect import carry_out
 
     done = interruptibly(work)
     if done is not None and out is not None:
@@ -210,8 +210,8 @@ def _open(path: Path, arguments: Mapping[str, Any]) -> Table:
 
 def _charge(address: str, dataset: str, prepared: Preparation, data: Path) -> None:
     """Charge the release before it is made; what is charged stays charged if it fails."""
-    from shoal.query.ledger import open_ledger
-    from shoal.query.ledger.releases import fingerprint, record_release
+    from shoal.ledger import open_ledger
+    from shoal.ledger.releases import fingerprint, record_release
 
     ledger = open_ledger(address)
     try:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from shoal.cli.output import messages
-from shoal.errors import OptionError
+from shoal.errors import needs_extra
 
 Folder = Annotated[
     Path, typer.Option("--data", help="Folder with the data sets, tokens and ledger.", show_default=False)
@@ -30,15 +30,22 @@ def serve(
     ] = None,
     heads: Annotated[
         Path | None,
-        typer.Option(help="File outside the folder that notes the ledger's heads; checked at start."),
+        typer.Option(
+            help="One more file, outside the folder, that notes the ledger's heads; checked at start."
+        ),
     ] = None,
     rate: Annotated[float, typer.Option(help="Requests per second and token; 0 for no limit.", min=0)] = 50.0,
     pace: Annotated[
         float,
         typer.Option(
-            help="Answers leave at multiples of this many seconds; 0 at once, which shows timing.", min=0
+            help="Seconds between two times at which an answer may leave; 0 at once, which shows timing.",
+            min=0,
         ),
     ] = 0.1,
+    allowance: Annotated[
+        float,
+        typer.Option(help="How many times its usual time a question is allowed, for slow machines.", min=1),
+    ] = 4.0,
     patience: Annotated[float, typer.Option(help="Seconds until an answer is called late.", min=0.1)] = 30.0,
     workers: Annotated[int, typer.Option(help="Threads that compute answers.", min=1, max=64)] = 2,
     processes: Annotated[int, typer.Option(help="Processes that answer side by side.", min=1, max=64)] = 1,
@@ -52,32 +59,40 @@ def serve(
 
     Example: shoal serve --data shoal-served --demo
     """
-    try:
+    with needs_extra("server", "the query server needs"):
         import sqlalchemy  # noqa: F401
 
         from shoal.query.server.guard import Limits
         from shoal.query.server.run import bound_socket
         from shoal.query.server.run import serve as run
         from shoal.query.server.state import Config
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] == "shoal":
-            raise
-        raise OptionError("the query server needs more packages: pip install 'shoal[server]'.") from None
 
     if demo:
         _make_demo(data)
-    limits = Limits(rate=rate, pace=pace, patience=patience, workers=workers)
+    limits = Limits(rate=rate, pace=pace, patience=patience, workers=workers, allowance=allowance)
     socket = bound_socket(host, port)
     where, taken = socket.getsockname()[:2]
     shown = f"[{where}]" if ":" in where else where
 
     def ready() -> None:
+        if not _is_loopback(where):
+            messages().print(
+                f"Warning: others can reach {where}, and this server speaks plain HTTP: tokens, questions and answers "
+                "can be read on the way. Put a proxy with TLS in front, or listen on 127.0.0.1.",
+                markup=False,
+            )
         messages().print(
             f"Serving {data} on http://{shown}:{taken} (description at /docs). Stop with Ctrl-C.",
             markup=False,
         )
 
     run(Config(data, ledger, heads, limits), [socket], ready, log_requests=not quiet, processes=processes)
+
+
+def _is_loopback(host: str) -> bool:
+    import ipaddress
+
+    return ipaddress.ip_address(host.partition("%")[0]).is_loopback
 
 
 def _make_demo(folder: Path) -> None:

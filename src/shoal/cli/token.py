@@ -21,6 +21,9 @@ def new(
     ],
     role: Annotated[str, typer.Option(help="analyst, or holder (sees what everybody spent).")] = "analyst",
     dataset: Annotated[list[str] | None, typer.Option(help="Only for this data set; repeat it.")] = None,
+    days: Annotated[
+        float | None, typer.Option(help="How many days it is good for; default: for ever.")
+    ] = None,
 ) -> None:
     """Make a token and print it.
 
@@ -29,7 +32,7 @@ def new(
     from shoal.query.server.folder import TOKENS_FILE
     from shoal.query.server.tokens import new_token
 
-    text = new_token(data / TOKENS_FILE, name, role, tuple(dataset or ()))
+    text = new_token(data / TOKENS_FILE, name, role, tuple(dataset or ()), days)
     messages().print("Keep this token: it is not stored and not shown again.", markup=False)
     print(text)
 
@@ -52,6 +55,7 @@ def list_tokens(
                     "role": t.role,
                     "created": t.created,
                     "datasets": list(t.datasets),
+                    "expires": t.expires or None,
                 }
                 for t in tokens
             ]
@@ -59,7 +63,8 @@ def list_tokens(
         return
     for t in tokens:
         where = f", for {', '.join(t.datasets)}" if t.datasets else ""
-        results().print(f"{t.id}  {t.name} ({t.role}), made {t.created}{where}", markup=False)
+        end = f", until {t.expires}" if t.expires else ""
+        results().print(f"{t.id}  {t.name} ({t.role}), made {t.created}{end}{where}", markup=False)
 
 
 @token.command()

@@ -10,12 +10,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.errors import InputError, OptionError
+from shoal.errors import InputError, OptionError, needs_extra
 from shoal.evaluation.features import Features, make_features
 from shoal.evaluation.interval import CONFIDENCE
 from shoal.evaluation.pair import Pair, make_pair
 from shoal.evaluation.result import plain
 from shoal.evaluation.target import NO_CLASS, Codes, Target, parse_target
+from shoal.io import Table
 
 Protocol = Literal["k-fold", "first-66%"]
 PROTOCOLS = ("k-fold", "first-66%")
@@ -118,6 +119,7 @@ def learn(
     Raises:
         InputError: the target is unknown, has one class only, or rows have neither a known order nor a target.
         OptionError: a setting cannot be used, or the target has too many different values.
+        MissingExtraError: scikit-learn is not installed.
 
     Cost:
         For k-fold, 2 · runs · folds forests of `trees` trees; for the first 66%, 2 · runs.
@@ -125,6 +127,28 @@ def learn(
     releases = released if isinstance(released, list) else [released]
     pairs = [make_pair(original, item) for item in releases]
     return learn_pairs(pairs, target, settings or Settings(), columns=columns, bounds=bounds)
+
+
+def check_learner() -> None:
+    """Refuse what needs a learner before any work is done.
+
+    Raises:
+        MissingExtraError: scikit-learn is not installed.
+    """
+    with needs_extra("learn", "learning a target needs"):
+        import sklearn  # noqa: F401
+
+
+def check_target(target: str, table: Table) -> None:
+    """Refuse a target that cannot be learned before any work is done or any budget is spent.
+
+    Raises:
+        MissingExtraError: scikit-learn is not installed.
+        InputError: there is no such column, or it does not hold at least two classes.
+        OptionError: it holds too many different values to be classes.
+    """
+    check_learner()
+    parse_target(target, table)
 
 
 def learn_pairs(
@@ -281,9 +305,10 @@ def _scores(task: _Task, settings: Settings, run: int, predicted: Codes) -> _Sco
 
 
 def _forest(trees: int) -> _Learner:
-    def learner(X: NDArray[np.float64], y: Codes, asked: NDArray[np.float64], seed: int) -> Codes:
-        from sklearn.ensemble import RandomForestClassifier
+    check_learner()
+    from sklearn.ensemble import RandomForestClassifier
 
+    def learner(X: NDArray[np.float64], y: Codes, asked: NDArray[np.float64], seed: int) -> Codes:
         forest = RandomForestClassifier(n_estimators=trees, random_state=seed, n_jobs=1)
         return np.asarray(forest.fit(X, y).predict(asked), dtype=np.int64)
 

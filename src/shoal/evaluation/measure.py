@@ -14,7 +14,7 @@ from shoal.evaluation.anonymity import actual_k
 from shoal.evaluation.categorical import categories, contingency, scaled_sse, semantic_sse, total_variation
 from shoal.evaluation.columns import Column, Nominal, Ordered, columns_of, kind_of, missing_count
 from shoal.evaluation.interval import CONFIDENCE
-from shoal.evaluation.learning import Protocol, Settings, learn_pairs
+from shoal.evaluation.learning import Protocol, Settings, check_learner, learn_pairs
 from shoal.evaluation.linkage import Linkage, record_linkage
 from shoal.evaluation.mean_sse import mean_sse
 from shoal.evaluation.pair import Pair, make_pair
@@ -60,6 +60,7 @@ def evaluate(
         InputError: a table is empty, there is no common column, or a chosen one is unknown or holds different
             kinds of values; the target is unknown, or cannot be learned.
         OptionError: an option has a value that cannot be used.
+        MissingExtraError: there is a target, and the extra 'learn' is not installed.
 
     Cost:
         O(n log n) per column; record linkage as described in `record_linkage`, learning as in `learn`.
@@ -71,6 +72,8 @@ def evaluate(
     (0.0, 2, None)
     """
     settings = Settings(protocol, folds, runs, trees)
+    if target is not None:
+        check_learner()
     pair = make_pair(original, released)
     for table, which in ((pair.before, "original"), (pair.published, "released")):
         if table.n == 0:

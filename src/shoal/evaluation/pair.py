@@ -10,9 +10,9 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.columns.schema import Attribute
 from shoal.errors import InputError
 from shoal.io import Table, read
-from shoal.schema import Attribute
 from shoal.taxonomy import Taxonomy
 
 

@@ -10,9 +10,9 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.columns.schema import Attribute
 from shoal.errors import InputError, OptionError
 from shoal.io import Table
-from shoal.schema import Attribute
 
 Codes = NDArray[np.int64]
 

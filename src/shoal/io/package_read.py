@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from shoal.errors import InputError
+from shoal.errors import InputError, needs_extra
 from shoal.io import package_dates as dates
 from shoal.io.codebook import Code, Codebook, Variable
 from shoal.io.column_types import ColumnType
@@ -25,10 +25,8 @@ _EXACT_WHOLE = 2.0**53
 
 def library() -> Any:
     """pyreadstat, or one line that says how to get it."""
-    try:
+    with needs_extra("files", "Stata and SPSS files need"):
         import pyreadstat
-    except ImportError:
-        raise InputError("Stata and SPSS files need the extra 'files': pip install 'shoal[files]'.") from None
     return pyreadstat
 
 
@@ -42,7 +40,8 @@ def read_package(
             values that occur.
 
     Raises:
-        InputError: pyreadstat is not installed, or the file is not what its ending says.
+        InputError: the file is not what its ending says.
+        MissingExtraError: pyreadstat is not installed.
     """
     import pyarrow as pa
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.errors import InputError, OutputError
+from shoal.errors import InputError, OutputError, needs_extra
 from shoal.io import package_dates as dates
 from shoal.io.codebook import Code, Codebook, Variable
 from shoal.io.formats import TITLES, Format, check_column_names
@@ -53,12 +53,8 @@ class _Column:
 def check_package(names: Any, target: Format) -> None:
     """Refuse, before any work is done, what could not be written at the end."""
     library()
-    try:
+    with needs_extra("files", f"writing {TITLES[target]} files needs"):
         import pandas  # type: ignore[import-untyped]  # noqa: F401
-    except ImportError:
-        raise InputError(
-            f"writing {TITLES[target]} files needs pandas: pip install 'shoal[files]'."
-        ) from None
     check_column_names(names, target)
 
 
@@ -68,7 +64,8 @@ def write_package(table: pa.Table, path: Path, target: Format, codebook: Codeboo
     A text without a code in a labelled column (an inner concept of a taxonomy) gets a fresh code.
 
     Raises:
-        InputError: a column has a name or a type that the format cannot hold, or pyreadstat is not installed.
+        InputError: a column has a name or a type that the format cannot hold.
+        MissingExtraError: pyreadstat or pandas is not installed.
     """
     check_package(table.column_names, target)
     import pandas as pd

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shoal.budget import Plan
-from shoal.describe import Described
+from shoal.columns.describe import Described
 from shoal.display import internal
 from shoal.io import Table
-from shoal.method import Method
+from shoal.method.budget import Plan
+from shoal.method.method import Method
 from shoal.noise import Source
 from shoal.partition import Partition
 from shoal.partition.base import check_k

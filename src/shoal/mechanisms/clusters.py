@@ -8,18 +8,18 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shoal.budget import Plan, split_budget
-from shoal.describe import Described
+from shoal.columns.describe import Described
 from shoal.errors import OptionError
-from shoal.local_sensitivity import CALIBRATIONS
-from shoal.mask import NOISES, Clusters, calibrate, check_floor, check_noise, mask_group
 from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
-from shoal.method import Method
+from shoal.mechanisms.mask import NOISES, Clusters, calibrate, check_floor, check_noise, mask_group
+from shoal.mechanisms.rebuild import centroids
+from shoal.method.budget import Plan, split_budget
+from shoal.method.method import Method
+from shoal.method.stages import Group, check_group, partition_group
 from shoal.noise import Source
 from shoal.partition import Partition
 from shoal.partition.base import check_k
-from shoal.rebuild import centroids
-from shoal.stages import Group, check_group, partition_group
+from shoal.sensitivity.local import CALIBRATIONS
 
 _TOGETHER = "Columns that are grouped together share one ε, which is stated for each of them."
 
@@ -75,7 +75,7 @@ def run(
     """Partition, sum, add noise and divide, group by group.
 
     Guarantee:
-        `shoal.statement.privacy_model` says which claim holds and why.
+        `shoal.method.statement.privacy_model` says which claim holds and why.
     """
     return _spend(
         method,

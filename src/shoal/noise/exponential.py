@@ -26,7 +26,11 @@ _PRODUCT_SLACK = 8
 
 
 def exponential_choice(
-    lengths: NDArray[np.int64], penalties: NDArray[np.int64], rate: Fraction, source: Source
+    lengths: NDArray[np.int64],
+    penalties: NDArray[np.int64],
+    rate: Fraction,
+    source: Source,
+    largest: int | None = None,
 ) -> int:
     """The number of one interval, drawn with probability exactly proportional to length · exp(-rate · penalty).
 
@@ -35,6 +39,8 @@ def exponential_choice(
         penalties: how much worse than ideal a candidate is, whole numbers of at least 0.
         rate: at least 0.
         source: where the bits come from.
+        largest: a bound of all penalties that does not follow from the records. With it the work follows from the
+            bound, the rate and the number of intervals, not from the penalties, but for draws that need integers.
 
     Guarantee:
         If one record changes every penalty by at most D, the choice (followed by a uniform candidate of the
@@ -63,7 +69,10 @@ def exponential_choice(
     # a common factor of all weights does not matter, and makes the best weight at least 1
     excess = penalties - penalties.min()
     word = int(source.words(1)[0])
-    number = _by_floats(lengths, excess, rate, word)
+    if largest is None:
+        number = _by_floats(lengths, excess, rate, word)
+    else:
+        number = _by_floats_evenly(lengths, excess, rate, word, largest)
     if number is None:
         number = _by_integers(lengths, excess, rate, word, source)
     return int(possible[number])
@@ -79,24 +88,40 @@ def _by_floats(
     """
     furthest = int(excess.max())
     near = np.flatnonzero(excess <= (min(int(_FAR / rate) + 1, furthest) if rate else furthest))
-    weights = _weights(lengths[near], excess[near], rate)
-    sums = np.cumsum(weights)
+    weights = _weights(lengths[near], excess[near], rate, int(excess[near].max()))
+    number = _settled(np.cumsum(weights), word, near.size == excess.size)
+    return None if number is None else int(near[number])
+
+
+def _by_floats_evenly(
+    lengths: NDArray[np.int64], excess: NDArray[np.int64], rate: Fraction, word: int, largest: int
+) -> int | None:
+    """The same over all intervals: what is far weighs 0 and is added up like the others."""
+    furthest = min(int(_FAR / rate) + 1, largest) if rate else largest
+    near = excess <= furthest
+    weights = _weights(lengths, np.minimum(excess, furthest), rate, furthest) * near
+    return _settled(np.cumsum(weights), word, int(np.count_nonzero(near)) == excess.size)
+
+
+def _settled(sums: NDArray[np.float64], word: int, complete: bool) -> int | None:
+    """Where a uniform real with these first bits falls among partial sums; `complete` if nothing far was left out."""
     total = float(sums[-1])
-    slack = (near.size + _PRODUCT_SLACK) * 2.0**-52 * total
+    slack = (sums.size + _PRODUCT_SLACK) * 2.0**-52 * total
     # both ends of what the word allows, with room for the errors of the total, of a partial sum and of this line
     low = word / 2**64 * total - 3 * slack
     high = (word + 1) / 2**64 * total + 3 * slack
     number = int(np.searchsorted(sums, low, side="right"))
     # beyond the first and the last partial sum there is nothing, unless something far was left out
-    complete = near.size == excess.size
     from_below = number > 0 or complete or low >= 0
-    from_above = number < near.size and (high < sums[number] or (complete and number == near.size - 1))
-    return int(near[number]) if from_below and from_above else None
+    from_above = number < sums.size and (high < sums[number] or (complete and number == sums.size - 1))
+    return number if from_below and from_above else None
 
 
-def _weights(lengths: NDArray[np.int64], excess: NDArray[np.int64], rate: Fraction) -> NDArray[np.float64]:
+def _weights(
+    lengths: NDArray[np.int64], excess: NDArray[np.int64], rate: Fraction, largest: int
+) -> NDArray[np.float64]:
     # a power of two, so that the nodes of a level share few tables
-    fine, coarse = _float_tables(rate, 1 << int(excess.max()).bit_length())
+    fine, coarse = _float_tables(rate, 1 << largest.bit_length())
     weights: NDArray[np.float64] = lengths * (fine[excess % _LOW] * coarse[excess // _LOW])
     return weights
 

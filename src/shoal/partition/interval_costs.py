@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shoal.decimals import exact
 from shoal.errors import InputError, OptionError
-from shoal.lattice import exact
 from shoal.noise import parse_epsilon
 from shoal.partition import double_double as dd
 from shoal.partition.base import Partition

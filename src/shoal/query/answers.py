@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shoal.noise import Source
 from shoal.query.blur import Blur
@@ -130,7 +131,7 @@ def mean(
     counts = Blur.single(noise, 1, Fraction(1), epsilon / 2)
 
     def ratio(table: QueryTable, source: Source) -> float:
-        number = present_values(table, column, where) + counts.draw(1, source)[0]
+        number = int(np.count_nonzero(present_values(table, column, where))) + counts.draw(1, source)[0]
         distances = part.total(table) + sums.draw(1, source)[0]
         return clipped(middle + part.answer(distances) / max(number, 1))
 
@@ -144,9 +145,10 @@ def mean(
     return Offer(epsilon, sums.sensitivity * sums.unit, noise_words, errors, ratio, conditions=words)
 
 
-def present_values(table: QueryTable, column: str, where: Where | None) -> int:
-    """The number of records that meet the conditions and have a value: private."""
-    return int(np.count_nonzero(matching(where, table) & (table.positions[column] != MISSING)))
+def present_values(table: QueryTable, column: str, where: Where | None) -> NDArray[np.bool_]:
+    """Which records meet the conditions and have a value: private."""
+    present: NDArray[np.bool_] = matching(where, table) & (table.positions[column] != MISSING)
+    return present
 
 
 def histogram(

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
+from shoal.decimals import decimal_text
 from shoal.errors import OptionError, did_you_mean
-from shoal.lattice import decimal_text
 from shoal.noise import LatticeStaircase, Source, discrete_laplace, discrete_staircase, round_up_scale
 from shoal.noise.single import single_laplace
 from shoal.noise.staircase import check_staircase

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from shoal.columns.schema import Attribute
 from shoal.errors import OptionError
-from shoal.query.facts import MISSING, Facts, QueryTable
+from shoal.query.facts import NOBODY, Facts, QueryTable
 from shoal.query.parsing import as_list, as_text
 from shoal.query.where import Where, matching, place
-from shoal.schema import Attribute
 
 _MOST_CELLS = 10_000
 
@@ -34,18 +34,16 @@ class Cells:
     labels: tuple[str, ...] = ()
 
     def counts(self, table: QueryTable, where: Where | None) -> list[int]:
-        """The exact counts: private."""
+        """The exact counts: private. The same work however many records are counted."""
         chosen = matching(where, table)
         if self.labels:
-            codes = table.codes[self.column][chosen]
-            by_code = np.bincount(codes[codes != MISSING], minlength=1)
-            known = table.labels[self.column]
-            places = [known.get(label) for label in self.labels]
-            return [0 if place is None or place >= by_code.size else int(by_code[place]) for place in places]
-        ordered = np.sort(table.positions[self.column][chosen])
+            # every record goes to the cell of its label, with weight 0 if it does not count
+            width = len(table.labels[self.column]) - NOBODY
+            by_code = np.bincount(table.codes[self.column] - NOBODY, weights=chosen, minlength=width)
+            places = [table.code(self.column, label) - NOBODY for label in self.labels]
+            return [int(by_code[place]) for place in places]
         edges = np.array(self.bounds, dtype=np.int64).reshape(-1, 2)
-        below = np.searchsorted(ordered, edges[:, 0], side="left")
-        found: list[int] = (np.searchsorted(ordered, edges[:, 1], side="right") - below).tolist()
+        found: list[int] = table.orders[self.column].between(chosen, edges[:, 0], edges[:, 1]).tolist()
         return found
 
 

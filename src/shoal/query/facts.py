@@ -6,7 +6,7 @@ query is refused for public reasons only.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, get_args
@@ -14,14 +14,16 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.coding import labels_of, numbers, public_facts
+from shoal.columns.coding import labels_of, numbers, public_facts
+from shoal.columns.lattice import Lattice
+from shoal.columns.provenance import as_declared, with_listed_type
+from shoal.columns.schema import Attribute, Schema
+from shoal.columns.unit import unit_words
+from shoal.decimals import decimal_text
 from shoal.display import internal
 from shoal.errors import ClaimError, InputError, OptionError, did_you_mean
 from shoal.io import Table, read
-from shoal.lattice import Lattice, decimal_text
-from shoal.provenance import as_declared, with_listed_type
-from shoal.schema import Attribute, Schema
-from shoal.unit import unit_words
+from shoal.query.order import Order
 
 Neighbours = Literal["replace-one", "add-remove"]
 _RELATIONS: dict[Neighbours, str] = {
@@ -30,6 +32,8 @@ _RELATIONS: dict[Neighbours, str] = {
 }
 # the place of a missing value among positions and codes
 MISSING = -1
+# the place of a label that no record has
+NOBODY = -2
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +172,8 @@ class QueryTable:
         positions: places on the lattice of each column that has one, clipped to the domain; -1 for a missing value.
         codes: numbers of the labels of the other columns; -1 for a missing value.
         labels: the number of each label, by column.
+        names: the labels in the order of their numbers, by column.
+        orders: the rows of each column with a lattice, smallest first.
     """
 
     facts: Facts
@@ -175,11 +181,18 @@ class QueryTable:
     positions: Mapping[str, NDArray[np.int64]]
     codes: Mapping[str, NDArray[np.int64]]
     labels: Mapping[str, Mapping[str, int]]
+    names: Mapping[str, Sequence[str]]
+    orders: Mapping[str, Order]
 
-    def rows_labelled(self, column: str, label: str) -> NDArray[np.intp]:
-        """The numbers of the rows with this label."""
-        code = self.labels[column].get(label)
-        return np.flatnonzero(self.codes[column] == (code if code is not None else MISSING - 1))
+    def code(self, column: str, label: str) -> int:
+        """The number of a label; one that no row has if there is no such label."""
+        return self.labels[column].get(label, NOBODY)
+
+    def only_row(self, column: str, label: str) -> tuple[int, bool]:
+        """The one row with this label, and whether there is exactly one: the same work if there is none."""
+        same = self.codes[column] == self.code(column, label)
+        place = int(np.multiply(same, np.arange(self.n)).sum())
+        return min(place, max(self.n - 1, 0)), int(np.count_nonzero(same)) == 1
 
 
 def prepare(data: Any, schema: Schema, neighbours: Neighbours = "replace-one") -> QueryTable:
@@ -228,7 +241,9 @@ def prepare(data: Any, schema: Schema, neighbours: Neighbours = "replace-one") -
             labels[name] = {label: code for code, label in enumerate(facts.labels(attribute))}
         else:
             codes[name], labels[name] = _coded(table, attribute)
-    return QueryTable(facts, table.n, positions, codes, labels)
+    names = {column: tuple(found) for column, found in labels.items()}
+    orders = {column: Order.of(found) for column, found in positions.items()}
+    return QueryTable(facts, table.n, positions, codes, labels, names, orders)
 
 
 def _is_refused(table: Table, attribute: Attribute) -> bool:

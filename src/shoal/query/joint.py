@@ -27,6 +27,7 @@ _OTHER = object()
 _MOST_TRIALS = 1 << 17
 _MOST_PAIRS = 1 << 10
 _SAFE = 1 << 61
+_FINEST = 10**15
 
 Record = dict[str, Any]
 # for every condition, by value of its column, whether it holds
@@ -83,8 +84,9 @@ def joint_cost(parts: Sequence[Part], facts: Facts) -> Fraction:
         for condition in conditions(part.linear.where)
     }
     rates = [part.linear.unit / part.scale for part in parts]
-    common = math.lcm(*(rate.denominator for rate in rates))
-    whole = [int(rate * common) for rate in rates]
+    # rates with a common denominator that is too long are rounded up: the price only grows, by next to nothing
+    common = min(math.lcm(*(rate.denominator for rate in rates)), _FINEST)
+    whole = [math.ceil(rate * common) for rate in rates]
     rows = {
         tuple(part.added(record, truths) * rate for part, rate in zip(parts, whole, strict=True))
         for record in records

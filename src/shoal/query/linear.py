@@ -11,8 +11,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.columns.lattice import Lattice
 from shoal.errors import OptionError
-from shoal.lattice import Lattice
 from shoal.query.facts import MISSING, Facts, QueryTable
 from shoal.query.where import Where, matching
 
@@ -55,13 +55,16 @@ class Linear:
         return self.column is None and self.where is None
 
     def total(self, table: QueryTable) -> int:
-        """The exact sum, in units: private."""
+        """The exact sum, in units: private. The same work however many records take part."""
         chosen = matching(self.where, table)
         if self.column is None:
             return int(np.count_nonzero(chosen))
         positions = table.positions[self.column]
-        positions = positions[chosen & (positions != MISSING)]
-        return self.factor * add_up(positions) + self.offset * int(positions.size)
+        chosen = chosen & (positions != MISSING)
+        # those that do not take part are counted as 0, not left out, which would show in the time
+        return self.factor * add_up(np.multiply(positions, chosen)) + self.offset * int(
+            np.count_nonzero(chosen)
+        )
 
     def answer(self, noisy: int) -> Fraction:
         return self.base + noisy * self.unit

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
+from shoal.decimals import exact
 from shoal.errors import OptionError, did_you_mean
-from shoal.lattice import exact
 from shoal.noise import parse_epsilon
 from shoal.noise.epsilon import shown
 from shoal.noise.scale import LARGEST_NUMERATOR
@@ -15,6 +15,8 @@ from shoal.noise.scale import LARGEST_NUMERATOR
 _LARGEST = 50_000
 _LONGEST_TEXT = 200
 _DEEPEST = 12
+# exact numbers are multiplied with each other: long ones would grow without end
+_MOST_DIGITS = 30
 
 
 def plain(raw: object) -> Any:
@@ -81,7 +83,12 @@ def as_text(what: str, value: Any) -> str:
 
 
 def as_number(what: str, value: Any) -> Fraction:
-    return exact(as_text(what, value), what)
+    number = exact(as_text(what, value), what)
+    if abs(number) >= 10**_MOST_DIGITS or number.denominator > 10**_MOST_DIGITS:
+        raise OptionError(
+            f"{what} may have {_MOST_DIGITS} digits before and {_MOST_DIGITS} after the point, got {shown(value)}."
+        )
+    return number
 
 
 def as_whole(what: str, value: Any) -> int:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from shoal.dates import day_text, is_day
+from shoal.columns.dates import day_text, is_day
+from shoal.columns.lattice import Lattice
+from shoal.columns.schema import Attribute
 from shoal.errors import OptionError, did_you_mean
-from shoal.lattice import Lattice
 from shoal.noise.epsilon import shown
 from shoal.query.facts import Facts
 from shoal.query.parsing import as_list, as_mapping, as_number, as_text, check_keys
@@ -34,7 +35,6 @@ from shoal.query.refinement import (
 )
 from shoal.query.refinement.distances import Distance
 from shoal.query.where import constant
-from shoal.schema import Attribute
 
 # a lattice that nobody asked for in so many words is made no finer than this
 _DEFAULT_STEPS = 1 << 12

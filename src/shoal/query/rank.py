@@ -9,17 +9,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.dates import day_text, is_day
+from shoal.columns.dates import day_text, is_day
+from shoal.columns.lattice import Lattice
+from shoal.columns.schema import Attribute
+from shoal.decimals import decimal_text
 from shoal.errors import OptionError
-from shoal.lattice import Lattice, decimal_text
 from shoal.noise import Source, exponential_choice
 from shoal.query.answers import error_of
 from shoal.query.blur import CONFIDENCE, Blur
 from shoal.query.facts import MISSING, Facts, QueryTable
 from shoal.query.linear import numeric_lattice
 from shoal.query.offer import Offer
+from shoal.query.order import Order
 from shoal.query.where import Where, matching
-from shoal.schema import Attribute
 
 # penalties are whole numbers of parts of a record, and a table of weights has an entry for each
 _FINEST_SHARE = 100
@@ -36,7 +38,7 @@ def quantile(
         changes it by at most 1, one added or removed by max(q, 1 - q).
 
     Cost:
-        One sort of the records.
+        Linear in the number of records, whoever meets the conditions.
     """
     lattice, attribute = facts.lattice(column), facts.attribute(column)
     if not 0 <= q <= 1 or q.denominator > _FINEST_SHARE:
@@ -47,9 +49,10 @@ def quantile(
     rate = epsilon / (2 * steps)
 
     def run(table: QueryTable, source: Source) -> Any:
-        chosen = table.positions[column][matching(where, table)]
-        lengths, starts, penalties = ranked(chosen[chosen != MISSING], lattice.steps, above, whole)
-        number = exponential_choice(lengths, penalties, rate, source)
+        order, chosen = table.orders[column], matching(where, table)
+        lengths, starts, penalties = ranked(order, chosen, lattice.steps, above, whole)
+        # the bound does not follow from who was chosen, and neither does the work
+        number = exponential_choice(lengths, penalties, rate, source, largest=whole * table.n)
         position = int(starts[number]) + int(source.below(int(lengths[number]), 1)[0])
         return written(attribute, lattice, position)
 
@@ -66,24 +69,27 @@ def quantile(
 
 
 def ranked(
-    positions: NDArray[np.int64], steps: int, above: int, whole: int
+    order: Order, chosen: NDArray[np.bool_], steps: int, above: int, whole: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """All points 0 .. steps in runs of equal penalty: how long each run is, where it starts, and its penalty.
+
+    The runs follow from the values of all records, chosen or not, so that there are always as many.
 
     The penalty of a point with b records below it and a at or below it, of m, is the distance of q·m from b .. a in
     parts of 1/whole, where q = above/whole.
 
-    >>> [part.tolist() for part in ranked(np.array([2, 2, 5]), 6, 1, 2)]
+    >>> order = Order.of(np.array([2, 2, 5]))
+    >>> [part.tolist() for part in ranked(order, np.ones(3, dtype=bool), 6, 1, 2)]
     [[2, 1, 2, 1, 1], [0, 2, 3, 5, 6], [3, 0, 1, 1, 3]]
     """
-    values, counts = np.unique(positions, return_counts=True)
-    upto = np.cumsum(counts)
+    values, counted = order.values, order.upto(chosen)
+    upto, before = counted[1:], counted[:-1]
     # every value is a run of one point, between runs of points without records
     starts = np.concatenate(([0], np.column_stack((values, values + 1)).ravel()))
     lengths = np.diff(np.append(starts, steps + 1))
-    below = np.concatenate(([0], np.column_stack((upto - counts, upto)).ravel()))
+    below = np.concatenate(([0], np.column_stack((before, upto)).ravel()))
     at = np.concatenate(([0], np.column_stack((upto, upto)).ravel()))
-    target = above * positions.size
+    target = above * int(counted[-1])
     penalties = np.maximum(np.maximum(whole * below - target, target - whole * at), 0)
     return lengths.astype(np.int64), starts.astype(np.int64), penalties.astype(np.int64)
 

@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from shoal.columns.lattice import Lattice
+from shoal.columns.schema import Attribute
+from shoal.decimals import decimal_text
 from shoal.errors import OptionError
-from shoal.lattice import Lattice, decimal_text
 from shoal.noise import Source
 from shoal.query.answers import present_values
 from shoal.query.facts import MISSING, Facts, QueryTable
@@ -27,10 +29,10 @@ from shoal.query.parsing import (
 from shoal.query.ranges import PART_OPTIONS, Expected, of_column, of_lattice, together
 from shoal.query.refinement import Factors, movable, refine, sample
 from shoal.query.where import Where, matching, parse_where
-from shoal.schema import Attribute
 
-# what is true of the records, in the terms of the possible answers; None where there is nothing to tell
-Truth = Callable[[QueryTable], Any]
+# what is true of the records, in the terms of the possible answers, and whether it is: where there is nothing to tell,
+# any other possible answer, so that the same is done with it
+Truth = Callable[[QueryTable], tuple[Any, bool]]
 _STATISTICS = ("count", "sum", "mean", "quantile")
 
 
@@ -62,11 +64,11 @@ def individual(facts: Facts, options: dict[str, Any], epsilon: Fraction) -> Offe
             raise OptionError(f"column '{attribute.name}' identifies persons: it cannot be asked for.")
         found.append((attribute, of_column(facts, attribute, part)))
 
-    def truth(table: QueryTable) -> Any:
-        rows = table.rows_labelled(who.name, label)
-        if rows.size != 1:
-            return None
-        return tuple(_value(table, attribute, int(rows[0])) for attribute, _ in found)
+    def truth(table: QueryTable) -> tuple[Any, bool]:
+        row, alone = table.only_row(who.name, label)
+        # a row is looked up either way, and does not count if it is not that of the person
+        values = [_value(table, attribute, row) for attribute, _ in found]
+        return [value for value, _ in values], alone & all([there for _, there in values])
 
     delta = as_delta(options["delta"]) if "delta" in options else Fraction(0)
     moved = movable(epsilon, delta, individual=True, replace_one=facts.replace_one)
@@ -97,8 +99,9 @@ def statistical(facts: Facts, options: dict[str, Any], epsilon: Fraction) -> Off
         _statistic(facts, as_mapping("statistic", given)) for given in _one_or_more("statistic", options)
     ]
 
-    def truth(table: QueryTable) -> Any:
-        return tuple(one(table) for one, _ in found)
+    def truth(table: QueryTable) -> tuple[Any, bool]:
+        values = [one(table) for one, _ in found]
+        return [value for value, _ in values], all([there for _, there in values])
 
     delta = as_delta(options["delta"]) if "delta" in options else Fraction(0)
     lift = as_number("lift", options["lift"]) if "lift" in options else Fraction(1, 2)
@@ -152,12 +155,16 @@ def _offer(
     support = expected.support
 
     def run(table: QueryTable, source: Source) -> Any:
-        found = truth(table)
-        index = None
-        if found is not None and None not in found:
-            index = support.index(found if several else found[0])
-        distances = None if index is None else expected.distance(support, index)
-        answer = support.answer(sample(refine(expected.prior, distances, factors, moved), source))
+        found, there = truth(table)
+        place = support.index(found if several else found[0])
+        counts = there and place is not None
+        # with a truth or without, both laws are made and sampled: the time does not tell which of them counts
+        laws = [
+            refine(expected.prior, expected.distance(support, place or 0), factors, moved),
+            refine(expected.prior, None, factors),
+        ]
+        drawn, _ = (sample(law, source) for law in (laws if counts else laws[::-1]))
+        answer = support.answer(drawn)
         if not several:
             return parts[0].written(answer)
         return [part.written(value) for part, value in zip(parts, answer, strict=True)]
@@ -179,22 +186,22 @@ def _offer(
     )
 
 
-def _value(table: QueryTable, attribute: Attribute, row: int) -> Any:
-    """The true value of one record; None if it is missing."""
+def _value(table: QueryTable, attribute: Attribute, row: int) -> tuple[Any, bool]:
+    """The true value of one record, and whether it has one."""
     if attribute.name in table.positions:
-        position = int(table.positions[attribute.name][row])
-        if position == MISSING:
-            return None
-        if attribute.kind == "ordinal":
-            return attribute.ordered[position]
-        lattice = table.facts.lattice(attribute.name)
-        return lattice.lo + position * lattice.step
-    code = int(table.codes[attribute.name][row])
-    return (
-        None
-        if code == MISSING
-        else next(label for label, number in table.labels[attribute.name].items() if number == code)
-    )
+        position = int(table.positions[attribute.name][row]) if table.n else MISSING
+        return _at(table.facts, attribute, max(position, 0)), position != MISSING
+    code = int(table.codes[attribute.name][row]) if table.n else MISSING
+    names = table.names[attribute.name] or ("",)
+    return names[max(code, 0)], code != MISSING
+
+
+def _at(facts: Facts, attribute: Attribute, position: int) -> Any:
+    """The value of a column at a position of its lattice."""
+    if attribute.kind == "ordinal":
+        return attribute.ordered[position]
+    lattice = facts.lattice(attribute.name)
+    return lattice.lo + position * lattice.step
 
 
 def _statistic(facts: Facts, part: dict[str, Any]) -> tuple[Truth, Expected]:
@@ -227,34 +234,28 @@ def _statistic(facts: Facts, part: dict[str, Any]) -> tuple[Truth, Expected]:
 
 
 def _counted(where: Where | None) -> Truth:
-    return lambda table: Fraction(int(np.count_nonzero(matching(where, table))))
+    return lambda table: (Fraction(int(np.count_nonzero(matching(where, table)))), True)
 
 
 def _added(column: str, lattice: Lattice, where: Where | None, *, mean: bool) -> Truth:
-    """The exact sum or mean of the records that have a value; None for a mean of nothing."""
+    """The exact sum or mean of the records that have a value; there is no mean of nothing."""
 
-    def truth(table: QueryTable) -> Fraction | None:
-        positions = table.positions[column][matching(where, table)]
-        number = present_values(table, column, where)
-        total = lattice.lo * number + lattice.step * add_up(positions[positions != MISSING])
-        if not mean:
-            return total
-        return total / number if number else None
+    def truth(table: QueryTable) -> tuple[Fraction, bool]:
+        positions, chosen = table.positions[column], present_values(table, column, where)
+        number = int(np.count_nonzero(chosen))
+        total = lattice.lo * number + lattice.step * add_up(np.multiply(positions, chosen))
+        return (total / max(number, 1), number > 0) if mean else (total, True)
 
     return truth
 
 
 def _ranked(facts: Facts, attribute: Attribute, q: Fraction, where: Where | None) -> Truth:
-    lattice = facts.lattice(attribute.name)
-
-    def truth(table: QueryTable) -> Any:
-        positions = table.positions[attribute.name][matching(where, table)]
-        positions = np.sort(positions[positions != MISSING])
-        if not positions.size:
-            return None
-        position = int(positions[max(math.ceil(q * positions.size) - 1, 0)])
-        if attribute.kind == "ordinal":
-            return attribute.ordered[position]
-        return lattice.lo + position * lattice.step
+    def truth(table: QueryTable) -> tuple[Any, bool]:
+        order = table.orders[attribute.name]
+        upto = order.upto(matching(where, table))
+        number = int(upto[-1])
+        place = int(np.searchsorted(upto[1:], max(math.ceil(q * number), 1), side="left"))
+        position = int(order.values[min(place, order.values.size - 1)]) if order.values.size else 0
+        return _at(facts, attribute, position), number > 0
 
     return truth

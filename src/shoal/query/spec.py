@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from shoal.decimals import decimal_text
 from shoal.errors import OptionError, did_you_mean
-from shoal.lattice import decimal_text
 from shoal.noise import Source
 from shoal.noise import source as source_for
+from shoal.noise.epsilon import LARGEST, shown
 from shoal.query.answers import count, histogram, mean, total
 from shoal.query.cells import cells_of
 from shoal.query.facts import Facts, QueryTable
@@ -105,7 +106,7 @@ def parse(raw: Mapping[str, Any], facts: Facts) -> Query:
     Raises:
         OptionError: something is missing, unknown or out of range.
 
-    >>> from shoal.schema import Attribute, Schema
+    >>> from shoal.columns.schema import Attribute, Schema
     >>> schema = Schema((Attribute("age", lo=Fraction(0), hi=Fraction(120), step=Fraction(1)),))
     >>> facts = Facts(schema, rows=1000)
     >>> query = parse({"kind": "mean", "column": "age", "epsilon": 0.5}, facts)
@@ -200,7 +201,7 @@ def answer(query: Query, table: QueryTable, source: Source | None = None) -> Ans
 
     >>> import pyarrow as pa
     >>> from shoal.query.facts import prepare
-    >>> from shoal.schema import Attribute, Schema
+    >>> from shoal.columns.schema import Attribute, Schema
     >>> schema = Schema((Attribute("age", lo=Fraction(0), hi=Fraction(120)),))
     >>> table = prepare(pa.table({"age": [30, 41, 52]}), schema)
     >>> answer(parse({"kind": "count", "epsilon": 1}, table.facts), table).value
@@ -291,7 +292,10 @@ def _carried(facts: Facts, options: dict[str, Any], budget: Budget, protocol: st
 
 
 def _protocol_1(facts: Facts, options: dict[str, Any], budget: Budget) -> Offer:
-    return _carried(facts, options, Budget(scale=as_scale(options["scale"])), "protocol-1")
+    offer = _carried(facts, options, Budget(scale=as_scale(options["scale"])), "protocol-1")
+    if offer.epsilon > LARGEST:
+        raise OptionError(f"scale {shown(options['scale'])} is so small that ε would be above 1e6.")
+    return offer
 
 
 def _protocol_2(facts: Facts, options: dict[str, Any], budget: Budget) -> Offer:

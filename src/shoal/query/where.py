@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.dates import day_number
+from shoal.columns.dates import day_number
+from shoal.columns.lattice import Lattice
+from shoal.columns.schema import Attribute
+from shoal.decimals import exact
 from shoal.errors import OptionError, did_you_mean
-from shoal.lattice import Lattice, exact
 from shoal.noise.epsilon import shown
-from shoal.query.facts import MISSING, Facts, QueryTable
-from shoal.schema import Attribute
+from shoal.query.facts import MISSING, NOBODY, Facts, QueryTable
 
 COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
 OPERATIONS = (*COMPARISONS, "between", "in")
@@ -65,7 +66,7 @@ Where = Condition | Together
 def parse_where(raw: object, facts: Facts) -> Where:
     """Conditions from plain data, checked against the schema only.
 
-    >>> from shoal.schema import Schema
+    >>> from shoal.columns.schema import Schema
     >>> schema = Schema((Attribute("age", lo=Fraction(0), hi=Fraction(120), step=Fraction(1)),))
     >>> where = parse_where({"column": "age", "op": "between", "lo": 18, "hi": "64.5"}, Facts(schema, rows=10))
     >>> where.values, allowed(where, Facts(schema, rows=10))
@@ -89,6 +90,13 @@ def _parse(raw: object, facts: Facts, budget: list[int], depth: int) -> Where:
             if len(raw) != 1 or not isinstance(parts, list | tuple) or not parts:
                 raise OptionError(f'"{how}" must be alone, with a list of one condition or more.')
             return Together(how, tuple(_parse(part, facts, budget, depth - 1) for part in parts))
+    if "column" not in raw:
+        given = ", ".join(shown(str(key)) for key in list(raw)[:3]) or "nothing"
+        hint = ' There is no "not": use !=, or the opposite comparison.' if "not" in raw else ""
+        raise OptionError(
+            f'a condition needs the keys column, op and value, or is {{"and": [...]}} or {{"or": [...]}}; got '
+            f"{given}.{hint}"
+        )
     return _condition(raw, facts)
 
 
@@ -199,20 +207,28 @@ def conditions(where: Where | None) -> list[Condition]:
 
 
 def matching(where: Where | None, table: QueryTable) -> NDArray[np.bool_]:
-    """Which records meet the conditions; all of them where there are none."""
+    """Which records meet the conditions; all of them where there are none.
+
+    The same work on every record, however many meet the conditions, and whether or not a label occurs.
+    """
 
     def holds(condition: Condition) -> NDArray[np.bool_]:
         if condition.column in table.positions:
             positions, intervals = table.positions[condition.column], allowed(condition, table.facts)
             if condition.op == "in":
-                return np.isin(positions, np.array([low for low, _ in intervals], dtype=np.int64))
+                # a position that no record has stands first, so that a list of none needs no other way
+                wanted = np.array([NOBODY, *(low for low, _ in intervals)], dtype=np.int64)
+                nearest = np.take(wanted, np.searchsorted(wanted, positions, side="right") - 1)
+                listed: NDArray[np.bool_] = nearest == positions
+                return listed
             found = np.zeros(table.n, dtype=np.bool_)
             for low, high in intervals:
                 found |= (positions >= low) & (positions <= high)
             return found
-        codes, labels = table.codes[condition.column], table.labels[condition.column]
-        wanted = [labels[value] for value in condition.values if value in labels]
-        same = np.isin(codes, np.array(wanted, dtype=np.int64))
+        codes = table.codes[condition.column]
+        named = np.zeros(len(table.labels[condition.column]) - NOBODY, dtype=np.bool_)
+        named[[table.code(condition.column, value) - NOBODY for value in condition.values]] = True
+        same: NDArray[np.bool_] = np.take(named, codes - NOBODY)
         return ~same & (codes != MISSING) if condition.op == "!=" else same
 
     return np.ones(table.n, dtype=np.bool_) if where is None else meets(where, holds)

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.attribute import MISSING_VALUE, Attribute, Kind
-from shoal.coding import labels_of
-from shoal.dates import day_text
+from shoal.columns.attribute import MISSING_VALUE, Attribute, Kind
+from shoal.columns.coding import labels_of
+from shoal.columns.dates import day_text
 from shoal.io import Table
 from shoal.report.subject import Subject, ordered_values
 

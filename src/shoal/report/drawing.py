@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.dates import day_text
+from shoal.columns.dates import day_text
 
 ORIGINAL, RELEASED, NEUTRAL = "#b4682b", "#16697a", "#5b6b7a"
 NARROW = 260

@@ -11,15 +11,15 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.coding import stored_numbers
+from shoal.columns.coding import stored_numbers
+from shoal.columns.lattice import DEFAULT_REAL_STEPS, Lattice
+from shoal.columns.missing import with_gaps
+from shoal.columns.schema import Attribute
 from shoal.io import Table, read
-from shoal.lattice import DEFAULT_REAL_STEPS, Lattice
-from shoal.missing import with_gaps
-from shoal.models import MODELS
-from shoal.schema import Attribute
+from shoal.method.models import MODELS
 
 if TYPE_CHECKING:
-    from shoal.release import Release
+    from shoal.release.protect import Release
 
 Rows = NDArray[np.int64]
 

@@ -17,7 +17,7 @@ from shoal.report.subject import Subject
 
 if TYPE_CHECKING:
     from shoal.evaluation import Evaluation
-    from shoal.release import Release
+    from shoal.release.protect import Release
 
 # rows of a table on disk that are compared
 FROM_DISK = 200_000

@@ -15,22 +15,22 @@ from typing import TYPE_CHECKING, Any
 
 from shoal.errors import InputError, did_you_mean
 from shoal.io import Table, read
-from shoal.report.album import Album, attribute_sections, relation_sections
+from shoal.method.statement import domain_words
 from shoal.report.compare import percent_words
 from shoal.report.findings import find
-from shoal.report.light import light
 from shoal.report.measures import measure_lines
+from shoal.report.page_figures import Album, attribute_sections, relation_sections
 from shoal.report.profile import equal_rows, profiles
 from shoal.report.risks import RiskLine, Risks, attacked
 from shoal.report.subject import Subject, of_bundle, of_release, published
+from shoal.report.traffic_light import light
 from shoal.report.words import epsilon_words, explanation, k_words
-from shoal.statement import domain_words
 
 if TYPE_CHECKING:
     import jinja2
 
     from shoal.evaluation import Evaluation
-    from shoal.release import Release
+    from shoal.release.protect import Release
 
 Progress = Callable[[str, int, int], None]
 
@@ -96,6 +96,7 @@ def bundle_report(
 
     Raises:
         InputError: the folder is not a bundle, a table cannot be read, or the original lacks a released column.
+        MissingExtraError: there is a target, and the extra 'learn' is not installed.
     """
     tell = progress or (lambda what, done, total: None)
     subject = of_bundle(folder)
@@ -106,7 +107,7 @@ def bundle_report(
             "full.html.j2", **page, remarks=(), clusters=None, facts=None, notes=(), script=_script(album)
         )
     from shoal.evaluation import evaluate
-    from shoal.evaluation.target import parse_target
+    from shoal.evaluation.learning import check_target
 
     before = read(original, subject.na, subject.schema.types)
     for name in subject.columns:
@@ -116,7 +117,7 @@ def bundle_report(
                 f"protected.{did_you_mean(name, before.names)}"
             )
     if target is not None:
-        parse_target(target, before)  # refused before the long work begins
+        check_target(target, before)  # refused before the long work begins
     tell("measuring what was lost", 0, 1)
     measured = evaluate(before, published(subject), target=target, runs=_RUNS).to_dict()
     tell("attacking the released table", 0, 1)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.coding import labels_of
+from shoal.columns.coding import labels_of
 from shoal.evaluation.anonymity import ActualK, actual_k
 from shoal.report.compare import number_words, value_words
 from shoal.report.subject import Subject, ordered_values

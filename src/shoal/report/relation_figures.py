@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.dates import day_text
+from shoal.columns.dates import day_text
 from shoal.report.drawing import Figure, places_of, rounded, rounded_number, short
 from shoal.report.relations import Axis, Correlations, Pairs, PairTable
 

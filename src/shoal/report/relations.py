@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.attribute import MISSING_VALUE, Attribute
-from shoal.coding import labels_of, numbers
+from shoal.columns.attribute import MISSING_VALUE, Attribute
+from shoal.columns.coding import labels_of, numbers
 from shoal.evaluation.utility import correlations
 from shoal.io import Table
 from shoal.report.compare import bin_edges, place_edges, top_labels

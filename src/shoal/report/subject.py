@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.coding import numbers
+from shoal.columns.coding import numbers
+from shoal.columns.schema import Attribute, Schema
 from shoal.errors import InputError, OptionError
 from shoal.io import SUFFIXES, Table, read
-from shoal.models import MODELS
-from shoal.recipe import load_recipe, recipe_text
-from shoal.schema import Attribute, Schema
+from shoal.method.models import MODELS
+from shoal.method.recipe import load_recipe, recipe_text
 
 if TYPE_CHECKING:
-    from shoal.release import Release
+    from shoal.release.protect import Release
 
 _PRIVATE = "taken from the data"
 # what a page reads from a statement

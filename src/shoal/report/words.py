@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from shoal.models import MODELS, ModelFacts
+from shoal.method.models import MODELS, ModelFacts
 
 # from here on a factor is printed as "more than"
 _LARGEST_EXPONENT = math.log(1_000_000)

@@ -9,7 +9,7 @@ import re
 from itertools import pairwise
 from pathlib import Path
 
-from shoal.errors import InputError, OutputError
+from shoal.errors import InputError, OutputError, needs_extra
 from shoal.taxonomy.build import parents_of_nested
 
 Pairs = list[tuple[str, str]]
@@ -35,6 +35,7 @@ def read_pairs(path: Path) -> Pairs:
 
     Raises:
         InputError: the file is missing, unreadable or holds no taxonomy.
+        MissingExtraError: it is RDF, and rdflib is not installed.
     """
     try:
         content = path.read_bytes()
@@ -44,7 +45,8 @@ def read_pairs(path: Path) -> Pairs:
         raise InputError("it is empty.")
     rdf_form = rdf_format(path, content[:_OPENING].decode("utf-8-sig", "replace"))
     if rdf_form is not None:
-        from shoal.taxonomy.rdf import rdf_pairs
+        with needs_extra("rdf", "files in OWL, SKOS or other RDF need"):
+            from shoal.taxonomy.rdf import rdf_pairs
 
         return rdf_pairs(content, rdf_form)
     try:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shoal import summaries
 from shoal.display import displayed
-from shoal.errors import InputError, OptionError
+from shoal.errors import InputError, MissingExtraError, OptionError
 from shoal.taxonomy.build import canonical, parents_of_nested, parents_of_pairs
 from shoal.taxonomy.marginality import (
     histogram_blocks,
@@ -81,13 +81,14 @@ class Taxonomy:
 
         Raises:
             InputError: the file cannot be read, or what it holds is not a tree.
+            MissingExtraError: it is OWL, SKOS or other RDF, and the extra 'rdf' is not installed.
         """
         from shoal.taxonomy.files import read_pairs
 
         try:
             return cls.from_pairs(read_pairs(Path(path)))
-        except InputError as error:
-            raise InputError(f"the taxonomy '{path}': {error}") from None
+        except (InputError, MissingExtraError) as error:
+            raise type(error)(f"the taxonomy '{path}': {error}") from None
 
     @classmethod
     def _of(cls, parent_of: Mapping[str, str | None]) -> Taxonomy:

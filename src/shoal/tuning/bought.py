@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from shoal.errors import OptionError, OutputError
+from shoal.method.tuned import Choice, Tuned
 from shoal.noise import parse_epsilon
 from shoal.noise import source as noise_source
 from shoal.partition.base import check_k
-from shoal.release import Preparation
-from shoal.tuned import Choice, Tuned
+from shoal.release.protect import Preparation
 from shoal.tuning.checks import check_options
 from shoal.tuning.grid import Setting, compared, make_grid
 from shoal.tuning.private import METHOD, check_candidates, choose_privately
@@ -35,7 +35,7 @@ def account(ledger: str | Path | None, dataset: str | None, private: Any) -> Acc
     Raises:
         OptionError: the data set is not named, or there is no private choice that could be charged.
     """
-    from shoal.query.ledger.units import named_dataset
+    from shoal.ledger.units import named_dataset
 
     name = named_dataset(ledger, dataset)
     if ledger is None or name is None:
@@ -121,8 +121,8 @@ def _paid(
     """The choice; with a ledger it is charged first, and what was drawn is noted there."""
     if charged is None:
         return choose_privately(candidates, epsilon, noise_source(None))
-    from shoal.query.ledger import open_ledger
-    from shoal.query.ledger.choices import charge_choice, keep_choice
+    from shoal.ledger import open_ledger
+    from shoal.ledger.choices import charge_choice, keep_choice
 
     prepared = next(iter(candidates.values()))
     rows = prepared.described.circumstances.rows_per_unit

@@ -8,10 +8,10 @@ from typing import Any, get_args
 
 from shoal.errors import ClaimError, OptionError, did_you_mean
 from shoal.io import Table
-from shoal.method import OPTIONS
-from shoal.models import Model
+from shoal.method.method import OPTIONS
+from shoal.method.models import Model
+from shoal.method.presets import preset
 from shoal.noise import parse_epsilon
-from shoal.presets import preset
 from shoal.tuning.choose import check_utility
 from shoal.tuning.grid import Setting
 from shoal.tuning.private import METHOD
@@ -32,9 +32,9 @@ def check_comparison(
             raise OptionError(f"{name} must be a whole number, at least 1, got {number!r}.")
     check_utility(utility, target)
     if target is not None:
-        from shoal.evaluation.target import parse_target
+        from shoal.evaluation.learning import check_target
 
-        parse_target(target, table)
+        check_target(target, table)
     if claim is not None and claim not in get_args(Model):
         raise OptionError(
             f"claim '{claim}' is not one of {', '.join(get_args(Model))}.{did_you_mean(claim, get_args(Model))}"

@@ -9,7 +9,7 @@ from typing import Any
 
 from shoal.display import internal
 from shoal.errors import OptionError, did_you_mean
-from shoal.models import Model
+from shoal.method.models import Model
 from shoal.tuning.figure import Figure, exactly, over_seeds
 from shoal.tuning.grid import Setting
 from shoal.tuning.simulate import Outcome

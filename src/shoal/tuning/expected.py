@@ -13,14 +13,14 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.budget import Plan
-from shoal.describe import Described
-from shoal.local_sensitivity import CALIBRATIONS
-from shoal.mask import Clusters
+from shoal.columns.describe import Described
 from shoal.mechanisms.insensitive.size import paying_clusters
-from shoal.method import Method
-from shoal.release import Preparation
-from shoal.sensitivity import cluster_sum_scale
+from shoal.mechanisms.mask import Clusters
+from shoal.method.budget import Plan
+from shoal.method.method import Method
+from shoal.release.protect import Preparation
+from shoal.sensitivity.local import CALIBRATIONS
+from shoal.sensitivity.sums import cluster_sum_scale
 from shoal.tuning.clipped import clipped_moments
 
 Shares = Mapping[str, Fraction]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from shoal.errors import OptionError
-from shoal.presets import preset
+from shoal.method.presets import preset
 
 DEFAULT_METHODS = (
     "laplace",

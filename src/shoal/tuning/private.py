@@ -17,7 +17,7 @@ from shoal.errors import ClaimError, OptionError
 from shoal.noise import Source
 from shoal.noise.exponential import exponential_choice
 from shoal.partition.ranking import group_sizes
-from shoal.release import Preparation
+from shoal.release.protect import Preparation
 from shoal.tuning.clipped import anywhere_square
 from shoal.tuning.grid import Setting
 

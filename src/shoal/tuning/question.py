@@ -8,11 +8,11 @@ from typing import Any
 
 from shoal.errors import ClaimError, InputError, OptionError, ShoalError
 from shoal.io import Table
+from shoal.method.presets import preset
+from shoal.method.recipe import settled_text
+from shoal.method.tuned import Tuned, together, tuned_settings
 from shoal.partition.base import check_k
-from shoal.presets import preset
-from shoal.recipe import settled_text
-from shoal.release import Preparation, prepare, public_schema
-from shoal.tuned import Tuned, together, tuned_settings
+from shoal.release.protect import Preparation, prepare, public_schema
 from shoal.tuning.grid import Setting
 
 

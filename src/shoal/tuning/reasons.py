@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from shoal.models import MODELS
-from shoal.tuned import Tuned
+from shoal.method.models import MODELS
+from shoal.method.tuned import Tuned
 from shoal.tuning.choose import UTILITIES, Row, chance
 
 # stronger claims first; each is weaker than those before it
@@ -39,7 +39,7 @@ def reasons(
             f"Of its rows an intruder links to their own record, in %, {best.risk}; guessing links {chance(n):.2g}."
         )
         if max_risk is None and best.risk.mean > max(_NOTABLE, 10 * chance(n)):
-            from shoal.report.light import MOST_LINKED
+            from shoal.report.traffic_light import MOST_LINKED
 
             found.append(
                 "If that is too much, set a limit (max_risk, --max-risk); "

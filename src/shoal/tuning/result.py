@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shoal import summaries
+from shoal.decimals import decimal_text
 from shoal.display import displayed
 from shoal.errors import OutputError
 from shoal.evaluation.result import plain
-from shoal.lattice import decimal_text
-from shoal.presets import PRESETS
-from shoal.tuned import Tuned
+from shoal.method.presets import PRESETS
+from shoal.method.tuned import Tuned
 from shoal.tuning.choose import OF_ROWS, UTILITIES, Row
 from shoal.tuning.plot import plot_svg
 

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from shoal.declaration import declared_types, missing_texts
+from shoal.columns.declaration import declared_types, missing_texts
+from shoal.columns.schema import Schema
 from shoal.errors import OptionError
 from shoal.io import read
 from shoal.mechanisms import Progress
+from shoal.method.tuned import Tuned
 from shoal.noise import parse_epsilon
-from shoal.release import Preparation, silent
-from shoal.schema import Schema
-from shoal.tuned import Tuned
+from shoal.release.protect import Preparation, silent
 from shoal.tuning.bought import account, tune_privately
 from shoal.tuning.checks import check_comparison, check_options, check_private, private_epsilon
 from shoal.tuning.choose import Row, automatic_utility, best_row, figures, make_row, with_frontier

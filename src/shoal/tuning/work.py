@@ -8,7 +8,7 @@ from functools import partial
 
 from shoal.mechanisms import Progress
 from shoal.noise import Seeded
-from shoal.release import Preparation
+from shoal.release.protect import Preparation
 from shoal.tuning.grid import Setting
 from shoal.tuning.simulate import run_setting
 from shoal.tuning.store import Store

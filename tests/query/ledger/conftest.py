@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from postgres_fixture import fresh_database, postgres  # noqa: F401
 
-from shoal.query.ledger import Charge, Ledger, Register, open_ledger
+from shoal.ledger import Charge, Ledger, Register, open_ledger
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.system)])

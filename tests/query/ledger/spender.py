@@ -10,9 +10,9 @@ import sys
 import threading
 from fractions import Fraction
 
-from shoal.query.ledger import Charge, Deposit, OverdrawnError, open_ledger
+from shoal.ledger import Charge, Deposit, OverdrawnError, open_ledger
 
-UNIT = Fraction(1, 997)
+UNIT = Fraction(1, 1000)
 
 
 def spend(address: str, requests: int, name: str, granted: list[int]) -> None:

@@ -16,9 +16,9 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 
-from shoal.query.ledger import Charge, Deposit, Entry, Ledger, LedgerError, Register, open_ledger, verify
-from shoal.query.ledger.entry import fraction_of, fraction_text, seal
-from shoal.query.ledger.migrations import MIGRATIONS, migrate
+from shoal.ledger import Charge, Deposit, Entry, Ledger, LedgerError, Register, open_ledger, verify
+from shoal.ledger.entry import fraction_of, fraction_text, seal
+from shoal.ledger.migrations import MIGRATIONS, migrate
 
 Spend = Callable[..., Charge]
 
@@ -42,12 +42,15 @@ def filled(path: Path, spend: Spend) -> Iterator[Ledger]:
 
 
 def tamper(path: Path, *statements: str) -> None:
-    """Change the file behind the ledger's back."""
-    with sqlite3.connect(path) as connection:
-        for name in ("update", "delete"):
-            connection.execute(f"DROP TRIGGER ledger_entry_no_{name}")
+    """Change the file behind the ledger's back, and leave no other trace."""
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        triggers = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
+        for name, _ in triggers:
+            connection.execute(f"DROP TRIGGER {name}")
         for statement in statements:
             connection.execute(statement)
+        for _, made in triggers:
+            connection.execute(made)
 
 
 def test_a_whole_ledger_is_accepted(filled: Ledger) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy.exc import DBAPIError
 
-from shoal.query.ledger import (
+from shoal.ledger import (
     Charge,
     Deposit,
     GroupCommit,
@@ -25,7 +25,7 @@ from shoal.query.ledger import (
 )
 
 SPENDER = Path(__file__).with_name("spender.py")
-UNIT = Fraction(1, 997)
+UNIT = Fraction(1, 1000)
 Spend = Callable[..., Charge]
 
 
@@ -35,13 +35,14 @@ def spender(*words: object) -> subprocess.Popen[str]:
     )
 
 
-def test_32_clients_spend_exactly_the_ceiling(address: str) -> None:
-    """Two processes of sixteen threads, each thread with a ledger of its own, ask 2,000 times for 1 to 3 units."""
+@pytest.mark.parametrize("processes", [2, pytest.param(4, marks=pytest.mark.slow)])
+def test_clients_of_several_processes_spend_exactly_the_ceiling(address: str, processes: int) -> None:
+    """Processes of sixteen threads, each thread with a ledger of its own, ask 2,000 times for 1 to 3 units."""
     ledger = open_ledger(address)
     ledger.register(Register("people", "replace-one", 1000 * UNIT))
-    processes = [spender(address, 16, 1008, f"p{i}") for i in range(2)]
-    printed = [process.communicate()[0] for process in processes]
-    assert [process.returncode for process in processes] == [0] * 2
+    started = [spender(address, 16, 2048 // processes, f"p{i}") for i in range(processes)]
+    printed = [process.communicate()[0] for process in started]
+    assert [process.returncode for process in started] == [0] * processes
     assert sum(map(int, printed)) == 1000
     assert verify(ledger)[0].standing.spent == 1000 * UNIT
     with pytest.raises(OverdrawnError, match="0 remains"):

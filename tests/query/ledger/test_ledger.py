@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from shoal.errors import InputError, OptionError, ShoalError
-from shoal.query.ledger import (
+from shoal.ledger import (
     Charge,
     Deposit,
     KeyReusedError,
@@ -19,6 +19,7 @@ from shoal.query.ledger import (
     open_ledger,
     verify,
 )
+from shoal.ledger.errors import UnpricedError
 
 Spend = Callable[..., Charge]
 
@@ -125,8 +126,10 @@ def test_a_price_that_cannot_be_found_refuses_its_own_charge_only(ledger: Ledger
     def broken(contents: object) -> Fraction:
         raise TypeError("no price")
 
+    with pytest.raises(TypeError, match="no price"):
+        ledger.charge(spend("0.1", family="p", joint=broken))
     results = ledger.commit([spend("0.1"), spend("0.1", family="p", joint=broken), spend("0.2")])
-    assert isinstance(results[1], TypeError)
+    assert isinstance(results[1], UnpricedError)
     assert ledger.standing("people").spent == Fraction(3, 10)
 
 
@@ -139,7 +142,7 @@ def test_a_family_never_costs_more_than_its_members(ledger: Ledger, spend: Spend
 def test_a_family_that_is_full_starts_anew(
     ledger: Ledger, spend: Spend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shoal.query.ledger.account.FAMILY_SIZE", 3)
+    monkeypatch.setattr("shoal.ledger.account.FAMILY_SIZE", 3)
     seen: list[int] = []
 
     def joint(contents: object) -> Fraction:

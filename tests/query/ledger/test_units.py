@@ -17,7 +17,7 @@ import shoal
 from shoal.cli import run
 from shoal.errors import ClaimError, OptionError
 from shoal.io import write
-from shoal.query.ledger import (
+from shoal.ledger import (
     Charge,
     Ledger,
     LedgerError,
@@ -27,12 +27,12 @@ from shoal.query.ledger import (
     open_ledger,
     verify,
 )
-from shoal.query.ledger import migrations as ledger_migrations
-from shoal.query.ledger.choices import charge_choice, keep_choice
-from shoal.query.ledger.releases import record_release
-from shoal.query.ledger.units import account_of, declare_unit
+from shoal.ledger import migrations as ledger_migrations
+from shoal.ledger.choices import charge_choice, keep_choice
+from shoal.ledger.releases import record_release
+from shoal.ledger.units import account_of, declare_unit
+from shoal.method.tuned import Choice, Tuned
 from shoal.query.server.folder import Settings, load_dataset, write_dataset
-from shoal.tuned import Choice, Tuned
 
 Spend = Callable[..., Charge]
 PER_PERSON = "value of 'who' (at most 2 rows)"

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from shoal.columns.lattice import Lattice
 from shoal.errors import OptionError
-from shoal.lattice import Lattice
 from shoal.query.refinement import (
     Grid,
     Labels,

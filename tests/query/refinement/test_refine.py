@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shoal.columns.lattice import Lattice
 from shoal.errors import OptionError
-from shoal.lattice import Lattice
 from shoal.query.refinement import (
     Factors,
     Labels,

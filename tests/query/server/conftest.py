@@ -12,15 +12,14 @@ from typing import Any
 
 import httpx
 import pytest
-import uvicorn
 from postgres_fixture import postgres  # noqa: F401
 
-from shoal.client import Client
-from shoal.query.ledger import Ledger, open_ledger
+from shoal.ledger import Ledger, open_ledger
+from shoal.query.client import Client
 from shoal.query.server.app import create_app
 from shoal.query.server.folder import LEDGER_FILE, TOKENS_FILE, Settings, write_dataset
 from shoal.query.server.guard import Limits
-from shoal.query.server.run import bound_socket
+from shoal.query.server.run import bound_socket, http_server
 from shoal.query.server.state import Config
 from shoal.query.server.tokens import new_token
 from shoal.survey import survey, survey_schema
@@ -91,7 +90,7 @@ def running(place: Place, limits: Limits = PROMPT, **config: Any) -> Iterator[Ru
     """Serve a place until the end of the block."""
     socket = bound_socket("127.0.0.1", 0)
     app = create_app(Config(place.folder, limits=limits, **config))
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="on"))
+    server = http_server(app, limits)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]})
     thread.start()
     try:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from shoal.client import RefusedError
+from shoal.query.client import RefusedError
 from shoal.survey import survey
 
 MEAN = {"kind": "mean", "column": "income", "epsilon": "0.5"}
@@ -135,9 +135,23 @@ def test_a_budget_is_shown_for_all_and_for_oneself(
             "remaining": "1/1",
             "delta_ceiling": "0/1",
             "delta_spent": "0/1",
-            "yours": {"ceiling": "1/1", "spent": "1/2", "remaining": "1/2"},
+            "yours": {
+                "ceiling": "1/1",
+                "spent": "1/2",
+                "remaining": "1/2",
+                "decimal": {"ceiling": "1", "spent": "0.5", "remaining": "0.5"},
+            },
+            "decimal": {
+                "ceiling": "2",
+                "spent": "1",
+                "remaining": "1",
+                "delta_ceiling": "0",
+                "delta_spent": "0",
+            },
         }
-        assert ben.budget("survey")["yours"] == {"ceiling": "3/4", "spent": "1/2", "remaining": "1/4"}
+        own = ben.budget("survey")["yours"]
+        assert own.pop("decimal") == {"ceiling": "0.75", "spent": "0.5", "remaining": "0.25"}
+        assert own == {"ceiling": "3/4", "spent": "1/2", "remaining": "1/4"}
         with pytest.raises(RefusedError, match="budget of the analyst"):
             ben.ask("survey", MEAN)
 

@@ -10,9 +10,9 @@ from typing import Any
 import httpx
 import pytest
 
-from shoal import client as client_module
-from shoal.client import Client, RefusedError
-from shoal.errors import InputError, OptionError
+from shoal.errors import InputError, MissingExtraError, OptionError
+from shoal.query import client as client_module
+from shoal.query.client import Client, RefusedError
 
 MEAN = {"kind": "mean", "column": "income", "epsilon": "0.5"}
 BODY = {
@@ -138,7 +138,7 @@ def test_an_odd_address_is_refused() -> None:
 
 def test_without_httpx_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "httpx", None)
-    with pytest.raises(OptionError, match=r"pip install 'shoal\[server\]'"):
+    with pytest.raises(MissingExtraError, match="the client needs the extra 'server': "):
         Client("http://server", "token")
 
 

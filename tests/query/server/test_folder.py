@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from shoal.errors import InputError, OptionError, ShoalError
-from shoal.query.ledger import Charge, LedgerError
+from shoal.io.toml import dumps
+from shoal.ledger import Charge, LedgerError
 from shoal.query.server.folder import Settings, load_folder
-from shoal.query.server.heads import HeadFile
+from shoal.query.server.heads import HeadFile, check_heads
 from shoal.query.server.names import plain_name
 from shoal.query.server.state import Config, open_folder
-from shoal.toml import dumps
 
 
 def rewrite(place: Any, text: str, file: str = "dataset.toml") -> None:
@@ -131,21 +131,27 @@ def test_heads_noted_elsewhere_find_an_old_backup_out(
         live.backup(copy)
     with serve(place, heads=heads) as server:
         receipt = server.ask().json()["receipt"]
-    assert heads.read_text() == f"{receipt['head']} survey\n"
+    assert heads.read_text().startswith(f"{receipt['head']} survey\nclosed ")
+    assert (place.folder / "ledger.heads").read_text() == heads.read_text()
     for suffix in ("-wal", "-shm"):
         Path(f"{path}{suffix}").unlink(missing_ok=True)
     shutil.copy(backup, path)
+    # by default heads are noted in the folder; those elsewhere are for a folder that is restored as a whole
+    for given in (None, heads):
+        with pytest.raises(LedgerError, match="an old backup was restored"):
+            open_folder(Config(place.folder, heads=given))
+    (place.folder / "ledger.heads").unlink()
     with pytest.raises(LedgerError, match="an old backup was restored"):
         open_folder(Config(place.folder, heads=heads))
-    # without the heads, nothing tells
+    # without any heads, nothing tells
     open_folder(Config(place.folder))[0].close()
 
 
 def test_heads_of_a_ledger_that_only_grew_are_accepted(place: Any, tmp_path: Path) -> None:
     ledger, _ = open_folder(Config(place.folder))
     heads = HeadFile(tmp_path / "heads.txt")
-    heads.check(ledger)  # nothing noted yet
+    check_heads([heads], ledger)  # nothing noted yet
     heads.note(ledger)
     ledger.charge(Charge("survey", "ada", "{}", Fraction(1, 2)))
-    heads.check(ledger)
+    check_heads([heads], ledger)
     ledger.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import socket
 import stat
@@ -253,20 +252,6 @@ def test_a_bucket_fills_at_its_rate(monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(10_002):
         limit.take(f"client {number}")
     assert len(limit._buckets) <= 10_003
-
-
-def test_answers_leave_on_the_beat(monkeypatch: pytest.MonkeyPatch) -> None:
-    slept: list[float] = []
-
-    async def sleep(seconds: float) -> None:
-        slept.append(seconds)
-
-    monkeypatch.setattr(asking.asyncio, "sleep", sleep)
-    monkeypatch.setattr(asking.time, "monotonic", lambda: 10.0)
-    for came in (9.99, 9.95, 9.85, 9.0):
-        asyncio.run(asking._until_the_next_beat(came, 0.1))
-    asyncio.run(asking._until_the_next_beat(9.0, 0))
-    assert slept == pytest.approx([0.09, 0.05, 0.05, 0.0], abs=1e-9)
 
 
 def test_the_log_has_no_values(server: Any, caplog: pytest.LogCaptureFixture) -> None:

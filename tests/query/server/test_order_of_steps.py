@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from shoal.query.ledger import Charge
-from shoal.query.ledger.entry import canonical
+from shoal.ledger import Charge
+from shoal.ledger.entry import canonical
 from shoal.query.server import questions
 from shoal.query.server.guard import Limits
 

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shoal.budget import Plan
-from shoal.describe import Described
+from shoal.columns.describe import Described
 from shoal.errors import OptionError
-from shoal.mask import Clusters
 from shoal.mechanisms import clusters
 from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
 from shoal.mechanisms.insensitive.published import drawn_rows, noisy_rows
 from shoal.mechanisms.insensitive.size import default_size, paying_clusters, size_note
-from shoal.method import Method
+from shoal.mechanisms.mask import Clusters
+from shoal.method.budget import Plan
+from shoal.method.method import Method
 from shoal.noise import Source
 from shoal.partition.base import check_k
 

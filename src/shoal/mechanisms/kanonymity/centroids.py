@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 from numpy.typing import ArrayLike
 
-from shoal.budget import Plan
-from shoal.describe import Described
+from shoal.columns.describe import Described
 from shoal.errors import InputError
 from shoal.io import Table
 from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
@@ -15,7 +14,8 @@ from shoal.mechanisms.kanonymity import grouping
 from shoal.mechanisms.kanonymity.columns import columns_of, listed, named, quasi_identifiers, with_role
 from shoal.mechanisms.kanonymity.grouping import enforced, internal_facts, similar_records
 from shoal.mechanisms.kanonymity.verify import reached
-from shoal.method import Method
+from shoal.method.budget import Plan
+from shoal.method.method import Method
 from shoal.noise import Source
 
 

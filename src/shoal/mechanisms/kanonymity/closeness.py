@@ -7,10 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shoal.budget import Plan
-from shoal.describe import Described
-from shoal.kanonymity import close_groups, compound_buckets, nominal_buckets, ordered_buckets, permute_within
+from shoal.columns.describe import Described
 from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
+from shoal.mechanisms.kanonymity.algorithms import (
+    close_groups,
+    compound_buckets,
+    nominal_buckets,
+    ordered_buckets,
+    permute_within,
+)
 from shoal.mechanisms.kanonymity.columns import (
     Columns,
     columns_of,
@@ -20,7 +25,8 @@ from shoal.mechanisms.kanonymity.columns import (
     with_role,
 )
 from shoal.mechanisms.kanonymity.grouping import internal_facts
-from shoal.method import Method
+from shoal.method.budget import Plan
+from shoal.method.method import Method
 from shoal.noise import Source
 from shoal.partition import Partition
 
@@ -62,7 +68,7 @@ def run(
     """Group records so that every bucket has nearly its share, and swap confidential values inside groups.
 
     Guarantee:
-        t-closeness by buckets, see `shoal.kanonymity.close_groups`.
+        t-closeness by buckets, see `shoal.mechanisms.kanonymity.algorithms.close_groups`.
 
     Reference: the thesis, section 7.2.
     """

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.describe import Described
+from shoal.columns.describe import Described
 from shoal.errors import OptionError
-from shoal.kanonymity.embedding import coordinates_of_values, place_in_tree
-from shoal.method import Method
+from shoal.mechanisms.kanonymity.algorithms.embedding import coordinates_of_values, place_in_tree
+from shoal.method.method import Method
 from shoal.partition import Partition, mdav, normalise
 from shoal.partition.mixed_mdav import mdav_mixed
 

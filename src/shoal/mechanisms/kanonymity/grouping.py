@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shoal.budget import Plan
-from shoal.describe import Described
+from shoal.columns.describe import Described
 from shoal.errors import OptionError
-from shoal.kanonymity import bring_close, diversify
 from shoal.mechanisms.base import Progress
+from shoal.mechanisms.kanonymity.algorithms import bring_close, diversify
 from shoal.mechanisms.kanonymity.columns import Columns, with_role
-from shoal.method import Method
+from shoal.method.budget import Plan
+from shoal.method.method import Method
 from shoal.partition import Partition, given, vmdav
 from shoal.partition.base import check_k
 

@@ -7,13 +7,12 @@ from typing import Any
 
 from numpy.typing import ArrayLike, NDArray
 
-from shoal.budget import Plan
-from shoal.describe import Described
+from shoal.columns.describe import Described
 from shoal.errors import OptionError
 from shoal.io import Table
-from shoal.kanonymity import dissect
 from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
 from shoal.mechanisms.kanonymity import grouping
+from shoal.mechanisms.kanonymity.algorithms import dissect
 from shoal.mechanisms.kanonymity.bucket_words import bucket_words
 from shoal.mechanisms.kanonymity.closeness import bucket_conditions, buckets_of, groups_by_buckets
 from shoal.mechanisms.kanonymity.columns import (
@@ -26,7 +25,8 @@ from shoal.mechanisms.kanonymity.columns import (
 )
 from shoal.mechanisms.kanonymity.grouping import enforced, internal_facts, similar_records
 from shoal.mechanisms.kanonymity.verify import linked_tables_hold
-from shoal.method import Method
+from shoal.method.budget import Plan
+from shoal.method.method import Method
 from shoal.noise import Source
 from shoal.partition import Partition, ranking
 from shoal.partition.base import check_k
@@ -72,8 +72,8 @@ def run(
     """Group the records; the values stay as they are, because only their link is cut.
 
     Guarantee:
-        Probabilistic k-anonymity, see `shoal.kanonymity.dissect`; with t also t-closeness by buckets, see
-        `shoal.kanonymity.close_groups`.
+        Probabilistic k-anonymity, see `algorithms.dissect`; with t also t-closeness by buckets, see
+        `algorithms.close_groups`.
 
     Reference: the thesis, sections 7.1.2 (Anatomy), 7.1.1 (groups by the confidential attribute) and 7.2.
     """

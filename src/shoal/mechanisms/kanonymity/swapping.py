@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shoal.budget import Plan
-from shoal.describe import Described
+from shoal.columns.describe import Described
 from shoal.errors import OptionError, did_you_mean
-from shoal.kanonymity import Swap, diversify, swap_mdav, swap_ranking
-from shoal.kanonymity.swap import Refine
 from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
 from shoal.mechanisms.kanonymity import grouping
+from shoal.mechanisms.kanonymity.algorithms import Swap, diversify, swap_mdav, swap_ranking
+from shoal.mechanisms.kanonymity.algorithms.swap import Refine
 from shoal.mechanisms.kanonymity.columns import (
     Columns,
     columns_of,
@@ -25,7 +24,8 @@ from shoal.mechanisms.kanonymity.columns import (
     with_role,
 )
 from shoal.mechanisms.kanonymity.grouping import internal_facts
-from shoal.method import Method
+from shoal.method.budget import Plan
+from shoal.method.method import Method
 from shoal.noise import Source
 from shoal.partition import Partition
 from shoal.partition.base import check_k
@@ -100,7 +100,7 @@ def run_ranking(
     """Swap each confidential column among its neighbours in rank.
 
     Guarantee:
-        Probabilistic k-anonymity, see `shoal.kanonymity.swap_ranking`.
+        Probabilistic k-anonymity, see `shoal.mechanisms.kanonymity.algorithms.swap_ranking`.
 
     Reference: the thesis, section 3.3.3 (IR-SWAP).
     """
@@ -130,7 +130,7 @@ def run_mdav(
     """Swap confidential columns among records that are close in what an intruder knows.
 
     Guarantee:
-        Probabilistic k-anonymity, see `shoal.kanonymity.swap_mdav`.
+        Probabilistic k-anonymity, see `shoal.mechanisms.kanonymity.algorithms.swap_mdav`.
 
     Reference: the thesis, sections 3.3.1 and 3.3.2 (MDAV-SWAP).
     """

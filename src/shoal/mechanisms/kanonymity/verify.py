@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.describe import Described
+from shoal.columns.describe import Described
+from shoal.columns.schema import Schema
 from shoal.errors import ClaimError
+from shoal.evaluation.distributions import count_groups, distinct_values, ratio_distances, within
 from shoal.io import Table
-from shoal.kanonymity.distributions import count_groups, distinct_values, ratio_distances, within
-from shoal.schema import Schema
 
 
 def reached(
@@ -29,7 +29,7 @@ def reached(
     Raises:
         ClaimError: a level is not reached; the table must not be published.
     """
-    from shoal.kanonymity.checks import check
+    from shoal.evaluation.checks import check
 
     found = check(
         table,

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from shoal.budget import Plan, split_budget
-from shoal.describe import Described
+from shoal.columns.describe import Described
 from shoal.errors import OptionError
-from shoal.method import Method
-from shoal.moments import Summary
+from shoal.mechanisms.moments.statistics import Summary
+from shoal.method.budget import Plan, split_budget
+from shoal.method.method import Method
 
 KINDS = ("means", "covariances", "coskewnesses")
 

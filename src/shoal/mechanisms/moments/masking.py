@@ -8,18 +8,18 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.mask import NOISES
+from shoal.mechanisms.mask import NOISES
 from shoal.mechanisms.moments.budget import GroupBudget
 from shoal.mechanisms.moments.spectra import Spectra, check_sum_scales, mask_spectra
-from shoal.method import Method
-from shoal.moments import Summary, coefficients
-from shoal.moments.eigen import symmetric
-from shoal.moments.power_sums import Centred
-from shoal.moments.process import Statistics
+from shoal.mechanisms.moments.statistics import Summary, coefficients
+from shoal.mechanisms.moments.statistics.eigen import symmetric
+from shoal.mechanisms.moments.statistics.power_sums import Centred
+from shoal.mechanisms.moments.statistics.process import Statistics
+from shoal.method.method import Method
+from shoal.method.stages import PARTITIONS, Group
 from shoal.noise import Source, discrete_laplace, discrete_staircase, round_up_scale
 from shoal.partition import Partition
-from shoal.sensitivity import cluster_sum_scale
-from shoal.stages import PARTITIONS, Group
+from shoal.sensitivity.sums import cluster_sum_scale
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]

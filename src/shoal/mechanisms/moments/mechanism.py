@@ -10,23 +10,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shoal.budget import Plan
-from shoal.describe import Described
+from shoal.columns.describe import Described
 from shoal.errors import OptionError
 from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
 from shoal.mechanisms.clusters import attribute_groups, cluster_facts, labels_in_use, outlines
 from shoal.mechanisms.moments.budget import GroupBudget, MomentPlan, plan, summary_of
 from shoal.mechanisms.moments.masking import Fixed, calibrate, check_noise, mask
+from shoal.mechanisms.moments.statistics import Summary
+from shoal.mechanisms.moments.statistics.draw import draw_rows
+from shoal.mechanisms.moments.statistics.match import matched
+from shoal.mechanisms.moments.statistics.process import Possible, make_possible
 from shoal.mechanisms.moments.table import joined, statistics_columns
-from shoal.method import Method
-from shoal.moments import Summary
-from shoal.moments.draw import draw_rows
-from shoal.moments.match import matched
-from shoal.moments.process import Possible, make_possible
+from shoal.method.budget import Plan
+from shoal.method.method import Method
+from shoal.method.stages import Group, check_group, partition_group
 from shoal.noise import Source
 from shoal.partition import Partition
 from shoal.partition.base import check_k
-from shoal.stages import Group, check_group, partition_group
 
 Floats = NDArray[np.float64]
 
@@ -57,7 +57,7 @@ def run(
     """Partition, summarise, mask, repair and draw rows, group by group.
 
     Guarantee:
-        `shoal.models.privacy_model` says which claim holds and why.
+        `shoal.method.models.privacy_model` says which claim holds and why.
 
     Cost:
         Besides the partition: one pass over the records per statistic, an eigendecomposition or a few per cluster.

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.mechanisms.moments.budget import GroupBudget
-from shoal.moments.eigen import SpectralBounds, Spectrum, entries_of_slices, slices
-from shoal.moments.process import Statistics
-from shoal.moments.sensitivity import coskewness_factors
-from shoal.moments.summary import Summary
+from shoal.mechanisms.moments.statistics.eigen import SpectralBounds, Spectrum, entries_of_slices, slices
+from shoal.mechanisms.moments.statistics.process import Statistics
+from shoal.mechanisms.moments.statistics.sensitivity import coskewness_factors
+from shoal.mechanisms.moments.statistics.summary import Summary
 from shoal.noise import Source, discrete_laplace, round_up_scale
 from shoal.noise.scale import LARGEST_DENOMINATOR, LARGEST_NUMERATOR
 

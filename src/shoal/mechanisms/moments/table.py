@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.moments import Summary
-from shoal.moments.process import Statistics
+from shoal.mechanisms.moments.statistics import Summary
+from shoal.mechanisms.moments.statistics.process import Statistics
+from shoal.method.stages import Group
 from shoal.partition import Partition
-from shoal.stages import Group
 
 
 def statistics_columns(

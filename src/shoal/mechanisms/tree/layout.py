@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from shoal.errors import OptionError
-from shoal.method import Method
+from shoal.method.method import Method
 from shoal.noise import round_up_scale
 
 STAGES = ("cuts", "intervals", "leaves", "means")

@@ -8,8 +8,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shoal.budget import Plan
-from shoal.describe import Described
+from shoal.columns.describe import Described
 from shoal.errors import OptionError
 from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
 from shoal.mechanisms.tree.boxes import Tree, grow, sort_into
@@ -19,7 +18,8 @@ from shoal.mechanisms.tree.intervals import Intervals, measure_intervals
 from shoal.mechanisms.tree.layout import Layout, lay_out, possible_layouts, rows_share
 from shoal.mechanisms.tree.rows import draw_concepts, draw_positions
 from shoal.mechanisms.tree.values import measure_values
-from shoal.method import Method
+from shoal.method.budget import Plan
+from shoal.method.method import Method
 from shoal.noise import Source, round_up_scale
 
 # Standard deviation of a child's share around that of independent attributes, if nothing is known.

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from shoal.decimals import decimal_text
 from shoal.errors import OptionError
-from shoal.lattice import decimal_text
 from shoal.noise.enclosed import enclose_exp
 
 _BITS = 80

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shoal.columns.lattice import Lattice
+from shoal.decimals import exact
 from shoal.errors import OptionError
-from shoal.lattice import Lattice, exact
 from shoal.query.refinement.support import Grid, Labels, Points, Support
 
 # Draws below a total need it to fit into 63 bits.

@@ -31,10 +31,11 @@ def sample(refined: Refined, source: Source) -> int:
         below += chance.numerator * (common // chance.denominator)
         if drawn < below:
             break
-    members = refined.order[start:end]
-    sums = np.cumsum(refined.prior.weights[members])
-    place = int(np.searchsorted(sums, int(source.below(int(sums[-1]), 1)[0]), side="right"))
-    return int(members[place])
+    # sums over all answers, not only over the segment: which one was drawn must not show in the time
+    sums = np.cumsum(refined.prior.weights[refined.order])
+    before = int(sums[start - 1]) if start else 0
+    place = np.searchsorted(sums, before + int(source.below(int(sums[end - 1]) - before, 1)[0]), side="right")
+    return int(refined.order[int(place)])
 
 
 def whole_below(bound: int, source: Source) -> int:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Protocol
 
+from shoal.columns.lattice import Lattice
 from shoal.errors import OptionError
-from shoal.lattice import Lattice
 
 # a query sorts all answers by their distance from the truth, so there must not be too many of them
 MAX_ANSWERS = 1 << 20

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,15 +16,16 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from shoal._version import __version__
-from shoal.query.ledger import Ledger, LedgerError
+from shoal.errors import ShoalError
+from shoal.ledger import Ledger, LedgerError
 from shoal.query.server.asking import FastLane, add_asking
 from shoal.query.server.folder import Served
 from shoal.query.server.guard import Guard, Limits, Receive, Scope, Send, write_log
-from shoal.query.server.heads import HeadFile
+from shoal.query.server.heads import keep_heads
 from shoal.query.server.looking import add_general, add_looking_back
 from shoal.query.server.page import html_page
 from shoal.query.server.problems import Problem
-from shoal.query.server.state import Config, State, open_folder
+from shoal.query.server.state import Config, State, head_files, note_closed, open_folder
 
 _ABOUT = (
     "Questions about data sets that stay inside. Every answer is differentially private and costs some of a budget "
@@ -61,14 +63,18 @@ def create_app(config: Config, opened: tuple[Ledger, dict[str, Served]] | None =
         for name in datasets:
             standing = ledger.standing(name)
             write_log("serving", dataset=name, entries=standing.number, unanswered=standing.unanswered)
-        noting = asyncio.create_task(HeadFile(config.heads).keep(ledger)) if config.heads else None
+        files = head_files(config) if config.keeps_heads else []
+        noting = asyncio.create_task(keep_heads(files, ledger))
         yield
-        if noting is not None:
-            noting.cancel()
+        noting.cancel()
         await run_in_threadpool(state.desk.close)
-        if config.heads is not None:
-            HeadFile(config.heads).note(ledger)
+        # a ledger that cannot be used at the end has no heads to note, and must not keep the server from ending
+        with contextlib.suppress(ShoalError, OSError):
+            for file in files:
+                file.note(ledger)
         ledger.close()
+        if config.keeps_heads:
+            note_closed(config)
 
     api = FastAPI(
         title="Shoal query server",

@@ -4,29 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 import re
-import time
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
 from starlette.concurrency import run_in_threadpool
 
-from shoal.query.ledger import OverdrawnError, Receipt
-from shoal.query.ledger.entry import fraction_text
+from shoal.ledger import OverdrawnError, Receipt
+from shoal.ledger.entry import fraction_text
 from shoal.query.server import description as shape
 from shoal.query.server.desk import FAILED
 from shoal.query.server.guard import Receive, Scope, Send
 from shoal.query.server.names import KEY, NAME
 from shoal.query.server.problems import Problem
 from shoal.query.server.questions import Question, quick, understand, understand_many
+from shoal.query.server.schedule import Departure
 from shoal.query.server.state import Asker, Key, Name, State, authenticated, served_to, state_of
 from shoal.query.server.tokens import Token
 
 _ASK_PATH = re.compile(f"/v1/datasets/({NAME.strip('^$')})/answers")
 _KEY = re.compile(KEY)
-_REFUSED = ("not_found", "not_json", "bad_question", "overdrawn", "key_reused", "busy", "late")
+_REFUSED = ("not_found", "not_json", "bad_question", "overdrawn", "full", "key_reused", "busy", "late")
 
 
 class FastLane:
@@ -55,7 +54,7 @@ async def preview(request: Request, name: Name, token: Asker) -> Response:
     """What a question would cost and how good the answer would be. Free; looks at no record."""
     question = await _question(request, name, token, "")
     try:
-        adds = fraction_text(await run_in_threadpool(state_of(request).ledger.quote, question.charge))
+        adds = fraction_text(await state_of(request).desk.quote(question.charge))
     except OverdrawnError:
         adds = None
     return JSONResponse({"preview": question.preview(), "allowed": adds is not None, "adds": adds})
@@ -63,36 +62,53 @@ async def preview(request: Request, name: Name, token: Asker) -> Response:
 
 async def ask(request: Request, name: Name, token: Asker, key: Key = None) -> Response:
     """Ask a question. It is charged before any record is looked at, and never refunded."""
-    came, state = time.monotonic(), state_of(request)
+    state = state_of(request)
     question = await _question(request, name, token, key or "")
-    try:
-        receipt = await state.desk.ask(question.charge, question.answer, state.limits.patience)
-    finally:
-        await _until_the_next_beat(came, state.limits.pace)
-    request.state.log["charge"] = receipt.charge
-    return Response(_with_receipt(receipt), media_type="application/json")
+    outcome, departure = await _asked(state, question)
+    if isinstance(outcome, Receipt):
+        request.state.log["charge"] = outcome.charge
+    body = _with_receipt(outcome)
+    await state.schedule.leave(departure)
+    if isinstance(body, Problem):
+        raise body
+    return Response(body, media_type="application/json")
 
 
 async def ask_many(request: Request, name: Name, token: Asker, key: Key = None) -> Response:
     """Ask several questions in one request. Each is charged, answered or refused by itself, in their order."""
-    came, state = time.monotonic(), state_of(request)
+    state = state_of(request)
     served, body = served_to(request, token, name), await request.body()
     questions = await run_in_threadpool(understand_many, body, served, token.name, key or "")
     state.rates.take(token.id, len(questions) - 1)
-    results = await asyncio.gather(*(_outcome(state, question) for question in questions))
-    await _until_the_next_beat(came, state.limits.pace)
+    # in the queue of the analyst one after the other; all of them leave with the last
+    found = await asyncio.gather(*(_outcome(state, question) for question in questions))
+    results = [result for result, _ in found]
+    departures = [departure for _, departure in found if departure is not None]
+    if departures:
+        await state.schedule.leave(max(departures, key=lambda departure: departure.ready))
     request.state.log["questions"] = len(questions)
     return Response(b'{"results":[' + b",".join(results) + b"]}", media_type="application/json")
 
 
-async def _outcome(state: State, question: Question | Problem) -> bytes:
-    """The answer to one of several questions, or its refusal."""
+async def _outcome(state: State, question: Question | Problem) -> tuple[bytes, Departure | None]:
+    """The answer to one of several questions, or its refusal, and when it may be sent."""
+    departure = None
     try:
         if isinstance(question, Problem):
             raise question
-        return _with_receipt(await state.desk.ask(question.charge, question.answer, state.limits.patience))
+        outcome, departure = await _asked(state, question)
+        body = _with_receipt(outcome)
+        if isinstance(body, Problem):
+            raise body
+        return body, departure
     except Problem as problem:
-        return json.dumps(problem.body()).encode()
+        return json.dumps(problem.body()).encode(), departure
+
+
+async def _asked(state: State, question: Question) -> tuple[Receipt | Problem, Departure]:
+    limits = state.limits
+    seconds = question.seconds * limits.allowance
+    return await state.desk.ask(question.charge, question.answer, seconds, limits.patience)
 
 
 async def _question(request: Request, name: str, token: Token, key: str) -> Question:
@@ -103,9 +119,12 @@ async def _question(request: Request, name: str, token: Token, key: str) -> Ques
     return await run_in_threadpool(understand, body, served, token.name, key)
 
 
-def _with_receipt(receipt: Receipt) -> bytes:
+def _with_receipt(receipt: Receipt | Problem) -> bytes | Problem:
+    """The response, ready to be sent, so that nothing is left to be done when its time has come."""
+    if isinstance(receipt, Problem):
+        return receipt
     if receipt.answer is None or receipt.answer == FAILED:
-        raise Problem("failed")
+        return Problem("failed")
     paid = {
         "dataset": receipt.dataset,
         "charge": receipt.charge,
@@ -114,13 +133,6 @@ def _with_receipt(receipt: Receipt) -> bytes:
         "head": receipt.head,
     }
     return f'{{"answer":{receipt.answer},"receipt":{json.dumps(paid)}}}'.encode()
-
-
-async def _until_the_next_beat(came: float, pace: float) -> None:
-    """How long an answer took depends on the records and the noise: it leaves on a beat that does not."""
-    if pace:
-        spent = time.monotonic() - came
-        await asyncio.sleep(math.ceil(spent / pace) * pace - spent)
 
 
 def _body_of(schema: dict[str, Any]) -> dict[str, Any]:

@@ -51,6 +51,15 @@ class Health(Strict):
     version: str
 
 
+class Status(Strict):
+    """For the holder: whether answers leave in time."""
+
+    answers: int
+    late: int
+    analysts: int
+    pace: float
+
+
 class DatasetNames(Strict):
     datasets: list[str]
 
@@ -99,10 +108,11 @@ class OwnBudget(Strict):
     ceiling: str | None
     spent: str
     remaining: str | None
+    decimal: dict[str, str | None]
 
 
 class BudgetBody(Strict):
-    """What is spent and what is left, as exact fractions; null where there is no ceiling."""
+    """What is spent and what is left, as exact fractions and as decimals; null where there is no ceiling."""
 
     dataset: str
     neighbours: str
@@ -111,6 +121,7 @@ class BudgetBody(Strict):
     remaining: str | None
     delta_ceiling: str
     delta_spent: str
+    decimal: dict[str, str | None]
     yours: OwnBudget
 
 
@@ -141,6 +152,7 @@ class LedgerBody(BaseModel):
     spent: str
     delta_spent: str
     remaining: str | None
+    decimal: dict[str, str | None]
     analysts: dict[str, str]
     unanswered: int
 
@@ -184,18 +196,15 @@ def questions_schema() -> dict[str, Any]:
 
 
 def refusals(*codes: str) -> dict[int | str, dict[str, Any]]:
-    """The refusals of an operation, by status."""
+    """The refusals of an operation that needs a token, by status."""
+    general = ("bad_request", "no_token", "not_allowed", "too_large", "too_many", "failed", "closed")
+    return only(*codes, *general)
+
+
+def only(*codes: str) -> dict[int | str, dict[str, Any]]:
+    """These refusals, by status."""
     found: dict[int | str, dict[str, Any]] = {}
-    for code in (
-        *codes,
-        "bad_request",
-        "no_token",
-        "not_allowed",
-        "too_large",
-        "too_many",
-        "failed",
-        "closed",
-    ):
+    for code in codes:
         reason = REASONS[code]
         text = f"`{reason.code}`: {reason.message}"
         known = found.setdefault(reason.status, {"model": ProblemBody, "description": text})

@@ -3,7 +3,8 @@
     event loop -> ledger thread: charge, durable -> worker: answer -> ledger thread: store, durable -> event loop
 
 An answer that was not stored was not sent. So a question that is asked again after a crash, under the same key, is
-answered anew without paying twice, and never gets two different answers.
+answered anew without paying twice, and never gets two different answers. An answer is stored at the time that the
+schedule gives it, not when it is ready: the order of entries and the list of stored answers would tell when that was.
 """
 
 from __future__ import annotations
@@ -11,27 +12,45 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import queue
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any
 
-from shoal.query.ledger import Charge, Deposit, GroupCommit, KeyReusedError, Ledger, OverdrawnError, Receipt
-from shoal.query.ledger.entry import canonical, fraction_text
+from shoal.ledger import (
+    Charge,
+    Deposit,
+    GroupCommit,
+    KeyReusedError,
+    Ledger,
+    OverdrawnError,
+    QuotaError,
+    Receipt,
+)
+from shoal.ledger.entry import canonical, fraction_text
+from shoal.ledger.errors import UnpricedError
 from shoal.query.server.problems import Problem
+from shoal.query.server.schedule import Departure, Schedule
+from shoal.query.server.turns import Turns
 
 # What is stored for a question that could not be answered: constant, and as final as an answer.
 FAILED = canonical({"failed": True})
+# How often a price is computed anew because others asked meanwhile; then the question pays its own price.
+_TRIES = 5
+_PRICING_THREADS = 2
 
 
 @dataclass(slots=True, eq=False)
 class _Job:
     charge: Charge
     answer: Callable[[], dict[str, Any]]
+    departure: Departure
     waiters: list[asyncio.Future[Receipt]] = field(default_factory=list)
     paid: Receipt | None = None
+    content: str = ""
     result: Receipt | Exception | None = None
 
 
@@ -40,21 +59,33 @@ class Desk:
 
     Args:
         ledger: where it is paid and kept.
+        schedule: when answers leave.
         workers: threads that compute answers.
         most_waiting: questions that may be on their way at once; further ones are turned away before they pay.
+        most_queued: likewise, of one analyst.
         failed: told about every question that could not be answered; gets the kind of error only.
     """
 
     def __init__(
-        self, ledger: Ledger, workers: int, most_waiting: int, failed: Callable[[str], None] | None = None
+        self,
+        ledger: Ledger,
+        schedule: Schedule,
+        workers: int,
+        most_waiting: int,
+        most_queued: int,
+        failed: Callable[[str], None] | None = None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
+        self._ledger, self._schedule = ledger, schedule
         self._failed = failed or (lambda kind: None)
-        self._most_waiting = most_waiting
+        self._most_waiting, self._most_queued = most_waiting, most_queued
         self._jobs: dict[tuple[str, str, str], _Job] = {}
-        self._count = 0
+        self._counts: Counter[str] = Counter()
         self._done: deque[_Job] = deque()
-        self._todo: queue.SimpleQueue[tuple[_Job, int] | None] = queue.SimpleQueue()
+        self._held: set[_Job] = set()
+        self._turns: Turns[_Job] = Turns()
+        self._pricing = ThreadPoolExecutor(_PRICING_THREADS, "shoal-price")
+        self._prices: dict[str, asyncio.Lock] = {}
         self._group = GroupCommit(ledger, after=self._hand_over)
         self._workers = [
             threading.Thread(target=self._work, name=f"shoal-answer-{i}", daemon=True) for i in range(workers)
@@ -62,65 +93,124 @@ class Desk:
         for worker in self._workers:
             worker.start()
 
-    async def ask(self, charge: Charge, answer: Callable[[], dict[str, Any]], patience: float) -> Receipt:
-        """Pay a question, answer it, store the answer, and return its receipt.
+    async def ask(
+        self, charge: Charge, answer: Callable[[], dict[str, Any]], seconds: float, patience: float
+    ) -> tuple[Receipt | Problem, Departure]:
+        """Pay a question, answer it, store the answer; its receipt or refusal, and when that may be sent.
 
         Args:
             charge: what it costs.
             answer: computes the answer; called in a worker, once the charge is durable.
-            patience: seconds to wait; the question goes on when they are over.
+            seconds: how long that may take, from public facts.
+            patience: seconds to wait after it should be ready; the question goes on when they are over.
 
         Raises:
-            Problem: refused, or not ready in time.
+            Problem: refused for a public reason, at once.
         """
+        for left in range(_TRIES, -1, -1):
+            priced = await self._priced(charge, own=not left)
+            job, departure = self._admitted(priced, answer, seconds)
+            waiter: asyncio.Future[Receipt] = self._loop.create_future()
+            job.waiters.append(waiter)
+            overdue = departure.ready + departure.pace - self._loop.time() + patience
+            alarm = self._loop.call_later(overdue, _give_up, waiter)
+            try:
+                return await waiter, departure
+            except Problem as refusal:
+                return refusal, departure
+            except UnpricedError:
+                continue
+            finally:
+                alarm.cancel()
+        raise AssertionError("unreachable: a question that pays its own price has one")
+
+    async def _priced(self, charge: Charge, *, own: bool) -> Charge:
+        """The charge with what it adds, computed here and not while the ledger is locked; one per analyst at a time."""
+        if charge.joint is None:
+            return charge
+        if own:
+            return replace(charge, joint=None)
+        async with self._price_lock(charge.analyst):
+            return await self._loop.run_in_executor(self._pricing, self._ledger.priced, charge)
+
+    async def quote(self, charge: Charge) -> Fraction:
+        """What a question would add; as free as it is, it takes its turn like those that are paid."""
+        async with self._price_lock(charge.analyst):
+            return await self._loop.run_in_executor(self._pricing, self._ledger.quote, charge)
+
+    def _price_lock(self, analyst: str) -> asyncio.Lock:
+        return self._prices.setdefault(analyst, asyncio.Lock())
+
+    def _admitted(
+        self, charge: Charge, answer: Callable[[], dict[str, Any]], seconds: float
+    ) -> tuple[_Job, Departure]:
+        """The job of a question, new or on its way under the same key, and when the answer may be sent."""
         name = (charge.dataset, charge.analyst, charge.key)
         job = self._jobs.get(name) if charge.key else None
+        if job is not None and job.charge.content != charge.content:
+            raise Problem("key_reused")
+        if job is None and (
+            self._counts.total() >= self._most_waiting or self._counts[charge.analyst] >= self._most_queued
+        ):
+            raise Problem("busy", headers={"Retry-After": "1"})
+        departure = self._schedule.admit(charge.analyst, seconds)
         if job is None:
-            if self._count >= self._most_waiting:
-                raise Problem("busy", headers={"Retry-After": "1"})
-            job = _Job(charge, answer)
-            self._count += 1
+            job = _Job(charge, answer, departure)
+            self._counts[charge.analyst] += 1
             if charge.key:
                 self._jobs[name] = job
             self._group.submit(charge, lambda result, job=job: self._charged(job, result))  # type: ignore[misc]
-        elif job.charge.content != charge.content:
-            raise Problem("key_reused")
-        waiter: asyncio.Future[Receipt] = self._loop.create_future()
-        job.waiters.append(waiter)
-        alarm = self._loop.call_later(patience, _give_up, waiter)
-        try:
-            return await waiter
-        finally:
-            alarm.cancel()
+        return job, departure
 
     def close(self) -> None:
         """Finish what was begun, then end the threads."""
-        for _ in self._workers:
-            self._todo.put(None)
+        self._turns.close()
         for worker in self._workers:
             worker.join()
+        self._pricing.shutdown()
+        for job in list(self._held):
+            self._store(job)
         self._group.close()
 
     def _charged(self, job: _Job, result: Receipt | Exception) -> None:
         """In the ledger thread: paid, refused, or paid before."""
         if isinstance(result, Receipt) and result.answer is None:
             job.paid = result
-            self._todo.put((job, result.charge))
+            self._turns.put(job.charge.analyst, job)
         else:
             self._finish(job, result)
 
     def _work(self) -> None:
-        while (task := self._todo.get()) is not None:
-            job, number = task
+        while (task := self._turns.take()) is not None:
+            name, job = task
             try:
                 # in the order of the answer's own: cells of a histogram stay in theirs
-                content = json.dumps(job.answer(), separators=(",", ":"), allow_nan=False)
+                job.content = json.dumps(job.answer(), separators=(",", ":"), allow_nan=False)
             except Exception as error:
                 # the kind only: a message could hold values
                 self._failed(type(error).__name__)
-                content = FAILED
-            deposit = Deposit(job.charge.dataset, number, job.charge.analyst, content)
-            self._group.submit(deposit, lambda result, job=job: self._stored(job, result))  # type: ignore[misc]
+                job.content = FAILED
+            finally:
+                self._turns.done(name)
+            self._held.add(job)
+            if job.departure.pace:
+                # nobody waits any more once the loop is closed; what is held is stored by `close`
+                with contextlib.suppress(RuntimeError):
+                    self._loop.call_soon_threadsafe(self._hold, job)
+            else:
+                self._store(job)
+
+    def _hold(self, job: _Job) -> None:
+        """In the event loop: keep an answer until it is time to store it."""
+        self._schedule.check(job.departure, job.departure.ready)
+        self._loop.call_at(job.departure.slot(self._loop.time()), self._store, job)
+
+    def _store(self, job: _Job) -> None:
+        if job not in self._held or job.paid is None:
+            return
+        self._held.discard(job)
+        deposit = Deposit(job.charge.dataset, job.paid.charge, job.charge.analyst, job.content)
+        self._group.submit(deposit, lambda result: self._stored(job, result))
 
     def _stored(self, job: _Job, result: Receipt | Exception) -> None:
         if isinstance(result, Receipt) and job.paid is not None:
@@ -141,16 +231,22 @@ class Desk:
     def _settle(self) -> None:
         while self._done:
             job = self._done.popleft()
-            self._count -= 1
+            self._counts[job.charge.analyst] -= 1
+            self._counts += Counter()  # forget those who have nothing on its way
             if job.charge.key:
-                del self._jobs[job.charge.dataset, job.charge.analyst, job.charge.key]
+                self._jobs.pop((job.charge.dataset, job.charge.analyst, job.charge.key), None)
+            try:
+                outcome = job.result if isinstance(job.result, Receipt) else _problem(job.result)
+            except Exception:
+                # whatever cannot be said must not keep the others waiting
+                outcome = Problem("failed")
             for waiter in job.waiters:
                 if waiter.done():
                     continue
-                if isinstance(job.result, Receipt):
-                    waiter.set_result(job.result)
+                if isinstance(outcome, Receipt):
+                    waiter.set_result(outcome)
                 else:
-                    waiter.set_exception(_problem(job.result))
+                    waiter.set_exception(outcome)
 
 
 def _give_up(waiter: asyncio.Future[Receipt]) -> None:
@@ -158,7 +254,9 @@ def _give_up(waiter: asyncio.Future[Receipt]) -> None:
         waiter.set_exception(Problem("late", headers={"Retry-After": "1"}))
 
 
-def _problem(error: Exception | None) -> Problem:
+def _problem(error: Exception | None) -> Problem | UnpricedError:
+    if isinstance(error, UnpricedError):
+        return error
     if isinstance(error, OverdrawnError):
         return Problem(
             "overdrawn",
@@ -170,6 +268,8 @@ def _problem(error: Exception | None) -> Problem:
                 "missing": fraction_text(error.requested - error.remaining),
             },
         )
+    if isinstance(error, QuotaError):
+        return Problem("full")
     if isinstance(error, KeyReusedError):
         return Problem("key_reused")
     return Problem("closed")

@@ -5,6 +5,7 @@ DIR/NAME/schema.toml    its schema
 DIR/NAME/data.csv       its records (or data.parquet; data = "..." in dataset.toml names another place)
 DIR/tokens.toml         hashes of the tokens
 DIR/ledger.sqlite       the ledger, unless it is kept elsewhere
+DIR/ledger.heads        its newest heads; a folder with this file was served before, and needs its ledger
 """
 
 from __future__ import annotations
@@ -15,21 +16,29 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shoal.columns.schema import Schema
+from shoal.decimals import exact
 from shoal.errors import InputError, OptionError, did_you_mean
-from shoal.lattice import exact
+from shoal.io.toml import dumps, load
+from shoal.ledger import Register
+from shoal.ledger.releases import fingerprint
 from shoal.noise.epsilon import parse_epsilon
-from shoal.query.ledger import Register
-from shoal.query.ledger.releases import fingerprint
 from shoal.query.server.names import plain_name
-from shoal.schema import Schema
-from shoal.toml import dumps, load
+from shoal.query.server.reading import check_rows, check_size
+from shoal.query.server.twins import check_twins
 
 if TYPE_CHECKING:
     from shoal.query.facts import QueryTable
 
 LEDGER_FILE = "ledger.sqlite"
 TOKENS_FILE = "tokens.toml"
+HEADS_FILE = "ledger.heads"
 _DATA_FILES = ("data.parquet", "data.csv")
+LEAST_EPSILON = Fraction(1, 1000)
+MOST_BYTES = 64 * 2**20
+_MOST_ROWS = 20_000_000
+# the time that answers take follows from this where the number of records is private
+_MOST_PRIVATE_ROWS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +51,11 @@ class Settings:
         delta_ceiling: the most δ, 0 for pure differential privacy.
         every_analyst: the most ε for each analyst.
         analysts: the most ε for single analysts.
+        least_epsilon: the least ε that a question may cost, unless it is free.
+        most_rows: the most records there may be. Public: where the number of records is private, the time that answers
+            take is computed from this.
+        most_bytes: the most bytes that the entries of one analyst may take in the ledger.
+        same_table_as: other data sets that are known to hold the same table, with budgets of their own.
         description: a sentence for analysts; public.
         data: the file of the records, relative to the folder.
     """
@@ -53,6 +67,10 @@ class Settings:
     analysts: Mapping[str, Fraction] | None = None
     description: str = ""
     data: str | None = None
+    least_epsilon: Fraction = LEAST_EPSILON
+    most_rows: int | None = None
+    most_bytes: int = MOST_BYTES
+    same_table_as: tuple[str, ...] = ()
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any]) -> Settings:
@@ -77,17 +95,27 @@ class Settings:
             },
             str(raw.get("description", "")),
             None if raw.get("data") is None else str(raw["data"]),
+            _epsilon("least_epsilon", raw.get("least_epsilon", LEAST_EPSILON)),
+            None if raw.get("most_rows") is None else _whole("most_rows", raw["most_rows"]),
+            _whole("most_bytes", raw.get("most_bytes", MOST_BYTES)),
+            tuple(plain_name(str(name), "a data set") for name in raw.get("same_table_as", ())),
         )
 
     def to_dict(self) -> dict[str, Any]:
         """The content of the file; ceilings as text, which is exact."""
-        from shoal.lattice import decimal_text
+        from shoal.decimals import decimal_text
 
         document: dict[str, Any] = {"description": self.description, "neighbours": self.neighbours}
         document["ceiling"] = decimal_text(self.ceiling)
         document["delta_ceiling"] = decimal_text(self.delta_ceiling)
         if self.every_analyst is not None:
             document["every_analyst"] = decimal_text(self.every_analyst)
+        document["least_epsilon"] = decimal_text(self.least_epsilon)
+        document["most_bytes"] = self.most_bytes
+        if self.most_rows is not None:
+            document["most_rows"] = self.most_rows
+        if self.same_table_as:
+            document["same_table_as"] = list(self.same_table_as)
         if self.data is not None:
             document["data"] = self.data
         if self.analysts:
@@ -103,6 +131,12 @@ class Served:
     settings: Settings
     table: QueryTable
     fingerprint: str
+
+    @property
+    def public_rows(self) -> int:
+        """The number of records, or the bound of it that everybody may know."""
+        rows = self.table.facts.rows
+        return rows if rows is not None else self.settings.most_rows or _MOST_PRIVATE_ROWS
 
     def register(self) -> Register:
         """Its terms, for the ledger."""
@@ -128,7 +162,7 @@ def load_folder(folder: Path) -> dict[str, Served]:
             f"there is no data set in '{folder}': a data set is a folder with dataset.toml, schema.toml and data.csv "
             "('shoal serve --demo' makes one to try)."
         )
-    return {place.name: load_dataset(place) for place in places}
+    return check_twins({place.name: load_dataset(place) for place in places})
 
 
 def load_dataset(place: Path) -> Served:
@@ -146,7 +180,11 @@ def load_dataset(place: Path) -> Served:
         )
     data = _data_file(place, settings)
     schema = Schema.load(place / "schema.toml")
+    private = settings.neighbours == "add-remove"
+    most_rows = settings.most_rows or (_MOST_PRIVATE_ROWS if private else _MOST_ROWS)
+    check_size(data, name, most_rows)
     table = prepare(data, schema, settings.neighbours)  # type: ignore[arg-type]
+    check_rows(name, table.n, most_rows)
     return Served(name, settings, table, fingerprint(data))
 
 
@@ -175,6 +213,12 @@ def _epsilon(key: str, value: object) -> Fraction:
         return parse_epsilon(value)  # type: ignore[arg-type]
     except OptionError as error:
         raise OptionError(f"{key}: {error}") from None
+
+
+def _whole(key: str, value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise OptionError(f"{key} must be a whole number of at least 1, got {value}.")
+    return value
 
 
 def _delta(value: object) -> Fraction:

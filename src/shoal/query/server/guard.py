@@ -37,8 +37,15 @@ class Limits:
         rate: requests per second and token, on average; 0 for no limit.
         burst: requests at once before the rate counts.
         most_waiting: questions on their way at once.
+        most_queued: questions of one analyst on their way at once.
         workers: threads that compute answers.
-        pace: answers leave at multiples of this many seconds after the question came; 0 sends them at once.
+        pace: answers leave this many seconds, or a multiple, after the time that is allowed for their work; 0 sends
+            them at once, so that the time they took can be seen.
+        allowance: how many times the usual seconds a question is allowed to take.
+        connections: open at once, in each process.
+        header_seconds: the time that the headers of a request may take to arrive.
+        header_bytes: the most bytes of headers.
+        page_bytes: the most bytes of earlier questions and answers in one response.
     """
 
     body_bytes: int = 256 * 1024
@@ -47,8 +54,14 @@ class Limits:
     rate: float = 50.0
     burst: int = 100
     most_waiting: int = 1000
+    most_queued: int = 500
     workers: int = 2
     pace: float = 0.1
+    allowance: float = 4.0
+    connections: int = 2000
+    header_seconds: float = 10.0
+    header_bytes: int = 64 * 1024
+    page_bytes: int = 4 * 2**20
 
 
 class Guard:
@@ -164,5 +177,14 @@ class RateLimit:
 
 def write_log(event: str, **facts: Any) -> None:
     """One line of JSON; callers pass names, numbers and kinds, never values of records or answers."""
-    if log.isEnabledFor(logging.INFO):
-        log.info(json.dumps({"event": event, "at": round(time.time(), 3), **facts}))
+    _write(logging.INFO, event, facts)
+
+
+def warn(event: str, **facts: Any) -> None:
+    """The same for what the holder should look at, also where requests are not logged."""
+    _write(logging.WARNING, event, facts)
+
+
+def _write(level: int, event: str, facts: dict[str, Any]) -> None:
+    if log.isEnabledFor(level):
+        log.log(level, json.dumps({"event": event, "at": round(time.time(), 3), **facts}))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import FastAPI, Query, Request
 from fastapi.responses import JSONResponse, Response
 
 from shoal._version import __version__
-from shoal.query.ledger.entry import fraction_text
+from shoal.ledger.entry import decimals, fraction_text
 from shoal.query.server import description as shape
 from shoal.query.server.desk import FAILED
 from shoal.query.server.problems import Problem
@@ -20,10 +20,30 @@ from shoal.query.spec import KINDS
 def add_general(app: FastAPI) -> None:
     """Declare the operations about the server and its data sets."""
 
-    @app.get("/v1/health", responses={200: {"model": shape.Health}}, response_class=JSONResponse)
-    async def health() -> Response:
-        """Whether the server runs."""
+    @app.get(
+        "/v1/health",
+        responses={200: {"model": shape.Health}, **shape.only("closed")},
+        response_class=JSONResponse,
+    )
+    async def health(request: Request) -> Response:
+        """Whether the server runs, and its ledger can be used."""
+        if not await state_of(request).pulse.alive():
+            raise Problem("closed")
         return JSONResponse({"status": "ok", "version": __version__})
+
+    @app.get("/v1/status", responses={200: {"model": shape.Status}, **shape.refusals()})
+    async def status(request: Request, token: Asker) -> Response:
+        """For holders: how many answers left in time, and how many did not."""
+        if token.role != "holder":
+            raise Problem("not_allowed")
+        schedule = state_of(request).schedule
+        found = {
+            "answers": schedule.punctuality.answers,
+            "late": schedule.punctuality.late,
+            "analysts": schedule.queued(),
+            "pace": schedule.pace,
+        }
+        return JSONResponse(found)
 
     @app.get("/v1/datasets", responses={200: {"model": shape.DatasetNames}, **shape.refusals()})
     async def datasets(request: Request, token: Asker) -> Response:
@@ -58,9 +78,10 @@ def add_looking_back(app: FastAPI) -> None:
         after: Annotated[int, Query(ge=0, le=2**31 - 1, description="Only questions after this number.")] = 0,
         limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     ) -> Response:
-        """The questions asked under this name, with their answers, oldest first."""
+        """The questions asked under this name, with their answers, oldest first; fewer at once where they are long."""
         served_to(request, token, name)
-        found = state_of(request).ledger.answers(name, token.name, after, limit)
+        state = state_of(request)
+        found, more = state.ledger.page(name, token.name, after, limit, state.limits.page_bytes)
         listed = [
             {
                 "charge": charge.number,
@@ -73,7 +94,7 @@ def add_looking_back(app: FastAPI) -> None:
             }
             for charge, answer in found
         ]
-        return JSONResponse({"answers": listed, "next": found[-1][0].number if len(found) == limit else None})
+        return JSONResponse({"answers": listed, "next": found[-1][0].number if more else None})
 
     @app.get(
         "/v1/datasets/{name}/budget",
@@ -86,14 +107,18 @@ def add_looking_back(app: FastAPI) -> None:
         plain = standing.to_dict()
         ceiling = standing.terms.analyst_ceiling(token.name)
         remaining = standing.remaining(token.name)
-        own = {
+        own: dict[str, Any] = {
             "ceiling": None if ceiling is None else fraction_text(ceiling),
             "spent": plain["analysts"].get(token.name, "0/1"),
             "remaining": None if remaining is None else fraction_text(remaining),
         }
+        own["decimal"] = decimals(own)
         terms = {key: plain["terms"][key] for key in ("neighbours", "ceiling", "delta_ceiling")}
         totals = {key: plain[key] for key in ("dataset", "spent", "remaining", "delta_spent")}
-        return JSONResponse({**totals, **terms, "yours": own})
+        amounts = {
+            key: value for key, value in {**terms, **totals}.items() if key not in ("dataset", "neighbours")
+        }
+        return JSONResponse({**totals, **terms, "yours": own, "decimal": decimals(amounts)})
 
     @app.get(
         "/v1/datasets/{name}/ledger",

@@ -29,6 +29,7 @@ REASONS = {
         Reason("no_token", 401, "A valid token is needed: Authorization: Bearer TOKEN."),
         Reason("not_allowed", 403, "This token does not allow that."),
         Reason("overdrawn", 403, "The budget does not allow this question. Nothing was spent."),
+        Reason("full", 403, "What is stored under this name takes all the room it may. Nothing was spent."),
         Reason("not_found", 404, "There is no such data set or page."),
         Reason("bad_method", 405, "This page does not take that method."),
         Reason("key_reused", 409, "This idempotency key was used for another question."),

@@ -12,11 +12,15 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from shoal.errors import ShoalError
+from shoal.decimals import decimal_text
+from shoal.errors import OptionError, ShoalError
+from shoal.ledger import Charge
+from shoal.ledger.entry import canonical
+from shoal.ledger.operations import rounded_up
+from shoal.noise.epsilon import shown
 from shoal.query.composition import charge as price
 from shoal.query.composition import protocol_1_total
-from shoal.query.ledger import Charge
-from shoal.query.ledger.entry import canonical
+from shoal.query.effort import effort
 from shoal.query.server.folder import Served
 from shoal.query.server.problems import Problem
 from shoal.query.spec import Query, answer, parse, preview
@@ -24,6 +28,7 @@ from shoal.query.spec import Query, answer, parse, preview
 # Protocol 1 of the thesis: questions with the same noise are priced by their joint sensitivity.
 _TOGETHER = "protocol-1"
 _QUICK_BYTES = 2048
+_STATEMENT_BYTES, _CELL_BYTES = 1500, 40
 MOST_AT_ONCE = 100
 
 
@@ -33,11 +38,13 @@ class Question:
 
     Attributes:
         charge: what it costs, and whom it is charged to.
+        seconds: how long it usually takes, from public facts.
         answer: computes the answer from the records with the system's entropy.
         preview: what can be said before paying.
     """
 
     charge: Charge
+    seconds: float
     answer: Callable[[], dict[str, Any]]
     preview: Callable[[], dict[str, Any]]
 
@@ -81,6 +88,7 @@ def _priced(document: Any, served: Served, analyst: str, key: str) -> Question:
     try:
         query = parse(document, facts)
         cost = price(query, facts)
+        _not_too_little(cost.epsilon, served.settings.least_epsilon)
         content = canonical(query.to_dict())
     except ShoalError as error:
         raise Problem("bad_question", {"reason": str(error)}) from None
@@ -96,10 +104,28 @@ def _priced(document: Any, served: Served, analyst: str, key: str) -> Question:
             person=cost.person,
             family=_TOGETHER if together else "",
             joint=_joint(served) if together else None,
+            room=served.settings.most_bytes,
+            size=len(content) + _answer_bytes(query),
         ),
+        effort(query, served.public_rows),
         lambda: answer(query, served.table).to_dict(),
         lambda: preview(query, facts),
     )
+
+
+def _not_too_little(epsilon: Fraction, least: Fraction) -> None:
+    """Whoever asks for next to nothing may ask for ever; what is public is free."""
+    if 0 < epsilon < least:
+        raise OptionError(
+            f"a question costs at least ε {decimal_text(least)} here, and this one {decimal_text(rounded_up(epsilon))}."
+        )
+
+
+def _answer_bytes(query: Query) -> int:
+    """About how long the answer will be: statement, and a name and a number for each cell."""
+    inner = query.options.get("query", query.options)
+    cells = len(inner.get("edges", ())) + len(inner.get("cells", ()))
+    return _STATEMENT_BYTES + _CELL_BYTES * cells
 
 
 @lru_cache(maxsize=64)
@@ -121,12 +147,27 @@ def quick(body: bytes) -> bool:
 
 def _document(body: bytes) -> dict[str, Any]:
     try:
-        document = json.loads(body, parse_constant=_no_constant)
+        document = json.loads(body, parse_constant=_no_constant, object_pairs_hook=_once_each)
+    except TwiceError as error:
+        raise Problem("bad_question", {"reason": str(error)}) from None
     except (ValueError, RecursionError):
         raise Problem("not_json") from None
     if not isinstance(document, dict):
         raise Problem("not_json")
     return document
+
+
+class TwiceError(ValueError):
+    """A key that is there twice: two readers could take it for two questions."""
+
+
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise TwiceError(f"the key {shown(twice)} is there twice.")
+    return found
 
 
 def _no_constant(text: str) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,16 +14,20 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
-from shoal.errors import InputError
-from shoal.query.ledger import Ledger, open_ledger
-from shoal.query.server.app import create_app
+from shoal.errors import InputError, ShoalError
+from shoal.ledger import Ledger, open_ledger
+from shoal.query.server.app import Application, create_app
+from shoal.query.server.door import TAKEN_AT_ONCE, Door, watched_protocol
 from shoal.query.server.folder import Served
-from shoal.query.server.guard import log
+from shoal.query.server.guard import Limits, log
 from shoal.query.server.processes import run_together
-from shoal.query.server.state import Config, ledger_address, open_folder
+from shoal.query.server.state import Config, head_files, ledger_address, note_closed, open_folder
 
 if TYPE_CHECKING:
     import socket
+
+# connections that the system keeps until they are taken
+_WAITING = 2048
 
 
 def serve(
@@ -57,21 +62,52 @@ def serve(
                     for number in range(processes)
                 ]
             )
+            _note_heads(config)
 
 
 def _run_one(
     number: int, processes: int, config: Config, datasets: dict[str, Served], sockets: list[socket.socket]
 ) -> None:
-    """One of several processes: a share of the rate, and only the first notes the heads."""
-    limits = replace(config.limits, rate=config.limits.rate / processes)
-    own = replace(config, limits=limits, heads=config.heads if number == 0 else None)
+    """One of several processes: a share of the rate and of the cores, and only the first notes the heads."""
+    crowding = max(processes / (os.cpu_count() or 1), 1.0)
+    limits = replace(
+        config.limits, rate=config.limits.rate / processes, allowance=config.limits.allowance * crowding
+    )
+    own = replace(config, limits=limits, keeps_heads=number == 0)
     _run(own, (open_ledger(ledger_address(config)), datasets), sockets)
 
 
+def _note_heads(config: Config) -> None:
+    """When all processes have ended: the last heads, and what the file holds."""
+    with contextlib.suppress(ShoalError, OSError):
+        ledger = open_ledger(ledger_address(config), create=False)
+        for file in head_files(config):
+            file.note(ledger)
+        ledger.close()
+        note_closed(config)
+
+
 def _run(config: Config, opened: tuple[Ledger, dict[str, Served]], sockets: list[socket.socket]) -> None:
-    server = uvicorn.Server(
+    http_server(create_app(config, opened), config.limits).run(sockets=sockets)
+
+
+class _Server(uvicorn.Server):
+    """A server that takes few connections at once, so that the door can keep up, while many may wait to be taken."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for listening in sockets or ():
+            listening.listen(_WAITING)
+
+
+def http_server(app: Application, limits: Limits) -> uvicorn.Server:
+    """The server for an application, with its limits on connections."""
+    door = Door(limits.connections, limits.header_seconds, limits.header_bytes)
+    return _Server(
         uvicorn.Config(
-            create_app(config, opened),
+            app,
+            http=watched_protocol(door),
+            backlog=TAKEN_AT_ONCE,
             log_config=None,
             access_log=False,
             server_header=False,
@@ -80,7 +116,6 @@ def _run(config: Config, opened: tuple[Ledger, dict[str, Served]], sockets: list
             lifespan="on",
         )
     )
-    server.run(sockets=sockets)
 
 
 def bound_socket(host: str, port: int) -> socket.socket:
@@ -92,7 +127,7 @@ def bound_socket(host: str, port: int) -> socket.socket:
     try:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         opened.bind((host, port))
-        opened.listen(2048)
+        opened.listen(_WAITING)
     except OSError as error:
         opened.close()
         raise InputError(f"the server cannot listen on {host} port {port}: {error.strerror}.") from None

@@ -10,14 +10,17 @@ from fastapi import Depends, Header, Request
 from fastapi import Path as PathParameter
 from fastapi.security import HTTPBearer
 
-from shoal.query.ledger import Ledger, open_ledger
+from shoal.ledger import Ledger, LedgerError, open_ledger
 from shoal.query.server.desk import Desk
-from shoal.query.server.folder import LEDGER_FILE, TOKENS_FILE, Served, load_folder
-from shoal.query.server.guard import Limits, RateLimit, write_log
-from shoal.query.server.heads import HeadFile
+from shoal.query.server.folder import HEADS_FILE, LEDGER_FILE, TOKENS_FILE, Served, load_folder
+from shoal.query.server.guard import Limits, RateLimit, warn, write_log
+from shoal.query.server.heads import HeadFile, check_heads
 from shoal.query.server.names import KEY, NAME
 from shoal.query.server.problems import Problem
+from shoal.query.server.pulse import Pulse
+from shoal.query.server.schedule import Schedule
 from shoal.query.server.tokens import Token, TokenBook
+from shoal.query.server.twins import check_earlier_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,29 +30,64 @@ class Config:
     Attributes:
         folder: the served folder, see `folder.py`.
         ledger: address of the ledger; DIR/ledger.sqlite when absent.
-        heads: a file, best on another disk, in which the newest heads of the ledger are noted and checked at start.
+        heads: one more file, best on another disk, in which the heads of the ledger are noted and checked at start.
         limits: what a client may ask for.
+        keeps_heads: whether this process notes the heads; one of several is enough.
     """
 
     folder: Path
     ledger: str | None = None
     heads: Path | None = None
     limits: Limits = field(default_factory=Limits)
+    keeps_heads: bool = True
 
 
 def ledger_address(config: Config) -> str | Path:
     return config.ledger or config.folder / LEDGER_FILE
 
 
+def ledger_file(config: Config) -> Path | None:
+    """The file of the ledger, if it is one."""
+    address = str(ledger_address(config))
+    return None if "://" in address else Path(address)
+
+
+def head_files(config: Config) -> list[HeadFile]:
+    """Where heads are noted: in the folder, and where the holder said."""
+    return [HeadFile(path) for path in (config.folder / HEADS_FILE, config.heads) if path is not None]
+
+
 def open_folder(config: Config) -> tuple[Ledger, dict[str, Served]]:
     """Read the data sets, open the ledger, check it, and agree on the terms: everything that can fail at start."""
     datasets = load_folder(config.folder)
+    files = head_files(config)
+    path, served_before = ledger_file(config), any(file.heads() for file in files)
+    if served_before and path is not None and not path.exists():
+        raise LedgerError(
+            f"the folder '{config.folder}' was served before, but its ledger '{path}' is not there: put the newest one "
+            f"back. To begin anew, as if nothing had been spent, remove '{config.folder / HEADS_FILE}' as well."
+        )
     ledger = open_ledger(ledger_address(config))
-    if config.heads is not None:
-        HeadFile(config.heads).check(ledger)
-    for served in datasets.values():
-        ledger.register(served.register())
+    try:
+        check_heads(files, ledger)
+        check_earlier_names(datasets, ledger)
+        for served in datasets.values():
+            if served.table.facts.refused:
+                warn("columns refused", dataset=served.name, columns=sorted(served.table.facts.refused))
+            ledger.register(served.register())
+        for file in files:
+            file.note(ledger)
+    except BaseException:
+        ledger.close()
+        raise
     return ledger, datasets
+
+
+def note_closed(config: Config) -> None:
+    """After a regular end: what the ledger file holds, byte by byte."""
+    path = ledger_file(config)
+    for file in head_files(config) if path is not None else ():
+        file.note_closed(path or Path())
 
 
 class State:
@@ -60,12 +98,16 @@ class State:
         self.tokens = TokenBook(config.folder / TOKENS_FILE)
         self.rates = RateLimit(config.limits.rate, config.limits.burst)
         self.strangers = RateLimit(config.limits.rate, config.limits.burst)
+        self.schedule = Schedule(config.limits.pace, config.limits.patience)
         self.desk = Desk(
             ledger,
+            self.schedule,
             config.limits.workers,
             config.limits.most_waiting,
+            config.limits.most_queued,
             lambda kind: write_log("unanswered", failure=kind),
         )
+        self.pulse = Pulse(ledger)
 
 
 def state_of(request: Request) -> State:

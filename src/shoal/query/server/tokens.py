@@ -19,12 +19,13 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from shoal.errors import InputError, OptionError
+from shoal.io.toml import dumps, load
 from shoal.query.server.names import plain_name
-from shoal.toml import dumps, load
 
 Role = Literal["holder", "analyst"]
 # how long a change of the file may go unnoticed
 _LOOK_AGAIN_SECONDS = 1.0
+_MOST_DAYS = 36_500
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class Token:
         role: holders see what everybody spent, analysts only their own.
         hash: of the token's text.
         datasets: the data sets it is good for; empty for all.
+        expires: when it ends, in UTC; empty for never.
     """
 
     id: str
@@ -45,13 +47,19 @@ class Token:
     hash: str
     created: str
     datasets: tuple[str, ...] = ()
+    expires: str = ""
 
     def opens(self, dataset: str) -> bool:
         return not self.datasets or dataset in self.datasets
 
+    def is_over(self, now: datetime.datetime) -> bool:
+        return bool(self.expires) and now >= datetime.datetime.fromisoformat(self.expires)
 
-def new_token(path: Path, name: str, role: str, datasets: tuple[str, ...] = ()) -> str:
-    """Add a token to the file and return its text, which is not kept anywhere."""
+
+def new_token(
+    path: Path, name: str, role: str, datasets: tuple[str, ...] = (), days: float | None = None
+) -> str:
+    """Add a token to the file and return its text, which is not kept anywhere; it ends after so many days."""
     plain_name(name, "the owner of a token")
     if role not in get_args(Role):
         raise OptionError(f"role '{role}' is not one of {', '.join(get_args(Role))}.")
@@ -59,8 +67,12 @@ def new_token(path: Path, name: str, role: str, datasets: tuple[str, ...] = ()) 
         plain_name(dataset, "a data set")
     number = secrets.token_hex(4)
     text = f"shoal_{number}_{secrets.token_urlsafe(32)}"
-    created = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    token = Token(number, name, role, hash_of(text), created, datasets)  # type: ignore[arg-type]
+    now = datetime.datetime.now(datetime.UTC)
+    if days is not None and not 0 < days <= _MOST_DAYS:
+        raise OptionError(f"a token is good for more than 0 and at most {_MOST_DAYS} days, got {days:g}.")
+    end = "" if days is None else (now + datetime.timedelta(days=days)).isoformat(timespec="seconds")
+    made = now.isoformat(timespec="seconds")
+    token = Token(number, name, role, hash_of(text), made, datasets, end)  # type: ignore[arg-type]
     with _changing(path) as tokens:
         tokens.append(token)
     return text
@@ -82,7 +94,7 @@ def read_tokens(path: Path) -> list[Token]:
     entries = load(path, "tokens file").get("token", [])
     try:
         return [_token(entry) for entry in entries]
-    except (KeyError, TypeError, AttributeError):
+    except (KeyError, TypeError, AttributeError, ValueError):
         raise InputError(f"the tokens file '{path}' is damaged: make the tokens again.") from None
 
 
@@ -100,12 +112,13 @@ class TokenBook:
         self._by_hash: dict[str, Token] = {}
 
     def find(self, text: str) -> Token | None:
-        """The token with this text."""
+        """The token with this text, unless its time is over."""
         now = time.monotonic()
         if now - self._looked >= _LOOK_AGAIN_SECONDS:
             self._look()
             self._looked = now
-        return self._by_hash.get(hash_of(text))
+        token = self._by_hash.get(hash_of(text))
+        return None if token is None or token.is_over(datetime.datetime.now(datetime.UTC)) else token
 
     def _look(self) -> None:
         try:
@@ -126,9 +139,17 @@ def _token(entry: Any) -> Token:
     role: Any = entry["role"]
     if role not in get_args(Role):
         raise KeyError(role)
-    return Token(
-        entry["id"], entry["name"], role, entry["hash"], entry["created"], tuple(entry.get("datasets", ()))
+    token = Token(
+        entry["id"],
+        entry["name"],
+        role,
+        entry["hash"],
+        entry["created"],
+        tuple(entry.get("datasets", ())),
+        entry.get("expires", ""),
     )
+    token.is_over(datetime.datetime.now(datetime.UTC))  # an end that cannot be read is found here
+    return token
 
 
 @contextlib.contextmanager
@@ -149,6 +170,7 @@ def _changing(path: Path) -> Iterator[list[Token]]:
                 "created": token.created,
                 "hash": token.hash,
                 **({"datasets": list(token.datasets)} if token.datasets else {}),
+                **({"expires": token.expires} if token.expires else {}),
             }
             for token in tokens
         ]

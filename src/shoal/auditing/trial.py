@@ -1,0 +1,173 @@
+"""A data set and a method come in, released tables leave, as many as are asked for, without frames in between.
+
+A run here is a run of `shoal.protect`: the same mechanism, the same shuffling and rounding, the same noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.columns.describe import Described
+from shoal.display import internal
+from shoal.errors import OptionError
+from shoal.io import read
+from shoal.mechanisms import MECHANISMS, Rebuilt
+from shoal.method.budget import Plan
+from shoal.method.method import Method
+from shoal.noise import Source
+from shoal.release.protect import published_columns
+
+Columns = Mapping[str, NDArray[Any]]
+Matrix = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Released:
+    """All that one run publishes: the table and, where a method keeps them, the statistics of its clusters."""
+
+    columns: Columns
+    statistics: Columns = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outputs:
+    """What many runs published.
+
+    Attributes:
+        tables: shape (runs, rows, columns); rows that a run does not have are NaN.
+        statistics: name -> values of shape (runs, clusters), in the published order of clusters.
+    """
+
+    tables: Matrix
+    statistics: Mapping[str, Matrix]
+
+
+@internal()
+@dataclass(frozen=True, slots=True, eq=False)
+class Settled(Described):
+    """A described table with its lattice positions at hand: finding them would be most of a short run."""
+
+    settled: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
+
+    def positions(self, name: str) -> tuple[NDArray[np.int64], int]:
+        return self.settled[name], 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class World:
+    """One data set and all that is needed to release it again and again.
+
+    Attributes:
+        frozen: what the view holds fixed, made by the mechanism on the actual data set; None re-runs everything.
+        run: makes one release; the broken mechanisms of `tools.broken_mechanisms` put theirs here.
+    """
+
+    method: Method
+    described: Described
+    plan: Plan
+    frozen: Any
+    run: Callable[[World, Source], Released]
+
+    def outputs(self, runs: int, source: Source) -> Outputs:
+        """So many releases."""
+        made = [self.run(self, source) for _ in range(runs)]
+        tables = [np.column_stack(list(one.columns.values())) for one in made]
+        rows = max(table.shape[0] for table in tables)
+        stacked = np.full((runs, rows, len(self.described.columns)), np.nan)
+        for table, place in zip(tables, stacked, strict=True):
+            place[: table.shape[0]] = table
+        names = [name for name, values in made[0].statistics.items() if values.dtype.kind == "f"]
+        return Outputs(stacked, {name: np.stack([one.statistics[name] for one in made]) for name in names})
+
+
+def release(world: World, source: Source) -> Released:
+    """One release, as `shoal.protect` makes it."""
+    mechanism = MECHANISMS[world.method.mechanism]
+    if world.frozen is None:
+        rebuilt = mechanism.run(world.method, world.described, world.plan, source, _silent, None)
+    else:
+        assert mechanism.run_frozen is not None
+        rebuilt = mechanism.run_frozen(
+            world.method, world.described, world.plan, source, _silent, world.frozen
+        )
+    return published(world, rebuilt, source)
+
+
+def published(world: World, rebuilt: Rebuilt, source: Source) -> Released:
+    """What leaves of a protected table."""
+    columns = published_columns(world.method, world.described, rebuilt, source)
+    return Released(columns, rebuilt.statistics or {})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stage:
+    """The actual data set and the method under audit, from which the worlds of neighbours are made.
+
+    Attributes:
+        records: values of the released columns, one row per record that takes part.
+        frozen: None in the original view.
+    """
+
+    method: Method
+    described: Described
+    records: Matrix
+    frozen: Any
+    run: Callable[[World, Source], Released]
+
+    def world(self, records: Matrix) -> World:
+        """The world in which these are the records."""
+        described = with_records(self.described, records)
+        plan = MECHANISMS[self.method.mechanism].plan(self.method, described)
+        return World(self.method, described, plan, self.frozen, self.run)
+
+
+def make_stage(
+    method: Method, described: Described, view: str, run: Callable[[World, Source], Released] = release
+) -> Stage:
+    """Freeze at the actual data set what the view holds fixed.
+
+    Raises:
+        OptionError: the method has nothing to freeze, and the view asks for it.
+    """
+    records = np.column_stack([described.original(name) for name in described.columns])
+    settled = with_records(described, records)
+    frozen = None
+    if view != "original":
+        mechanism = MECHANISMS[method.mechanism]
+        if mechanism.freeze is None:
+            raise OptionError(
+                f"method '{method.name}' has no clusters to hold fixed: audit it in the original view."
+            )
+        frozen = mechanism.freeze(method, settled, mechanism.plan(method, settled), _silent, None)
+    return Stage(method, settled, records, frozen, run)
+
+
+def with_records(described: Described, records: Matrix) -> Settled:
+    """The same description of other records, stored in the columns' own types."""
+    import pyarrow as pa
+
+    types = described.table.frame.select(list(described.columns)).to_arrow().schema
+    columns = {
+        name: pa.array(records[:, number]).cast(types.field(name).type)
+        for number, name in enumerate(described.columns)
+    }
+    settled = {name: described.lattices[name].positions(records[:, i]) for i, name in enumerate(columns)}
+    return Settled(
+        table=read(pa.table(columns)),
+        attributes=described.attributes,
+        lattices=described.lattices,
+        circumstances=described.circumstances,
+        kept=None,
+        notes=(),
+        outside="clip",
+        settled=settled,
+    )
+
+
+def _silent(what: str, done: int, total: int) -> None:
+    """Progress that nobody watches."""

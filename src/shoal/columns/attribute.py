@@ -1,0 +1,366 @@
+"""One column of a table as a custodian declares it: its kind, role, type and public domain, and their source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Literal, get_args
+
+from shoal import summaries
+from shoal.columns.dates import ISO_DAY, day_number
+from shoal.columns.lattice import DEFAULT_REAL_STEPS, Lattice
+from shoal.columns.missing import POLICIES
+from shoal.decimals import exact
+from shoal.display import displayed
+from shoal.errors import InputError, OptionError, did_you_mean
+from shoal.io import ColumnType, known_type
+from shoal.io.column_types import TYPES
+from shoal.taxonomy import Taxonomy
+
+# what a missing value is called where it counts as a value
+MISSING_VALUE = "(missing)"
+
+Kind = Literal["numeric", "ordinal", "nominal", "date"]
+Role = Literal["identifier", "quasi-identifier", "confidential", "unit", "weight", "other"]
+# Where a fact about a column is known from; the last one is no source that a promise could rest on.
+SOURCES = ("questionnaire", "law", "common knowledge", "an earlier release", "these records")
+RECORDS = SOURCES[-1]
+# The facts about a column that have a source.
+FACTS = ("kind", "type", "domain", "step", "max_rows")
+# Roles whose columns never leave the house.
+DROPPED_ROLES: frozenset[Role] = frozenset({"identifier", "unit", "weight"})
+
+_DAYS: tuple[ColumnType, ...] = ("date", "timestamp")
+# more do not fit into a float64
+MOST_DECIMALS = 15
+
+
+@displayed(summaries.of_attribute)
+@dataclass(frozen=True)
+class Attribute:
+    """One column: how to read it, what it may reveal, and the public range of its values."""
+
+    name: str
+    kind: Kind = "numeric"
+    role: Role = "confidential"
+    lo: Fraction | None = None
+    hi: Fraction | None = None
+    step: Fraction | None = None
+    ordered: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
+    taxonomy: Taxonomy | None = None
+    missing: str | None = None
+    max_rows: int | None = None
+    type: ColumnType | None = None
+    decimals: int | None = None
+    # a mapping has no hash; columns that differ only in it are still told apart
+    source: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "source", _sources(self.name, self.source))
+        if self.kind not in get_args(Kind):
+            raise OptionError(f"column '{self.name}': kind '{self.kind}' is not one of {_words(Kind)}.")
+        if self.role not in get_args(Role):
+            raise OptionError(f"column '{self.name}': role '{self.role}' is not one of {_words(Role)}.")
+        if self.kind == "nominal" and self.ordered:
+            # an order is what makes names ordinal
+            object.__setattr__(self, "kind", "ordinal")
+        if (self.lo is None) != (self.hi is None):
+            raise OptionError(f"column '{self.name}': give both lo and hi, or neither.")
+        if self.max_rows is not None and (type(self.max_rows) is not int or self.max_rows < 1):
+            raise OptionError(
+                f"column '{self.name}': max_rows must be a whole number, at least 1, got {self.max_rows}."
+            )
+        if len(set(self.ordered)) < len(self.ordered):
+            raise OptionError(f"column '{self.name}': ordered lists a value twice.")
+        if not all(value.strip() for value in self.values):
+            raise OptionError(
+                f"column '{self.name}': values lists an empty text: an empty cell is a missing value, see missing."
+            )
+        if len({value.strip() for value in self.values}) < len(self.values):
+            raise OptionError(f"column '{self.name}': values lists a value twice.")
+        if (self.values or self.taxonomy) and self.kind != "nominal":
+            raise OptionError(
+                f"column '{self.name}': values and taxonomy are for nominal columns, and it is {self.kind}."
+            )
+        if self.missing is not None and self.missing not in POLICIES:
+            raise OptionError(
+                f"column '{self.name}': missing '{self.missing}' is not one of {', '.join(POLICIES)}."
+            )
+        if self.missing == "category" and self.kind != "nominal":
+            raise OptionError(
+                f"column '{self.name}': missing 'category' is for nominal columns, and it is {self.kind}."
+            )
+        self._check_type()
+        if self.taxonomy is not None and not self.values and not _of_leaves(self.taxonomy):
+            # a tree that was told its values keeps them also where only its links are written down
+            object.__setattr__(self, "values", self.taxonomy.values)
+        try:
+            _ = self.tree
+        except InputError as error:
+            raise OptionError(str(error)) from None
+        if self.lo is not None and self.hi is not None and self.kind in ("numeric", "date"):
+            self.lattice(integer=False)
+
+    def _check_type(self) -> None:
+        if self.type is not None:
+            object.__setattr__(self, "type", known_type(self.type, f"column '{self.name}'"))
+        fitting = types_of(self.kind)
+        if self.type is not None and self.type not in fitting:
+            raise OptionError(
+                f"column '{self.name}' is {self.kind}, and its type '{self.type}' is not one of {', '.join(fitting)}: "
+                "correct kind or type."
+            )
+        if self.decimals is None:
+            return
+        if self.type is None and self.kind == "numeric":
+            object.__setattr__(self, "type", "decimal")
+        if self.type != "decimal":
+            raise OptionError(f"column '{self.name}': decimals are for columns of type decimal.")
+        if type(self.decimals) is not int or not 0 <= self.decimals <= MOST_DECIMALS:
+            raise OptionError(
+                f"column '{self.name}': decimals must be a whole number from 0 to {MOST_DECIMALS}, got {self.decimals}."
+            )
+        if self.step is not None and (self.step * 10**self.decimals).denominator != 1:
+            raise OptionError(
+                f"column '{self.name}': its step has more than {self.decimals} decimals: give it more decimals, or a "
+                "larger step."
+            )
+
+    @cached_property
+    def tree(self) -> Taxonomy | None:
+        """The taxonomy over the public values of a nominal attribute: that of its schema, or a flat one.
+
+        A column whose missing values are a category of their own has one more value, below the root.
+        """
+        if self.kind != "nominal" or not (self.values or self.taxonomy):
+            return None
+        found = self.taxonomy
+        if found is None:
+            found = _flat(self.values)
+        elif self.values:
+            found = found.minimal(self.values, f"column '{self.name}'")
+        if self.missing != "category" or MISSING_VALUE in found.values:
+            return found
+        if MISSING_VALUE in found.labels:
+            raise OptionError(
+                f"column '{self.name}': '{MISSING_VALUE}' is a group of its taxonomy, and the name of missing values "
+                "with missing=category: rename the group."
+            )
+        more = Taxonomy.from_pairs([*found.to_pairs(), (MISSING_VALUE, found.labels[0])])
+        return more.minimal([*found.values, MISSING_VALUE])
+
+    @property
+    def declared_step(self) -> Fraction | None:
+        """The finest difference that matters, if anybody said so: by itself, or as a number of decimals."""
+        if self.step is None and self.decimals is not None:
+            return Fraction(1, 10**self.decimals)
+        return self.step
+
+    def lattice(self, *, integer: bool) -> Lattice:
+        """The public lattice; `integer` says that a column without a declared type is stored as integers (step 1).
+
+        That of an ordinal attribute are the places in its order, that of a date are days since 1970-01-01, that of a
+        nominal one are the places of its values in its taxonomy.
+        """
+        if self.kind == "nominal":
+            if self.tree is None:
+                raise OptionError(
+                    f"column '{self.name}' has no public values: list them as values in the schema, or give a taxonomy."
+                )
+            return Lattice(Fraction(0), Fraction(max(len(self.tree.domain) - 1, 1)), Fraction(1))
+        if self.kind == "ordinal":
+            if len(self.ordered) < 2:
+                raise OptionError(
+                    f"column '{self.name}' has no declared order: list its values, lowest first, as ordered in the "
+                    "schema."
+                )
+            return Lattice(Fraction(0), Fraction(len(self.ordered) - 1), Fraction(1))
+        if self.lo is None or self.hi is None:
+            raise OptionError(
+                f"column '{self.name}' has no public domain: give one with --domain '{self.name}=lo:hi' "
+                "(domains= in Python) or in the schema, not taken from the data, or name only the columns to release "
+                "with --columns (columns= in Python)."
+            )
+        step = self.declared_step
+        if step is None:
+            whole = integer if self.type is None else self.type == "integer"
+            step = Fraction(1) if whole or self.kind == "date" else (self.hi - self.lo) / DEFAULT_REAL_STEPS
+        try:
+            return Lattice(self.lo, self.hi, step)
+        except OptionError as error:
+            raise OptionError(f"column '{self.name}': {error}") from None
+
+    def with_domain(self, domain: Any) -> Attribute:
+        """The attribute with a public domain: (lo, hi), or the values or the taxonomy of a nominal one.
+
+        The form of the domain settles the kind, where the column's own type leaves it open.
+        """
+        what = f"the domain of column '{self.name}'"
+        kept = {fact: origin for fact, origin in self.source.items() if fact not in ("kind", "domain")}
+        # texts where numbers are declared are complained about when they are read, with their row
+        number = self.type if self.type in types_of("numeric") else None
+        if isinstance(domain, Taxonomy):
+            # values listed in the schema stay the domain, unless the tree was told its own
+            values = self.values if _of_leaves(domain) else ()
+            return replace(
+                self,
+                kind="nominal",
+                taxonomy=domain,
+                values=values,
+                ordered=(),
+                lo=None,
+                hi=None,
+                step=None,
+                source=kept,
+            )
+        days = _is_span_of_days(domain)
+        if self.kind == "nominal" and not _is_range(domain) and not days:
+            listed = tuple(str(v) for v in _listed(self.name, domain))
+            return replace(self, taxonomy=None, values=listed, source=kept)
+        lo, hi = _pair(self.name, domain)
+        if self.kind == "date" or (self.kind == "nominal" and days):
+            ends = day_number(lo, what), day_number(hi, what)
+            return replace(self, kind="date", lo=ends[0], hi=ends[1], values=(), taxonomy=None, source=kept)
+        return replace(
+            self,
+            kind="numeric",
+            lo=exact(lo, what),
+            hi=exact(hi, what),
+            values=(),
+            taxonomy=None,
+            type=number,
+            source=kept,
+        )
+
+    def with_type(self, type: str) -> Attribute:
+        """The attribute with a declared type; decimal:2 has two decimals.
+
+        >>> Attribute("income").with_type("decimal:2").decimals
+        2
+        """
+        word, colon, decimals = type.partition(":")
+        if colon and not decimals.strip().isdigit():
+            raise OptionError(f"column '{self.name}': type '{type}' is not of the form decimal:2.")
+        kept = {fact: origin for fact, origin in self.source.items() if fact not in ("kind", "type")}
+        named = known_type(word.strip(), f"column '{self.name}'")
+        kind: Kind = self.kind
+        if named not in types_of(kind) and not self.has_domain:
+            # whoever declares the type knows better than a guess of the kind from a file's cells
+            kind = "numeric" if named in types_of("numeric") else "date" if named in _DAYS else "nominal"
+        return replace(
+            self, kind=kind, type=named, decimals=int(decimals) if colon else self.decimals, source=kept
+        )
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """Which facts about the column are declared."""
+        there = {
+            "kind": True,
+            "type": self.type is not None,
+            "domain": self.has_domain,
+            "step": self.declared_step is not None,
+            "max_rows": self.max_rows is not None,
+        }
+        return tuple(fact for fact in FACTS if there[fact])
+
+    @property
+    def has_domain(self) -> bool:
+        """Whether a range, values, an order or a taxonomy is declared."""
+        return self.lo is not None or bool(self.values or self.ordered or self.taxonomy is not None)
+
+    @property
+    def from_records(self) -> tuple[str, ...]:
+        """The facts about the column that are known from these records only."""
+        return tuple(fact for fact in self.facts if self.source.get(fact) == RECORDS)
+
+    @property
+    def source_words(self) -> str:
+        """Where the facts about the column are known from, as a statement says it."""
+        known = {fact: self.source.get(fact, "") for fact in self.facts}
+        if len(set(known.values())) == 1:
+            return next(iter(known.values()))
+        return ", ".join(f"{fact}: {origin}" for fact, origin in known.items() if origin)
+
+
+def types_of(kind: Kind) -> tuple[ColumnType, ...]:
+    """The types that a column of a kind can have; names can be stored as anything."""
+    if kind == "numeric":
+        return "integer", "decimal"
+    return (*_DAYS, "text") if kind == "date" else TYPES
+
+
+def _of_leaves(tree: Taxonomy) -> bool:
+    """Whether the values of a tree are simply its leaves."""
+    return tree.domain == tuple(tree.leaves.tolist())
+
+
+def _flat(values: tuple[str, ...]) -> Taxonomy:
+    """All values below one root, whose name is none of theirs."""
+    root = "*"
+    while root in values:
+        root += "*"
+    return Taxonomy.flat(values, root)
+
+
+def _pair(name: str, bounds: Any) -> tuple[object, object]:
+    try:
+        lo, hi = bounds
+    except (TypeError, ValueError):
+        raise OptionError(f"the domain of column '{name}' must be a pair (lo, hi), got {bounds!r}.") from None
+    return lo, hi
+
+
+def _is_span_of_days(domain: Any) -> bool:
+    """Two dates, or their texts: a column of text can be declared to hold dates."""
+    return (
+        isinstance(domain, (tuple, list))
+        and len(domain) == 2
+        and all(
+            isinstance(end, date) or (isinstance(end, str) and ISO_DAY.match(end.strip())) for end in domain
+        )
+    )
+
+
+def _is_range(domain: Any) -> bool:
+    """Two numbers: a column of text can still be declared numeric."""
+    return (
+        isinstance(domain, (tuple, list))
+        and len(domain) == 2
+        and all(isinstance(end, (int, float, Fraction)) and not isinstance(end, bool) for end in domain)
+    )
+
+
+def _sources(name: str, given: object) -> dict[str, str]:
+    """The source of each fact: one text for all of them, or a table."""
+    if isinstance(given, str):
+        given = dict.fromkeys(FACTS, given)
+    if not isinstance(given, Mapping):
+        raise OptionError(f"column '{name}': source must be a text or a table of texts, got {given!r}.")
+    for fact, origin in given.items():
+        if fact not in FACTS:
+            raise OptionError(
+                f"column '{name}': source names '{fact}', which is not one of {', '.join(FACTS)}."
+                f"{did_you_mean(str(fact), FACTS)}"
+            )
+        if origin not in SOURCES:
+            raise OptionError(
+                f"column '{name}': source '{origin}' is not one of {', '.join(SOURCES)}."
+                f"{did_you_mean(str(origin), SOURCES)}"
+            )
+    return {fact: given[fact] for fact in FACTS if fact in given}
+
+
+def _listed(name: str, domain: Any) -> list[object]:
+    if isinstance(domain, str) or not isinstance(domain, Iterable):
+        raise OptionError(
+            f"the domain of nominal column '{name}' must be a list of its values, got {domain!r}."
+        )
+    return list(domain)
+
+
+def _words(literal: Any) -> str:
+    return ", ".join(get_args(literal))

@@ -1,0 +1,47 @@
+"""How the inputs of a method were chosen: all that a statement needs besides the method."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from shoal.display import internal
+
+if TYPE_CHECKING:
+    from shoal.method.tuned import Tuned
+
+# what is said in the place of a fact about the records
+TAKEN_FROM_DATA = "taken from the data"
+
+
+@internal()
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """How the inputs of a method were chosen; all that a statement needs besides the method.
+
+    Attributes:
+        data_dependent: choices that looked at the records; each one taints the statement.
+        private_domains: columns whose domain was taken from the data; their bounds are not stated.
+        experiment: settings that are for experiments only.
+        unit: name of the column that identifies a person, if declared.
+        rows_per_unit: declared maximum number of rows of one person.
+        rows_declared: whether that maximum was declared; otherwise one row per person is assumed.
+        unit_repeats: a person has several rows although no maximum is declared.
+        domains: type of each column, ends and step of its domain, and where they are known from, in words.
+        separated: missing values stay missing, in clusters of their own.
+        nominal: number of released columns whose values have no order.
+        bought: settings that were chosen on the records under a budget of their own.
+    """
+
+    data_dependent: tuple[str, ...] = ()
+    private_domains: tuple[str, ...] = ()
+    experiment: tuple[str, ...] = ()
+    unit: str | None = None
+    rows_per_unit: int = 1
+    rows_declared: bool = False
+    unit_repeats: bool = False
+    domains: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    separated: bool = False
+    nominal: int = 0
+    bought: Tuned | None = None

@@ -1,0 +1,106 @@
+"""What a caller declares about a table, checked before any record is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from shoal.columns.missing import POLICIES
+from shoal.columns.schema import Schema
+from shoal.decimals import exact
+from shoal.display import internal
+from shoal.errors import OptionError
+from shoal.io import ColumnType, known_type
+
+if TYPE_CHECKING:
+    from shoal.method.tuned import Tuned
+
+OUTSIDE = ("error", "clip")
+
+
+@internal()
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """Everything the caller declared about the table, before any record is looked at."""
+
+    schema: Schema | None = None
+    columns: tuple[str, ...] | None = None
+    domains: Mapping[str, Any] | None = None
+    domain_from_data: Fraction | None = None
+    outside: str = "error"
+    missing: str = "error"
+    na: tuple[str, ...] = ()
+    types: Mapping[str, str] | None = None
+    tuned: Tuned | None = None
+
+    @classmethod
+    def of(
+        cls,
+        schema: Schema | None,
+        columns: Sequence[str] | None,
+        domains: Mapping[str, Any] | None,
+        domain_from_data: object | None,
+        outside: str,
+        missing: str,
+        na: Sequence[str] = (),
+        types: Mapping[str, str] | None = None,
+    ) -> Declaration:
+        for name, value, choices in (("outside", outside, OUTSIDE), ("missing", missing, tuple(POLICIES))):
+            if value not in choices:
+                raise OptionError(f"{name} '{value}' is not one of {', '.join(choices)}.")
+        if schema is not None and not isinstance(schema, Schema):
+            raise OptionError(
+                f"schema must be a shoal.Schema, got {type(schema).__name__}: use Schema.load(path)."
+            )
+        if isinstance(columns, str):
+            raise OptionError("columns must be a list of column names, not one text.")
+        if columns is not None and not all(isinstance(name, str) for name in _listed("columns", columns)):
+            raise OptionError(f"columns must be a list of column names, got {columns!r}.")
+        if domains is not None and not isinstance(domains, Mapping):
+            raise OptionError(
+                "domains must be a mapping from column to (lo, hi), or to the values of a nominal one."
+            )
+        if types is not None and not isinstance(types, Mapping):
+            raise OptionError(
+                "types must be a mapping from column to integer, decimal:2, date, text and so on."
+            )
+        factor = None
+        if domain_from_data is not None:
+            factor = exact(domain_from_data, "domain_from_data")
+            if factor < 1:
+                raise OptionError(f"domain_from_data must be at least 1, got {float(factor):g}.")
+        return cls(
+            schema,
+            None if columns is None else tuple(columns),
+            domains,
+            factor,
+            outside,
+            missing,
+            missing_texts(na),
+            types,
+        )
+
+
+def declared_types(schema: Schema | None, types: Mapping[str, str] | None = None) -> dict[str, ColumnType]:
+    """The types that a file is read with: those of the schema, and those that the caller names."""
+    found = {} if schema is None else dict(schema.types)
+    for name, text in (types or {}).items():
+        found[name] = known_type(text.partition(":")[0].strip(), f"column '{name}'")
+    return found
+
+
+def missing_texts(na: Sequence[str] | None) -> tuple[str, ...]:
+    """The texts that stand for a missing value, checked."""
+    if isinstance(na, str) or not all(isinstance(text, str) for text in na or ()):
+        raise OptionError(
+            f'na must be a list of texts that stand for a missing value, such as ["?"], got {na!r}.'
+        )
+    return tuple(text.strip() for text in na or ())
+
+
+def _listed(option: str, value: object) -> list[object]:
+    if not isinstance(value, Iterable):
+        raise OptionError(f"{option} must be a list, got {value!r}.")
+    return list(value)

@@ -1,0 +1,396 @@
+"""The describe stage: a table and what is declared about it come in, integer positions on public lattices leave."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.columns.attribute import DROPPED_ROLES, Attribute
+from shoal.columns.circumstances import Circumstances
+from shoal.columns.coding import labels_of, numbers, releasable, stored_numbers
+from shoal.columns.declaration import Declaration
+from shoal.columns.lattice import Lattice
+from shoal.columns.missing import settle_gaps
+from shoal.columns.provenance import (
+    as_declared,
+    facts_from_records,
+    stated_facts,
+    with_listed_type,
+    with_stored_type,
+)
+from shoal.columns.schema import Schema
+from shoal.decimals import exact
+from shoal.display import internal
+from shoal.errors import InputError, OptionError, did_you_mean
+from shoal.io import Table, first_row
+from shoal.taxonomy import Taxonomy
+
+
+@internal()
+@dataclass(frozen=True, slots=True, eq=False)
+class Described:
+    """A table ready to be protected: which columns, on which lattices, from which rows.
+
+    Attributes:
+        attributes: the columns to release, in column order, with their public facts.
+        lattices: their lattices, by name.
+        kept: numbers of the input rows that take part, or None for all of them.
+        gaps: for columns whose missing values stay missing, which of these rows have one.
+        notes: what the custodian should know (columns left out and why); not published.
+        left_out: the columns of the table that are not released.
+    """
+
+    table: Table
+    attributes: tuple[Attribute, ...]
+    lattices: dict[str, Lattice]
+    circumstances: Circumstances
+    kept: NDArray[np.int64] | None
+    notes: tuple[str, ...]
+    outside: str
+    gaps: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(attribute.name for attribute in self.attributes)
+
+    def attribute(self, name: str) -> Attribute:
+        return next(attribute for attribute in self.attributes if attribute.name == name)
+
+    @property
+    def nominal(self) -> tuple[str, ...]:
+        """The columns whose values have no order."""
+        return tuple(attribute.name for attribute in self.attributes if attribute.kind == "nominal")
+
+    def tree(self, name: str) -> Taxonomy | None:
+        """The taxonomy of a nominal column, None for any other kind."""
+        return self.attribute(name).tree
+
+    def codes(self, name: str) -> NDArray[np.int64]:
+        """Concepts of a nominal column; a missing value that stays missing counts as the first of the domain."""
+        tree = self.attribute(name).tree
+        assert tree is not None
+        return np.asarray(tree.domain, dtype=np.int64)[self.positions(name)[0]]
+
+    @property
+    def n(self) -> int:
+        return self.table.n if self.kept is None else int(self.kept.size)
+
+    def original(self, name: str) -> NDArray[np.float64]:
+        """The column's own values, for the rows that take part."""
+        values = numbers(self.table, self.attribute(name))
+        return values if self.kept is None else values[self.kept]
+
+    def stored(
+        self, name: str, values: NDArray[np.float64], *, clip: bool, computed: bool = True
+    ) -> NDArray[Any]:
+        """Values as the column stores them, rounded; those that were not `computed` keep their decimals."""
+        return stored_numbers(
+            self.table, self.attribute(name), self.lattices[name], values, clip=clip, computed=computed
+        )
+
+    def released_frame(self, columns: Mapping[str, NDArray[Any]], *, generalise: bool) -> Any:
+        """A frame of the caller's library; what its types list or leave room for follows from what is declared."""
+        chosen = [attribute for attribute in self.attributes if attribute.name in columns]
+        listed = {
+            attribute.name: found
+            for attribute in chosen
+            if attribute.name not in self.circumstances.private_domains
+            and (found := releasable(self.table, attribute, generalise=generalise)) is not None
+        }
+        nullable = {attribute.name for attribute in chosen if attribute.missing == "category"}
+        return self.table.like(columns, keep_dtypes=True, categories=listed, nullable=nullable)
+
+    def positions(self, name: str) -> tuple[NDArray[np.int64], int]:
+        """Lattice positions of one column and how many values had to be clipped (a private fact)."""
+        values = self._present(name)
+        clipped = self._outside(name, values)
+        return self.lattices[name].positions(values), clipped
+
+    def check(self) -> None:
+        """Raise now what `positions` would raise once the budget is spent."""
+        for name in self.columns:
+            self._outside(name, self._present(name))
+
+    def _present(self, name: str) -> NDArray[np.float64]:
+        values = self.original(name)
+        if name in self.gaps:
+            # such a row has a cluster of its own, where this number is never looked at
+            values = np.where(self.gaps[name], float(self.lattices[name].lo), values)
+        return values
+
+    def _outside(self, name: str, values: NDArray[np.float64]) -> int:
+        """How many values lie outside the domain, where that is no error."""
+        lattice = self.lattices[name]
+        lo, hi = float(lattice.lo), float(lattice.hi)
+        outside = (values < lo) | (values > hi)
+        count = int(outside.sum())
+        if count and self.outside == "error":
+            row = int(np.flatnonzero(outside)[0])
+            row = row if self.kept is None else int(self.kept[row])
+            raise InputError(
+                f"column '{name}': {count} value{'s' if count > 1 else ''} outside the domain {lo:.12g}:{hi:.12g}, "
+                f'the first in row {row + 1}: widen the domain, or clip with outside="clip" (--outside clip).'
+            )
+        if lattice.steps * values.size >= 2**62:
+            raise OptionError(
+                f"column '{name}': sums of {values.size} values on {lattice.steps} lattice steps do not fit into "
+                "64 bits: give the attribute a larger step."
+            )
+        return count
+
+
+def describe(
+    table: Table, declared: Declaration, kinds: Sequence[str] = ("numeric",), *, free: bool = False
+) -> Described:
+    """Settle which columns are released, on which lattices, from which rows; `kinds` are those the method takes.
+
+    `free` says that the method's claim does not need domains known beforehand: those not declared come from the data.
+    """
+    if table.n == 0:
+        raise InputError("the table has no rows: there is nothing to protect.")
+    schema, chosen, notes = _choose(table, declared, kinds, free)
+    table = as_declared(table, chosen, declared.na)
+    chosen = [with_stored_type(table, attribute) for attribute in chosen]
+    left_out = tuple(name for name in table.names if name not in {a.name for a in chosen})
+    tainted = [] if free else facts_from_records(table, schema, chosen)
+    guessed = declared.schema is None and declared.columns is None and table.reads_cells
+    if guessed and not free and not table.inferred.isdisjoint(left_out):
+        tainted.append(
+            "without a schema, which columns are released follows from types read off the records: name them "
+            "(columns=, --columns), or describe them in a schema."
+        )
+    policies = {attribute.name: _policy(attribute, declared.missing) for attribute in chosen}
+    chosen = [_with_policy(attribute, policies[attribute.name]) for attribute in chosen]
+    undeclared: list[str] = []
+    chosen = [_with_values(table, attribute, undeclared) for attribute in chosen]
+    if not free:
+        tainted += [
+            f"the values of column '{name}' were taken from the records: list them in the schema (values), or give a "
+            "taxonomy."
+            for name in undeclared
+        ]
+    gaps = settle_gaps(_absent(table, chosen), policies, table.n)
+    kept = gaps.kept
+    if gaps.dropping:
+        tainted.append(
+            "missing=drop: rows with missing values were left out, so the number of rows depends on the records."
+        )
+    attributes: list[Attribute] = []
+    lattices: dict[str, Lattice] = {}
+    taken: list[str] = []
+    for attribute in chosen:
+        settled = attribute
+        if free and attribute.lo is None and attribute.kind in ("numeric", "date"):
+            settled = _range_in_data(table, attribute, kept)
+            undeclared.append(attribute.name)
+        if attribute.kind == "numeric" and attribute.lo is None and declared.domain_from_data is not None:
+            settled = _domain_from_data(table, attribute, declared.domain_from_data, kept)
+            taken.append(attribute.name)
+        lattices[attribute.name] = _lattice(table, settled)
+        attributes.append(settled)
+    if taken:
+        factor = float(declared.domain_from_data or 0)
+        tainted.append(f"domain_from_data: 0 to {factor:g} times the largest value of {', '.join(taken)}.")
+    circumstances = _unit_circumstances(table, schema, kept)
+    circumstances = replace(
+        circumstances,
+        data_dependent=tuple(tainted),
+        private_domains=(*taken, *undeclared, *(a.name for a in attributes if "domain" in a.from_records)),
+        domains={a.name: stated_facts(table, a, lattices[a.name]) for a in attributes},
+        separated=gaps.separating,
+        nominal=sum(attribute.kind == "nominal" for attribute in attributes),
+    )
+    return Described(
+        table,
+        tuple(attributes),
+        lattices,
+        circumstances,
+        kept,
+        tuple(notes),
+        declared.outside,
+        gaps.separate,
+        left_out,
+    )
+
+
+def _policy(attribute: Attribute, default: str) -> str:
+    """What becomes of missing values; a category is for names only."""
+    policy = attribute.missing or default
+    if policy != "category":
+        return policy
+    # under a policy for the whole table, other kinds of columns may have no gaps
+    return policy if attribute.kind == "nominal" else "error"
+
+
+def _with_policy(attribute: Attribute, policy: str) -> Attribute:
+    """The attribute with one more value for what is missing, if that is the policy, and without it if not."""
+    return replace(attribute, missing=policy) if "category" in (attribute.missing, policy) else attribute
+
+
+def _with_values(table: Table, attribute: Attribute, undeclared: list[str]) -> Attribute:
+    """A nominal attribute with its values: by its type, declared, or else those of the records, a private fact."""
+    if attribute.kind != "nominal" or attribute.tree is not None:
+        return attribute
+    if isinstance(table.dtype(attribute.name), nw.Boolean):
+        return replace(attribute, values=("False", "True"))
+    found = sorted({label for label in labels_of(table, attribute) if label is not None})
+    if not found:
+        raise InputError(f"column '{attribute.name}' has no value at all: leave it out.")
+    undeclared.append(attribute.name)
+    return replace(attribute, values=tuple(found))
+
+
+def _choose(
+    table: Table, declared: Declaration, kinds: Sequence[str], free: bool
+) -> tuple[Schema, list[Attribute], list[str]]:
+    """The attributes to release, in column order, and notes about those left out."""
+    inferred = Schema.infer(table)
+    schema = declared.schema or inferred
+    for attribute in schema.attributes:
+        table.known(attribute.name)
+    domains = declared.domains or {}
+    for name in (*domains, *(declared.types or {})):
+        table.known(name)
+    if declared.columns is not None:
+        for name in declared.columns:
+            table.known(name)
+            if declared.columns.count(name) > 1:
+                raise OptionError(f"columns names '{name}' twice.")
+        for name in domains:
+            if name not in declared.columns:
+                raise OptionError(f"a domain is given for column '{name}', which is not among columns.")
+    requested = set(declared.columns or ()) | set(domains)
+    if declared.schema is None:
+        # whoever names a column knows better than a guess from its name
+        schema = Schema(
+            tuple(replace(a, role="confidential") if a.name in requested else a for a in schema.attributes)
+        )
+    described = set(schema.names)
+    for name in requested - described:
+        raise OptionError(f"column '{name}' is not described in the schema.{did_you_mean(name, described)}")
+    schema = schema.with_domains(domains).with_types(declared.types or {})
+    schema = Schema(tuple(with_listed_type(table, a) for a in schema.attributes))
+    chosen: list[Attribute] = []
+    notes: list[str] = []
+    for name in table.names:
+        wanted = name in declared.columns if declared.columns is not None else name in described
+        if not wanted:
+            if declared.columns is None:
+                notes.append(f"column '{name}' is not released: the schema does not describe it.")
+            continue
+        attribute = schema[name]
+        reason = ""
+        if attribute.role in DROPPED_ROLES:
+            reason = f"its role is {attribute.role}"
+        elif attribute.kind not in kinds:
+            reason = f"it is {attribute.kind}, and this method takes {_or(kinds)} columns"
+        elif attribute.kind == "ordinal" and not attribute.ordered:
+            reason = "its order is not declared (ordered in the schema)"
+        elif (
+            attribute.kind == "nominal"
+            and attribute.tree is None
+            and not free
+            and declared.schema is None
+            and name not in requested
+        ):
+            reason = "its values are not declared (values or taxonomy in a schema)"
+        elif attribute.kind == "date" and attribute.lo is None and not free:
+            reason = "it has no public domain (lo and hi in the schema)"
+        if reason and name in requested:
+            raise OptionError(
+                f"column '{name}' cannot be released: {reason}; correct the schema if that is wrong."
+            )
+        if reason:
+            notes.append(f"column '{name}' is not released: {reason}.")
+            continue
+        chosen.append(attribute)
+    if not chosen:
+        why = f" ({notes[0].rstrip('.')})" if notes else ""
+        raise InputError(
+            f"no {_or(kinds)} column is left to protect{why}: name some with --columns, or check the schema."
+        )
+    return schema, chosen, notes
+
+
+def _or(words: Sequence[str]) -> str:
+    return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def _absent(table: Table, attributes: Sequence[Attribute]) -> dict[str, NDArray[np.bool_]]:
+    """For each column with missing values, the rows that have one."""
+    found: dict[str, NDArray[np.bool_]] = {}
+    for attribute in attributes:
+        name, values = attribute.name, numbers(table, attribute)
+        infinite = np.isinf(values)
+        if infinite.any():
+            raise InputError(
+                f"column '{name}' has an infinite value in row {first_row(infinite)}: correct or remove it."
+            )
+        absent = np.isnan(values)
+        if absent.any():
+            found[name] = absent
+    return found
+
+
+def _domain_from_data(
+    table: Table, attribute: Attribute, factor: Fraction, kept: NDArray[np.int64] | None
+) -> Attribute:
+    values = table.numeric(attribute.name)
+    largest = float(np.max(values if kept is None else values[kept]))
+    if largest <= 0:
+        raise InputError(
+            f"column '{attribute.name}' has no positive value, so 0 to {float(factor):g} times its maximum is no "
+            "domain: declare one."
+        )
+    return attribute.with_domain((0, factor * exact(largest, attribute.name)))
+
+
+def _range_in_data(table: Table, attribute: Attribute, kept: NDArray[np.int64] | None) -> Attribute:
+    values = numbers(table, attribute)
+    values = values if kept is None else values[kept]
+    lo, hi = (exact(float(end), attribute.name) for end in (np.nanmin(values), np.nanmax(values)))
+    return replace(attribute, lo=lo, hi=hi if hi > lo else lo + 1)
+
+
+def _lattice(table: Table, attribute: Attribute) -> Lattice:
+    integer = table.is_integer(attribute.name)
+    lattice = attribute.lattice(integer=integer)
+    if integer and attribute.kind == "numeric":
+        lo, hi = table.integer_limits(attribute.name)
+        if max(lo, math.ceil(lattice.lo)) > min(hi, math.floor(lattice.hi)):
+            raise OptionError(
+                f"column '{attribute.name}' is stored as {table.dtype(attribute.name)}, and its domain holds no such "
+                "number: correct the domain, or convert the column."
+            )
+    return lattice
+
+
+def _unit_circumstances(table: Table, schema: Schema, kept: NDArray[np.int64] | None) -> Circumstances:
+    unit = schema.unit
+    if unit is None:
+        return Circumstances()
+    column: Any = table.series(unit.name)
+    if column.null_count():
+        raise InputError(f"unit column '{unit.name}' has missing values: every row needs its person.")
+    values = column.to_numpy()
+    _, counts = np.unique(values if kept is None else values[kept], return_counts=True)
+    most = int(counts.max())
+    if unit.max_rows is not None and most > unit.max_rows:
+        raise InputError(
+            f"unit column '{unit.name}': somebody has {most} rows, more than the declared max_rows = {unit.max_rows}: "
+            "raise it, or keep fewer rows per person."
+        )
+    return Circumstances(
+        unit=unit.name,
+        rows_per_unit=unit.max_rows or 1,
+        rows_declared=unit.max_rows is not None,
+        unit_repeats=unit.max_rows is None and most > 1,
+    )

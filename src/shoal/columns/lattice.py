@@ -1,0 +1,65 @@
+"""The public integer lattice of an attribute: values come in, integer positions go on, values come back."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.decimals import decimal_text
+from shoal.display import internal
+from shoal.errors import OptionError
+
+DEFAULT_REAL_STEPS = 2**20
+# Positions are computed in float64, so the lattice must not be finer than its integers.
+MAX_STEPS = 2**52
+
+
+@internal()
+@dataclass(frozen=True, slots=True)
+class Lattice:
+    """value = lo + step · position, positions 0 .. steps, all of it public.
+
+    `steps` is the width in lattice units, rounded up, so sensitivities are never understated.
+
+    >>> Lattice(Fraction(0), Fraction(10), Fraction(3)).steps
+    4
+    """
+
+    lo: Fraction
+    hi: Fraction
+    step: Fraction
+
+    def __post_init__(self) -> None:
+        if self.lo >= self.hi:
+            raise OptionError(f"a domain needs lo < hi, got {decimal_text(self.lo)}:{decimal_text(self.hi)}.")
+        if self.step <= 0:
+            raise OptionError(f"a lattice step must be above 0, got {decimal_text(self.step)}.")
+        if self.steps > MAX_STEPS or max(abs(self.lo), abs(self.hi)) / self.step > MAX_STEPS:
+            raise OptionError(
+                f"step {decimal_text(self.step)} is too fine for the domain "
+                f"{decimal_text(self.lo)}:{decimal_text(self.hi)}: choose a larger step."
+            )
+
+    @property
+    def steps(self) -> int:
+        return math.ceil((self.hi - self.lo) / self.step)
+
+    @property
+    def width(self) -> Fraction:
+        return self.hi - self.lo
+
+    def positions(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Nearest lattice positions; values outside the domain land on its ends."""
+        # in place: a column may be as large as the memory allows
+        scaled = values - float(self.lo)
+        scaled /= float(self.step)
+        np.rint(scaled, out=scaled)
+        return np.clip(scaled, 0, self.steps, out=scaled).astype(np.int64)
+
+    def values(self, positions: NDArray[np.float64] | NDArray[np.int64]) -> NDArray[np.float64]:
+        """Values at (possibly fractional) positions, not clipped."""
+        return float(self.lo) + float(self.step) * np.asarray(positions, dtype=np.float64)

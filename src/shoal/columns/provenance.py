@@ -1,0 +1,108 @@
+"""What is known about columns, and from where: a table and declared facts come in, types and taints leave."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from shoal.columns.attribute import FACTS, RECORDS, Attribute, types_of
+from shoal.columns.circumstances import TAKEN_FROM_DATA
+from shoal.columns.coding import public_facts
+from shoal.columns.lattice import Lattice
+from shoal.columns.schema import Schema
+from shoal.io import ColumnType, Table, type_of, type_words, with_types
+
+
+def as_declared(table: Table, chosen: Sequence[Attribute], na: Sequence[str]) -> Table:
+    """The table with its columns in the types that somebody declared; others stay as their cells look."""
+    known = [
+        a
+        for a in chosen
+        if a.type is not None and (a.name not in table.inferred or a.source.get("type") != RECORDS)
+    ]
+    # Python's own values can stay what they are: names and dates are told by their text
+    objects = {a.name for a in known if a.kind != "numeric" and table.holds_objects(a.name)}
+    table = replace(table, inferred=table.inferred - objects)
+    return with_types(table, {a.name: a.type for a in known if a.type and a.name not in objects}, na)
+
+
+def with_listed_type(table: Table, attribute: Attribute) -> Attribute:
+    """A frame's column of objects is what its declared values are."""
+    declared = attribute.values or attribute.ordered or attribute.taxonomy or attribute.kind == "date"
+    if table.reads_cells or attribute.name not in table.inferred or not declared:
+        return attribute
+    if attribute.type is not None and attribute.source.get("type") != RECORDS:
+        return attribute
+    known = {fact: source for fact, source in attribute.source.items() if fact not in ("kind", "type")}
+    return replace(attribute, type=_type_of_names(attribute.values), source=known)
+
+
+def _type_of_names(names: Sequence[str]) -> ColumnType:
+    """The type of names that are truth values or whole numbers by their spelling, text for any others."""
+    if names and {name.lower() for name in names} <= {"true", "false"}:
+        return "boolean"
+    return "integer" if names and all(name.lstrip("-").isdigit() for name in names) else "text"
+
+
+def with_stored_type(table: Table, attribute: Attribute) -> Attribute:
+    """The attribute with the type of a frame's column, which is the caller's word for it.
+
+    What the cells of a file look like is nobody's word: neither that nor a step that rests on it is kept.
+    """
+    if attribute.name in table.inferred:
+        return replace(attribute, type=None, decimals=None)
+    stored = type_of(table.dtype(attribute.name))
+    # texts where numbers should be are complained about later, with their row
+    if attribute.type is not None or stored not in types_of(attribute.kind):
+        return attribute
+    return replace(attribute, type=stored)
+
+
+def public_attribute(attribute: Attribute, *, private_domain: bool) -> Attribute:
+    """The attribute as a recipe may hold it: without what is known from these records only."""
+    private = set(attribute.from_records)
+    if private_domain or "domain" in private:
+        attribute = replace(attribute, lo=None, hi=None, values=())
+    if "step" in private:
+        attribute = replace(attribute, step=None, decimals=None)
+    return replace(attribute, type=None, decimals=None) if "type" in private else attribute
+
+
+def facts_from_records(table: Table, schema: Schema, chosen: Sequence[Attribute]) -> list[str]:
+    """What is known about the released columns, and about whose rows they are, from these records only."""
+    units = [] if schema.unit is None else [schema.unit]
+    found: dict[str, list[str]] = {}
+    for attribute in (*chosen, *units):
+        facts = set(attribute.from_records)
+        if attribute.name in table.inferred and attribute not in units:
+            # where nobody declared the type, the guess of the kind rests on it
+            facts = (facts | {"type"}) - {"kind"}
+        for fact in facts:
+            found.setdefault(fact, []).append(attribute.name)
+    return [
+        f"{_FACT_WORDS[fact]} read off the records: {', '.join(found[fact])} (declare "
+        f"{'lo and hi, or values,' if fact == 'domain' else fact} in the schema, with a source other than '{RECORDS}')."
+        for fact in FACTS
+        if fact in found
+    ]
+
+
+_FACT_WORDS = {
+    "kind": "kinds",
+    "type": "types",
+    "domain": "domains",
+    "step": "steps",
+    "max_rows": "largest number of rows of a person",
+}
+
+
+def stated_facts(table: Table, attribute: Attribute, lattice: Lattice) -> dict[str, str]:
+    """The public facts about a column in words; a step that follows a type that nobody declared is none."""
+    facts = public_facts(attribute, lattice)
+    unknown = attribute.name in table.inferred or "type" in attribute.from_records
+    undeclared = unknown and attribute.kind == "numeric" and attribute.declared_step is None
+    if undeclared or "step" in attribute.from_records:
+        facts["step"] = TAKEN_FROM_DATA
+    facts["type"] = TAKEN_FROM_DATA if unknown else type_words(attribute.type, attribute.decimals)
+    facts["source"] = attribute.source_words
+    return facts

@@ -1,0 +1,243 @@
+"""What a custodian declares about a table: for each attribute its kind, role and public domain."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from shoal import summaries
+from shoal.columns.attribute import FACTS, Attribute
+from shoal.columns.dates import ISO_DAY, day_number, day_text, is_day
+from shoal.columns.guess import drafted, guess
+from shoal.decimals import exact
+from shoal.display import displayed
+from shoal.errors import InputError, OptionError, did_you_mean
+from shoal.io import ColumnType, read
+from shoal.io.toml import dumps, load
+from shoal.taxonomy import Taxonomy
+
+__all__ = ["Attribute", "Schema", "draft_text", "parse_domains"]
+
+_HEADER = """\
+# What is public about this table. Edit by hand:
+#   kind   numeric | ordinal | nominal | date
+#   role   identifier | quasi-identifier | confidential | unit | weight | other
+#          (identifiers, units and weights are never released)
+#   type   integer | decimal | date | timestamp | text | boolean: how the column is read and released
+#   decimals  for a decimal column: how many it is released with
+#   source where the facts about a column are known from: questionnaire | law | common knowledge |
+#          an earlier release | these records. A draft says "these records", and no promise holds as it stands
+#          until you have checked it and say where you know it from
+#          (for single facts: source = { domain = "law", type = "questionnaire" })
+#   lo, hi the range the attribute can take, known without looking at these records
+#          (dates as 1984-05-31)
+#   ordered  for an ordinal column: its values, lowest first
+#   values   for a nominal column: the values it can take
+#   taxonomy for a nominal column: a file (OWL, RDF, CSV), relative to this one or with $VARIABLES, or a nested table
+#   missing  error | drop | category | separate, where the column differs from the rest
+#   step   the finest difference that matters (default: 1 for integers, width / 2^20 otherwise)
+#   max_rows  for a unit column: the most rows one person can have
+"""
+
+
+@displayed(summaries.of_schema)
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The attributes of a table, in column order."""
+
+    attributes: tuple[Attribute, ...]
+
+    def __post_init__(self) -> None:
+        names = [attribute.name for attribute in self.attributes]
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        if repeated:
+            raise OptionError(f"the schema describes column '{repeated[0]}' twice: remove one entry.")
+        if len([a for a in self.attributes if a.role == "unit"]) > 1:
+            raise OptionError("the schema has two unit columns: a person is identified by one.")
+
+    def __getitem__(self, name: str) -> Attribute:
+        for attribute in self.attributes:
+            if attribute.name == name:
+                return attribute
+        raise OptionError(f"the schema has no column '{name}'.{did_you_mean(name, self.names)}")
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(attribute.name for attribute in self.attributes)
+
+    @property
+    def unit(self) -> Attribute | None:
+        return next((a for a in self.attributes if a.role == "unit"), None)
+
+    @property
+    def types(self) -> dict[str, ColumnType]:
+        """The declared types by column: what files are read with."""
+        return {a.name: a.type for a in self.attributes if a.type is not None}
+
+    @classmethod
+    def infer(cls, data: Any) -> Schema:
+        """Guess kinds and roles from names and types; domains stay empty, they must not come from the data.
+
+        The types of a frame are the caller's word. Those of a file's cells, and of a frame's columns of objects, are
+        read off the records: their source says so, until somebody has checked them.
+
+        >>> import pyarrow as pa
+        >>> schema = Schema.infer(pa.table({"person_id": [1, 2], "age": [30, 41], "town": ["A", "B"]}))
+        >>> [(a.name, a.kind, a.role) for a in schema.attributes]  # doctest: +NORMALIZE_WHITESPACE
+        [('person_id', 'numeric', 'identifier'), ('age', 'numeric', 'quasi-identifier'),
+         ('town', 'nominal', 'other')]
+        """
+        table = read(data)
+        return cls(tuple(guess(table, name) for name in table.names))
+
+    @classmethod
+    def draft(cls, data: Any) -> Schema:
+        """All that the records suggest, for a person to confirm: types, steps, rows per person, a codebook's labels."""
+        return cls(drafted(read(data)))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Schema:
+        """Read a schema file (TOML)."""
+        path = Path(path)
+        raw = load(path, "schema file")
+        try:
+            return cls.from_dict(raw, path.parent)
+        except OptionError as error:
+            raise OptionError(f"the schema '{path}': {error}") from None
+
+    def save(self, path: str | Path) -> None:
+        """Write the schema as TOML that a person can edit."""
+        Path(path).write_text(draft_text(self), "utf-8")
+
+    @classmethod
+    def from_dict(cls, raw: Mapping[str, Any], folder: Path | None = None) -> Schema:
+        """A schema from plain values; files of taxonomies are looked for in `folder`."""
+        entries = raw.get("attribute")
+        if not isinstance(entries, list) or not entries:
+            raise OptionError("there is no [[attribute]] entry: one is needed per column.")
+        return cls(tuple(_attribute(entry, folder) for entry in entries))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, empty fields left out: the content of the TOML file."""
+        return {
+            "attribute": [
+                {
+                    name: written
+                    for name in _IN_ORDER
+                    if (written := _written(attribute, name, getattr(attribute, name))) not in (None, [], {})
+                }
+                for attribute in self.attributes
+            ]
+        }
+
+    def with_types(self, types: Mapping[str, str]) -> Schema:
+        """The schema with types declared; an unknown column is an error."""
+        changed = {name: self[name].with_type(type) for name, type in types.items()}
+        return Schema(tuple(changed.get(a.name, a) for a in self.attributes))
+
+    def with_domains(self, domains: Mapping[str, Any]) -> Schema:
+        """The schema with public domains set; an unknown column is an error."""
+        changed = {name: self[name].with_domain(domain) for name, domain in domains.items()}
+        return Schema(tuple(changed.get(a.name, a) for a in self.attributes))
+
+
+def draft_text(schema: Schema) -> str:
+    """The schema as TOML, with a note on how to fill it in."""
+    return _HEADER + "\n" + dumps(schema.to_dict())
+
+
+# how a person reads an entry: what it is, then its facts, then how they are known
+_FIRST = ("name", "kind", "role", "type", "decimals")
+_IN_ORDER = (*_FIRST, *(f.name for f in fields(Attribute) if f.name not in (*_FIRST, "source")), "source")
+
+
+def _written(attribute: Attribute, key: str, value: Any) -> Any:
+    if key == "source":
+        if set(value) == set(FACTS) and len(set(value.values())) == 1:
+            return value["kind"]
+        return {fact: origin for fact, origin in value.items() if fact in attribute.facts}
+    if attribute.kind == "date" and key in ("lo", "hi") and value is not None and is_day(value):
+        return day_text(value)
+    if isinstance(value, Taxonomy):
+        pairs = [list(pair) for pair in value.to_pairs()]
+        # the root is known from its children, if it has any
+        return pairs[1:] or pairs
+    return list(value) if isinstance(value, tuple) else value
+
+
+def parse_domains(texts: Iterable[str]) -> dict[str, tuple[Fraction | str, Fraction | str]]:
+    """Domains from command-line text `column=lo:hi`; dates are left as text.
+
+    >>> parse_domains(["FICA=0:12000"])
+    {'FICA': (Fraction(0, 1), Fraction(12000, 1))}
+    """
+    domains: dict[str, tuple[Fraction | str, Fraction | str]] = {}
+    for text in texts:
+        name, equals, bounds = text.rpartition("=")
+        lo, colon, hi = bounds.partition(":")
+        if not (equals and colon and name):
+            raise OptionError(f"--domain '{text}' is not of the form column=lo:hi.")
+        if name in domains:
+            raise OptionError(f"--domain names column '{name}' twice.")
+        what = f"--domain '{text}': a bound"
+        first, last = (side if ISO_DAY.match(side) else exact(side, what) for side in (lo, hi))
+        domains[name] = (first, last)
+    return domains
+
+
+def _attribute(entry: Any, folder: Path | None) -> Attribute:
+    if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
+        raise OptionError("every [[attribute]] entry needs a name.")
+    name = entry["name"]
+    known = {field.name for field in fields(Attribute)}
+    for key in entry:
+        if key not in known:
+            raise OptionError(f"column '{name}': unknown key '{key}'.{did_you_mean(key, known)}")
+    values = dict(entry)
+    for key in ("lo", "hi", "step"):
+        if key in values:
+            read_as = day_number if values.get("kind") == "date" and key != "step" else exact
+            values[key] = read_as(values[key], f"column '{name}': {key}")
+    for key, words in (("ordered", "values, lowest first"), ("values", "values")):
+        if key in values:
+            if not isinstance(values[key], (list, tuple)):
+                raise OptionError(f"column '{name}': {key} must be a list of {words}.")
+            values[key] = tuple(str(v) for v in values[key])
+    if any(values.get(key) for key in ("ordered", "values", "taxonomy")):
+        values.setdefault("kind", "nominal")
+    if "taxonomy" in values:
+        values["taxonomy"] = _taxonomy(name, values["taxonomy"], folder)
+    return Attribute(**values)
+
+
+def _taxonomy(name: str, given: Any, folder: Path | None) -> Taxonomy:
+    """A taxonomy as a schema may write it: the path of a file, nested tables, or pairs of child and parent."""
+    try:
+        if isinstance(given, str):
+            path = _expanded(given)
+            return Taxonomy.load(path if folder is None else folder / path)
+        if isinstance(given, (list, tuple)):
+            return Taxonomy.from_pairs(given)
+        return Taxonomy.from_dict(given)
+    except (InputError, TypeError, ValueError) as error:
+        raise OptionError(f"column '{name}': {error}") from None
+
+
+def _expanded(text: str) -> str:
+    """A path with `~` and environment variables filled in."""
+    for variable in re.findall(r"\$(?:(\w+)|\{(\w+)\})", text):
+        wanted = variable[0] or variable[1]
+        if wanted not in os.environ:
+            raise OptionError(
+                f"the taxonomy '{text}' needs the environment variable {wanted}, which is not set: set it, or write "
+                "the whole path."
+            )
+    return os.path.expanduser(os.path.expandvars(text))

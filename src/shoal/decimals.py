@@ -1,0 +1,58 @@
+"""Decimal numbers, exactly: a number or its text comes in, the fraction that it means leaves, and back."""
+
+from __future__ import annotations
+
+from decimal import Decimal, InvalidOperation, localcontext
+from fractions import Fraction
+
+import numpy as np
+
+from shoal.errors import OptionError
+
+# Bounds, widths and steps, and ratios of any two of them, must be ordinary float64 numbers.
+_LARGEST_EXPONENT = 150
+
+
+def exact(value: object, what: str) -> Fraction:
+    """A number as the fraction its decimal text means: 0.1 is one tenth, not its binary neighbour.
+
+    >>> exact(0.1, "step")
+    Fraction(1, 10)
+    """
+    if isinstance(value, Fraction):
+        return value
+    if isinstance(value, bool):
+        raise OptionError(f"{what} must be a number, got {value}.")
+    if isinstance(value, np.generic):
+        value = value.item()
+    try:
+        decimal = Decimal(str(value).strip())
+    except InvalidOperation:
+        raise OptionError(f"{what} must be a number, got '{value}'.") from None
+    if not decimal.is_finite():
+        raise OptionError(f"{what} must be finite, got {value}.")
+    # asked before the fraction is made: the one of 1e999999999 would fill the memory
+    if decimal and abs(decimal.adjusted()) > _LARGEST_EXPONENT:
+        raise OptionError(
+            f"{what} must be 0 or between 1e-{_LARGEST_EXPONENT} and 1e{_LARGEST_EXPONENT} in size, got {value}."
+        )
+    return Fraction(decimal)
+
+
+def decimal_text(value: Fraction) -> str:
+    """The shortest decimal text of a fraction that has one, otherwise 17 digits.
+
+    >>> decimal_text(Fraction(3, 2)), decimal_text(Fraction(12000)), decimal_text(Fraction(1, 3))
+    ('1.5', '12000', '0.33333333333333331')
+    """
+    if value.denominator == 1:
+        return str(value.numerator)
+    text = repr(float(value))
+    if Fraction(Decimal(text)) == value:
+        return text
+    # a fraction that ends after d digits has a denominator that divides 10^d, and d is below its bit length
+    digits = value.denominator.bit_length()
+    if 10**digits % value.denominator == 0:
+        with localcontext(prec=digits + len(str(value.numerator))):
+            return str(Decimal(value.numerator) / Decimal(value.denominator))
+    return format(float(value), ".17g")

@@ -1,0 +1,192 @@
+"""Check any table: columns come in by name, the k, l and t that the table reaches leave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.columns.schema import Schema
+from shoal.errors import InputError, OptionError
+from shoal.evaluation.anonymity import column_codes
+from shoal.evaluation.distributions import (
+    EMD,
+    count_groups,
+    distinct_values,
+    entropies,
+    ratio_distances,
+    within,
+)
+from shoal.evaluation.groups import row_groups
+from shoal.evaluation.measured import Check, Closeness, Requirement
+from shoal.io import Table, read
+
+# risks of interest: one row in this many
+_ONE_IN = (2, 5, 10, 20)
+
+
+def check(
+    table: Any,
+    quasi: Sequence[str] | None = None,
+    confidential: Sequence[str] | None = None,
+    *,
+    schema: Schema | None = None,
+    k: int | None = None,
+    l: int | None = None,  # noqa: E741
+    t_emd: float | None = None,
+    t_ratio: float | None = None,
+) -> Check:
+    """Measure the protection a table reaches, whichever tool made it.
+
+    Rows that agree in all quasi-identifiers are a group. Missing values agree with each other and are a value of
+    their own.
+
+    Args:
+        table: path, or pandas, polars or pyarrow table.
+        quasi: the quasi-identifiers; by default the columns with that role in the schema.
+        confidential: the confidential columns; by default those with that role, none without a schema.
+        schema: roles, and the order of ordinal columns.
+        k: level asked for: rows in the smallest group.
+        l: level asked for: different confidential values in every group.
+        t_emd: level asked for: largest earth mover's distance of a group to the table. Numbers, dates, enumerations and
+            ordinal columns are ordered, each value one step from the next; any two other values are equally far apart.
+        t_ratio: level asked for: largest ratio, either way, between a value's share in a group and in the table.
+
+    Returns:
+        The levels; `met` says whether all those asked for are reached.
+
+    Raises:
+        InputError: an unknown column, or a table without rows.
+
+    Cost: one sort per column and confidential attribute, O(n) memory.
+
+    >>> import pyarrow as pa
+    >>> people = pa.table({"age": [30, 30, 40, 40], "ill": ["a", "b", "b", "b"]})
+    >>> found = check(people, ["age"], ["ill"], k=2, l=2)
+    >>> found.k, found.distinct_l, found.emd, found.met
+    (2, 1, 0.25, False)
+    """
+    data = read(table)
+    if data.n == 0:
+        raise InputError("the table has no rows: there is nothing to check.")
+    known, secret = _columns(data, quasi, confidential, schema)
+    for name, value in (("k", k), ("l", l), ("t_emd", t_emd), ("t_ratio", t_ratio)):
+        if value is not None and (isinstance(value, bool) or not value >= (0 if name == "t_emd" else 1)):
+            raise OptionError(f"{name} must be at least {0 if name == 't_emd' else 1}, got {value!r}.")
+        if value is not None and name != "k" and not secret:
+            raise OptionError(
+                f"{name} is about a confidential column: name one (confidential, --confidential)."
+            )
+    groups = row_groups(_codes(data, name) for name in known)
+    found = {name: _closeness(data, name, groups.labels, schema) for name in secret}
+    smallest = int(groups.sizes.min())
+    wanted = (
+        ("k", k, smallest, True),
+        ("l", l, min((entry.distinct_l for entry in found.values()), default=0), True),
+        ("t-emd", t_emd, max((entry.emd for entry in found.values()), default=0.0), False),
+        ("t-ratio", t_ratio, max((entry.ratio for entry in found.values()), default=0.0), False),
+    )
+    return Check(
+        rows=data.n,
+        quasi=known,
+        groups=int(groups.sizes.size),
+        k=smallest,
+        unique=int((groups.sizes == 1).sum()),
+        reidentification=_reidentification(groups.sizes),
+        confidential=found,
+        requirements=tuple(
+            Requirement(name, level, value, value >= level if at_least else bool(within(value, level)))
+            for name, level, value, at_least in wanted
+            if level is not None
+        ),
+    )
+
+
+def _columns(
+    table: Table, quasi: Sequence[str] | None, confidential: Sequence[str] | None, schema: Schema | None
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    by_role: Mapping[str, list[str]] = {
+        role: []
+        if schema is None
+        else [a.name for a in schema.attributes if a.role == role and a.name in table.names]
+        for role in ("quasi-identifier", "confidential")
+    }
+    known = tuple(dict.fromkeys(by_role["quasi-identifier"] if quasi is None else quasi))
+    secret = tuple(dict.fromkeys(by_role["confidential"] if confidential is None else confidential))
+    if not known:
+        raise OptionError(
+            "there are no quasi-identifiers: name the columns an intruder may know (quasi, --quasi a,b,c)."
+        )
+    for name in (*known, *secret):
+        table.known(name)
+    both = [name for name in secret if name in known]
+    if both:
+        raise OptionError(f"column '{both[0]}' is both quasi-identifier and confidential: choose one.")
+    return known, secret
+
+
+def _closeness(table: Table, name: str, labels: NDArray[np.int64], schema: Schema | None) -> Closeness:
+    values, ground = ordered_codes(table, name, schema)
+    counts = count_groups(labels, values)
+    return Closeness(
+        values=int(counts.totals.size),
+        distinct_l=int(distinct_values(counts).min()),
+        entropy_l=float(np.exp(entropies(counts).min())),
+        emd=float(EMD[ground](counts).max()),
+        ground=ground,
+        ratio=float(ratio_distances(counts).max()),
+    )
+
+
+def ordered_codes(table: Table, name: str, schema: Schema | None) -> tuple[NDArray[np.int64], str]:
+    """A column as value numbers, 0 for the lowest, and whether their order means anything."""
+    attribute = schema[name] if schema is not None and name in schema else None
+    if attribute is not None and attribute.kind == "ordinal" and attribute.ordered:
+        from shoal.columns.coding import numbers
+
+        return _places(numbers(table, attribute)), "ordered"
+    dtype = table.dtype(name)
+    nominal = attribute is not None and attribute.kind == "nominal"
+    if dtype.is_numeric() and not nominal and "128" not in str(dtype):
+        series = table.series(name)
+        plain = dtype.is_integer() and series.null_count() == 0
+        return _places(series.to_numpy() if plain else table.numeric(name)), "ordered"
+    if dtype.is_temporal() and not nominal:
+        return _places(table.series(name).to_numpy()), "ordered"
+    if isinstance(dtype, nw.Enum) and not nominal:
+        place = {category: number for number, category in enumerate(dtype.categories)}
+        values = table.series(name).cast(nw.String()).to_list()
+        return _places(np.array([place.get(value, -1) for value in values])), "ordered"
+    return _places(_codes(table, name)), "equal"
+
+
+def _codes(table: Table, name: str) -> NDArray[np.int64]:
+    """A number per row that is equal exactly where the values are, for columns of any type."""
+    import pyarrow as pa
+
+    try:
+        return column_codes(table, name)
+    except pa.ArrowException:
+        # lists and other nested values have no codes of their own
+        return _places(np.array([str(value) for value in table.series(name).to_list()]))
+
+
+def _places(values: NDArray[Any]) -> NDArray[np.int64]:
+    return np.unique(values, return_inverse=True)[1].astype(np.int64)
+
+
+def _reidentification(sizes: NDArray[np.int64]) -> dict[str, float]:
+    """Summary over rows of the chance 1/|group| of picking the right one among equal rows."""
+    rows = int(sizes.sum())
+    ascending = np.sort(sizes)
+    # the risk of the row in the middle, from the largest groups up
+    middle = ascending[::-1][np.searchsorted(np.cumsum(ascending[::-1]), rows / 2)]
+    return {
+        "largest": 1 / int(ascending[0]),
+        "mean": sizes.size / rows,
+        "median": 1 / int(middle),
+        **{f"above_one_in_{many}": int(sizes[sizes < many].sum()) / rows for many in _ONE_IN},
+    }

@@ -1,0 +1,312 @@
+"""What has been spent: the entries of one data set come in, in order; totals and permissions leave.
+
+Totals live in memory only. They are computed from the entries, so that nothing in the database but the entries
+themselves could be changed to allow more.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from shoal.ledger.entry import ORIGIN, Entry, decimals, fraction_of, fraction_text
+from shoal.ledger.errors import LedgerError, OverdrawnError, UnpricedError
+from shoal.ledger.operations import Charge, Register
+
+# Requests priced together; one more opens a new family, so that a price is found in bounded time.
+FAMILY_SIZE = 64
+# what an entry takes besides its content: hashes, names, amounts, its place in three indexes
+_ENTRY_BYTES = 512
+_NOTHING = Fraction(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What the holder fixed for a data set; the unit is None while it is open, and in ledgers that did not keep it."""
+
+    neighbours: str
+    ceiling: Fraction | None
+    delta_ceiling: Fraction
+    analysts: Mapping[str, Fraction]
+    every_analyst: Fraction | None
+    fingerprint: str
+    unit: str | None = None
+
+    @classmethod
+    def of(cls, wanted: Register) -> Terms:
+        return cls(
+            wanted.neighbours,
+            wanted.ceiling,
+            wanted.delta_ceiling,
+            dict(wanted.analysts),
+            wanted.every_analyst,
+            wanted.fingerprint,
+            wanted.unit,
+        )
+
+    def analyst_ceiling(self, analyst: str) -> Fraction | None:
+        return self.analysts.get(analyst, self.every_analyst if analyst else None)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "neighbours": self.neighbours,
+            "ceiling": _text(self.ceiling),
+            "delta_ceiling": fraction_text(self.delta_ceiling),
+            "analysts": {name: fraction_text(value) for name, value in self.analysts.items()},
+            "every_analyst": _text(self.every_analyst),
+            "fingerprint": self.fingerprint,
+            "unit": self.unit,
+        }
+
+    @classmethod
+    def from_dict(cls, raw: Mapping[str, Any]) -> Terms:
+        return cls(
+            raw["neighbours"],
+            _fraction(raw["ceiling"]),
+            fraction_of(raw["delta_ceiling"]),
+            {name: fraction_of(value) for name, value in raw["analysts"].items()},
+            _fraction(raw["every_analyst"]),
+            raw["fingerprint"],
+            raw.get("unit"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What is spent and what is left of a data set at one moment.
+
+    Attributes:
+        number: of its newest entry.
+        head: hash of that entry; whoever keeps it can tell later whether entries were lost.
+        unanswered: charges without a stored answer: being worked on, or cut off by a crash.
+    """
+
+    dataset: str
+    number: int
+    head: str
+    terms: Terms
+    spent: Fraction
+    delta_spent: Fraction
+    analysts: Mapping[str, Fraction]
+    unanswered: int
+
+    def remaining(self, analyst: str = "") -> Fraction | None:
+        """The ε that is left, for everybody or for one analyst; None without a limit."""
+        own = self.terms.analyst_ceiling(analyst)
+        left = [] if self.terms.ceiling is None else [self.terms.ceiling - self.spent]
+        if own is not None:
+            left.append(own - self.analysts.get(analyst, _NOTHING))
+        return max(_NOTHING, min(left)) if left else None
+
+    def to_dict(self) -> dict[str, Any]:
+        amounts = {
+            "spent": fraction_text(self.spent),
+            "delta_spent": fraction_text(self.delta_spent),
+            "remaining": _text(self.remaining()),
+        }
+        return {
+            "dataset": self.dataset,
+            "entries": self.number,
+            "head": self.head,
+            "terms": self.terms.to_dict(),
+            **amounts,
+            "decimal": decimals(amounts),
+            "analysts": {name: fraction_text(value) for name, value in self.analysts.items()},
+            "unanswered": self.unanswered,
+        }
+
+
+@dataclass(slots=True)
+class Balance:
+    """The running total of a data set, or of one analyst within it.
+
+    Questions about declared individuals count, in each key column, as much as the individual who was asked about
+    most; members of a family count as much as their joint price; everything else adds up.
+    """
+
+    epsilon: Fraction = _NOTHING
+    delta: Fraction = _NOTHING
+    persons: dict[tuple[str, str], Fraction] = field(default_factory=dict)
+    largest: dict[str, Fraction] = field(default_factory=dict)
+    families: dict[str, tuple[list[str], Fraction]] = field(default_factory=dict)
+
+    def adds(self, charge: Charge) -> Fraction:
+        """What one more charge would add to the total.
+
+        Guarantee:
+            The total bounds the ε of all answers together: sequential composition; over disjoint individuals the
+            maximum (the thesis, Proposition 4); within a family the price of the joint query.
+
+        Raises:
+            UnpricedError: its family has other members than it was priced with.
+        """
+        if charge.person is None and charge.joint is not None:
+            members, priced = self.family(charge.family)
+            together = charge.prices.get((*members, charge.content))
+            if together is None:
+                raise UnpricedError
+            # never more than by itself, whatever the price of the family says
+            return min(charge.epsilon, max(_NOTHING, together - priced))
+        return self.adds_alone(charge.epsilon, charge.person)
+
+    def adds_alone(self, epsilon: Fraction, person: tuple[str, str] | None) -> Fraction:
+        """What an amount outside of any family would add, exactly: entries may be older than the grid."""
+        if person is None:
+            return epsilon
+        spent = self.persons.get(person, _NOTHING) + epsilon
+        return max(_NOTHING, spent - self.largest.get(person[0], _NOTHING))
+
+    def book(self, charge: Entry, added: Fraction) -> None:
+        """Take a charge into the total."""
+        self.epsilon += added
+        if charge.delta:
+            self.delta += charge.delta
+        if charge.person is not None:
+            spent = self.persons.get(charge.person, _NOTHING) + charge.epsilon
+            self.persons[charge.person] = spent
+            column = charge.person[0]
+            self.largest[column] = max(self.largest.get(column, _NOTHING), spent)
+        if charge.family:
+            members, priced = self.family(charge.family)
+            self.families[charge.family] = ([*members, charge.content], priced + added)
+
+    def family(self, name: str) -> tuple[list[str], Fraction]:
+        """The members that the next one is priced with, and what they cost together."""
+        members, priced = self.families.get(name, ([], _NOTHING))
+        return (members, priced) if len(members) < FAMILY_SIZE else ([], _NOTHING)
+
+
+@dataclass(slots=True)
+class Account:
+    """The state of one data set after the entries seen so far.
+
+    Attributes:
+        number: of the newest entry.
+        head: its hash.
+        unanswered: charges whose answer is not stored (yet), with the hash of their entries.
+        stored: bytes that the entries of each analyst take.
+    """
+
+    dataset: str
+    number: int = 0
+    head: str = ORIGIN
+    terms: Terms | None = None
+    total: Balance = field(default_factory=Balance)
+    analysts: dict[str, Balance] = field(default_factory=dict)
+    unanswered: dict[int, str] = field(default_factory=dict)
+    stored: dict[str, int] = field(default_factory=dict)
+
+    def permit(self, charge: Charge) -> tuple[Fraction, Fraction]:
+        """What a charge adds to the data set's and to its analyst's total; refused if that exceeds a ceiling.
+
+        Raises:
+            OverdrawnError: nothing was spent.
+        """
+        own = self.analysts.get(charge.analyst, Balance())
+        added, added_analyst = self.total.adds(charge), own.adds(charge)
+        self._allow(charge, added, added_analyst)
+        return added, added_analyst
+
+    def follow(self, entry: Entry) -> None:
+        """Check the next entry and take it into account.
+
+        Raises:
+            LedgerError: it does not continue the chain, or spends what it should not.
+        """
+        if entry.number != self.number + 1 or entry.previous != self.head or entry.sealed() != entry.hash:
+            raise LedgerError(
+                f"the ledger is broken: entry {entry.number} of data set '{entry.dataset}' does not continue the "
+                "chain, so it was altered, removed or put in; restore a ledger that 'shoal ledger verify' accepts."
+            )
+        if entry.kind == "terms":
+            self._check_terms(entry)
+        elif entry.kind == "answer":
+            if entry.refers not in self.unanswered:
+                raise self._wrong(entry, "answers a charge that does not exist or has an answer")
+        else:
+            self._check_charge(entry)
+        self.take(entry)
+
+    def take(self, entry: Entry) -> None:
+        """Take an entry into account that was checked, or made from this very account."""
+        if entry.kind == "terms":
+            self.terms = Terms.from_dict(json.loads(entry.content))
+        elif entry.kind == "answer":
+            del self.unanswered[entry.refers or 0]
+        else:
+            self.total.book(entry, entry.added)
+            self.analysts.setdefault(entry.analyst, Balance()).book(entry, entry.added_analyst)
+            if entry.kind == "charge":
+                self.unanswered[entry.number] = entry.hash
+        self.number, self.head = entry.number, entry.hash
+        self.stored[entry.analyst] = self.stored.get(entry.analyst, 0) + len(entry.content) + _ENTRY_BYTES
+
+    def standing(self) -> Standing:
+        """A copy that does not change any more."""
+        return Standing(
+            self.dataset,
+            self.number,
+            self.head,
+            self._terms(),
+            self.total.epsilon,
+            self.total.delta,
+            {name: balance.epsilon for name, balance in self.analysts.items()},
+            len(self.unanswered),
+        )
+
+    def _check_terms(self, entry: Entry) -> None:
+        terms = Terms.from_dict(json.loads(entry.content))
+        if self.terms is not None and self.terms.neighbours != terms.neighbours:
+            raise self._wrong(entry, "changes the neighbour relation")
+        if self.terms is not None and self.terms.unit not in (None, terms.unit):
+            raise self._wrong(entry, "changes the unit")
+
+    def _check_charge(self, entry: Entry) -> None:
+        if min(entry.epsilon, entry.delta, entry.added, entry.added_analyst) < 0:
+            raise self._wrong(entry, "gives something back")
+        if entry.family:
+            # the price of a family needs the questions' meaning; all others follow from the entries alone
+            if max(entry.added, entry.added_analyst) > entry.epsilon:
+                raise self._wrong(entry, "adds more than it costs")
+        else:
+            own = self.analysts.get(entry.analyst, Balance())
+            adds = [balance.adds_alone(entry.epsilon, entry.person) for balance in (self.total, own)]
+            if adds != [entry.added, entry.added_analyst]:
+                raise self._wrong(entry, "adds another amount than it costs")
+        try:
+            self._allow(entry, entry.added, entry.added_analyst)
+        except OverdrawnError:
+            raise self._wrong(entry, "exceeds a ceiling") from None
+
+    def _allow(self, charge: Charge | Entry, added: Fraction, added_analyst: Fraction) -> None:
+        terms, own = self._terms(), self.analysts.get(charge.analyst, Balance())
+        _within("the analyst", "epsilon", added_analyst, own.epsilon, terms.analyst_ceiling(charge.analyst))
+        _within("the data set", "epsilon", added, self.total.epsilon, terms.ceiling)
+        _within("the data set", "delta", charge.delta, self.total.delta, terms.delta_ceiling)
+
+    def _terms(self) -> Terms:
+        if self.terms is None:
+            raise LedgerError(f"data set '{self.dataset}' is not registered in this ledger.")
+        return self.terms
+
+    def _wrong(self, entry: Entry, what: str) -> LedgerError:
+        return LedgerError(
+            f"the ledger is wrong: entry {entry.number} of data set '{entry.dataset}' {what}; restore a ledger that "
+            "'shoal ledger verify' accepts."
+        )
+
+
+def _within(of: str, what: str, added: Fraction, spent: Fraction, ceiling: Fraction | None) -> None:
+    if added and ceiling is not None and spent + added > ceiling:
+        raise OverdrawnError(of, what, added, max(_NOTHING, ceiling - spent))
+
+
+def _text(value: Fraction | None) -> str | None:
+    return None if value is None else fraction_text(value)
+
+
+def _fraction(text: str | None) -> Fraction | None:
+    return None if text is None else fraction_of(text)

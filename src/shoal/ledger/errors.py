@@ -1,0 +1,52 @@
+"""Why a ledger says no: the reasons a request is refused, and what is said of a ledger that cannot be trusted."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from shoal.decimals import decimal_text
+from shoal.errors import ShoalError
+
+
+class LedgerError(ShoalError):
+    """The ledger cannot be used: a broken chain, an old backup, a file of a newer version."""
+
+
+class OverdrawnError(ShoalError):
+    """A charge was refused because it would exceed a ceiling. Nothing was spent and nothing was looked at.
+
+    Attributes:
+        of: whose ceiling, "the data set" or "the analyst".
+        what: "epsilon" or "delta".
+    """
+
+    def __init__(self, of: str, what: str, requested: Fraction, remaining: Fraction) -> None:
+        self.of, self.what, self.requested, self.remaining = of, what, requested, remaining
+        super().__init__(
+            f"the budget of {of} does not allow this: {what} {decimal_text(requested)} was requested, "
+            f"{decimal_text(remaining)} remains, {decimal_text(requested - remaining)} is missing."
+        )
+
+
+class QuotaError(ShoalError):
+    """A charge was refused because the entries of its analyst take all the room they may. Nothing was spent."""
+
+    def __init__(self, room: int) -> None:
+        self.room = room
+        super().__init__(
+            f"what is stored under this name takes all of its {room:,} bytes: the holder can allow more."
+        )
+
+
+class UnpricedError(ShoalError):
+    """A charge that is priced together with others met more of them than it was priced with: price it again."""
+
+    def __init__(self) -> None:
+        super().__init__("others asked meanwhile, so the price must be computed again.")
+
+
+class KeyReusedError(ShoalError):
+    """An idempotency key came with another request than the first time."""
+
+    def __init__(self) -> None:
+        super().__init__("this idempotency key was used for another request: take a new key.")

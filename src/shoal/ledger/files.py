@@ -1,0 +1,63 @@
+"""The files of a SQLite ledger: whether the open ones are still those of the path, and what they hold byte by byte."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from shoal.ledger.errors import LedgerError
+
+# the database, its write-ahead log, and what its readers and writers share
+_SUFFIXES = ("", "-wal", "-shm")
+Identity = tuple[int, int]
+
+
+class OpenFiles:
+    """Remembers which files a path led to, and finds out when it leads to others.
+
+    A database that is unlinked or replaced goes on for those who have it open: what they write is lost to everybody
+    else. The files are compared by what the path says, since closing one of one's own would drop SQLite's locks.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._known: dict[str, Identity] = {}
+        self.check()
+
+    def check(self, *, writing: bool = False) -> None:
+        """Compare.
+
+        Args:
+            writing: within a transaction that writes: from then on the log and what is shared are open, too. Before,
+                those that are there can be of somebody who is about to leave and take them along.
+
+        Raises:
+            LedgerError: the path leads to another file, or to none.
+        """
+        for suffix in _SUFFIXES:
+            found = _identity(Path(f"{self._path}{suffix}"))
+            known = self._known.get(suffix)
+            if known is not None and found != known:
+                raise LedgerError(
+                    f"the ledger file '{self._path}{suffix}' was replaced or removed while it was open, so nothing "
+                    "more is granted: stop what uses it, put the newest file back, and start again."
+                )
+            if found is not None and (writing or not suffix):
+                self._known[suffix] = found
+
+
+def _identity(path: Path) -> Identity | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def digest_of(path: Path) -> str | None:
+    """SHA-256 of a ledger file that nobody writes to; None while there is a write-ahead log beside it."""
+    log = Path(f"{path}-wal")
+    if not path.is_file() or (log.exists() and log.stat().st_size):
+        return None
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,378 @@
+"""The ledger: operations come in, are decided and written in one durable transaction, and receipts leave.
+
+A charge is decided on totals read inside the transaction that writes it. So two requests can never both be granted
+what only one of them may have, whichever process, thread or machine they come through.
+"""
+
+from __future__ import annotations
+
+import datetime
+import threading
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from shoal.errors import OptionError, needs_extra
+from shoal.ledger.account import Account, Balance, Standing, Terms
+from shoal.ledger.entry import Entry, Kind, canonical, seal
+from shoal.ledger.errors import KeyReusedError, LedgerError, QuotaError, UnpricedError
+from shoal.ledger.operations import Charge, Deposit, Operation, Receipt, Register, rounded_up
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import Connection
+
+    from shoal.ledger.store import Store
+
+_NOTHING = Fraction(0)
+# How often a price is computed again because others asked meanwhile.
+_TRIES = 5
+_Result = TypeVar("_Result")
+
+
+def open_ledger(address: str | Path, *, create: bool = True, check: bool = True) -> Ledger:
+    """Open a ledger, and make it if it is not there yet.
+
+    Args:
+        address: a path (SQLite), or `postgresql://user@host/database`.
+        create: make the file if there is none.
+        check: follow all chains now; otherwise each is followed when it is first used.
+
+    Guarantee:
+        What was granted stays within every ceiling, is on disk before it is granted, and is never given back.
+
+    Cost:
+        All entries are read once and their chain is checked; about 20 µs each.
+
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> ledger = open_ledger(folder.name + "/ledger.sqlite")
+    >>> ledger.register(Register("survey", "replace-one", ceiling=Fraction(1)))
+    >>> ledger.charge(Charge("survey", "ada", '{"kind":"count"}', Fraction(3, 4))).added
+    Fraction(3, 4)
+    >>> ledger.charge(Charge("survey", "ada", '{"kind":"count"}', Fraction(1, 2)))
+    Traceback (most recent call last):
+    shoal.ledger.errors.OverdrawnError: the budget of the data set does not allow this: epsilon 0.5 was \
+requested, 0.25 remains, 0.25 is missing.
+    >>> ledger.close(); folder.cleanup()
+    """
+    with needs_extra("server", "the ledger needs"):
+        from shoal.ledger.store import Store
+
+        store = Store(address, create=create)  # which loads the driver of the database
+    ledger = Ledger(store)
+    if check:
+        ledger.refresh()
+    return ledger
+
+
+class Ledger:
+    """An open ledger; safe to share between threads, and between processes that open it by themselves."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = self._store = store
+        self._accounts: dict[str, Account] = {}
+        # the newest entry that was ever seen on disk, by data set: a ledger without it is not the same ledger
+        self._seen: dict[str, tuple[int, str]] = {}
+        self._lock = threading.Lock()
+
+    def commit(self, operations: Sequence[Operation]) -> list[Receipt | Exception]:
+        """Decide and write several operations in order, in one transaction.
+
+        Returns:
+            One result each: a receipt, or the error that refuses it; a refusal leaves the others alone.
+
+        Raises:
+            LedgerError: the ledger cannot be trusted; nothing was written.
+        """
+        datasets = sorted({operation.dataset for operation in operations})
+        with self._lock:
+            try:
+                with self._store.writing(datasets) as connection:
+                    work = {
+                        name: _Work(self._store, connection, self._caught_up(connection, name))
+                        for name in datasets
+                    }
+                    for name in datasets:
+                        work[name].look_up([o for o in operations if o.dataset == name])
+                    results = [work[operation.dataset].carry_out(operation) for operation in operations]
+                    for name in datasets:
+                        self._store.append(connection, work[name].written)
+            except BaseException:
+                # what is in memory may hold entries that were never written: read it again
+                for name in datasets:
+                    self._accounts.pop(name, None)
+                raise
+            for name in datasets:
+                self._seen[name] = (self._accounts[name].number, self._accounts[name].head)
+        return results
+
+    def register(self, terms: Register) -> None:
+        """Fix the terms of a data set; the same terms again change nothing."""
+        self._one(terms)
+
+    def charge(self, charge: Charge) -> Receipt:
+        """Spend, durably, before any data is touched. Raises what refuses it."""
+        return self._with_price(charge, self._one)
+
+    def quote(self, charge: Charge) -> Fraction:
+        """What a charge would add to the total now. Raises what would refuse it; writes nothing."""
+
+        def permitted(priced: Charge) -> Fraction:
+            with self._lock, self._store.reading() as connection:
+                return self._caught_up(connection, charge.dataset).permit(priced)[0]
+
+        return self._with_price(charge, permitted)
+
+    def priced(self, charge: Charge) -> Charge:
+        """The charge with the price of its family as it is now, computed while others go on."""
+        if charge.joint is None:
+            return charge
+        with self._lock:
+            account = self._accounts.get(charge.dataset) or Account(charge.dataset)
+            own = account.analysts.get(charge.analyst, Balance())
+            together = {(*b.family(charge.family)[0], charge.content) for b in (account.total, own)}
+        return replace(charge, prices={found: rounded_up(charge.joint(found)) for found in together})
+
+    def _with_price(self, charge: Charge, work: Callable[[Charge], _Result]) -> _Result:
+        """Do something with a charge once it is priced; if others keep coming in between, at its own price."""
+        for _ in range(_TRIES):
+            try:
+                return work(self.priced(charge))
+            except UnpricedError:
+                continue
+        return work(replace(charge, joint=None))
+
+    def deposit(self, answer: Deposit) -> Receipt:
+        """Keep an answer before it is sent; the receipt holds the one that counts, which is the first."""
+        return self._one(answer)
+
+    def standing(self, dataset: str) -> Standing:
+        """What is spent and what is left of a data set, as of now."""
+        with self._lock, self._store.reading() as connection:
+            return self._caught_up(connection, dataset).standing()
+
+    def refresh(self) -> None:
+        """Follow all chains to their ends, checking every entry that was not checked before."""
+        with self._lock, self._store.reading() as connection:
+            for name in self._store.datasets(connection):
+                self._caught_up(connection, name)
+
+    def datasets(self) -> list[str]:
+        with self._store.reading() as connection:
+            return self._store.datasets(connection)
+
+    def entries(self, dataset: str, first: int = 1) -> Iterator[Entry]:
+        """The entries of a data set, oldest first."""
+        with self._store.reading() as connection:
+            yield from self._store.entries(connection, dataset, first)
+
+    def answers(
+        self, dataset: str, analyst: str, after: int = 0, limit: int = 100
+    ) -> list[tuple[Entry, Entry | None]]:
+        """An analyst's charges after a number with their answers, None where it was not stored."""
+        return self.page(dataset, analyst, after, limit)[0]
+
+    def page(
+        self, dataset: str, analyst: str, after: int, limit: int, most_bytes: int | None = None
+    ) -> tuple[list[tuple[Entry, Entry | None]], bool]:
+        """The same, and whether there may be more.
+
+        Args:
+            dataset: whose.
+            analyst: who asked.
+            after: the number.
+            limit: how many at most.
+            most_bytes: stop before contents are longer together; the first one is there however long it is.
+        """
+        with self._store.reading() as connection:
+            sizes = self._store.sizes_of_analyst(connection, dataset, analyst, after, limit)
+            fitting = len(sizes)
+            if most_bytes is not None and sizes:
+                fitting = max(bisect_right(list(accumulate(size for _, size in sizes)), most_bytes), 1)
+            charges = self._store.of_analyst(connection, dataset, analyst, after, fitting)
+            stored = self._store.answers(connection, dataset, [charge.number for charge in charges])
+        found = [(charge, stored.get(charge.number)) for charge in charges]
+        return found, bool(found) and (fitting < len(sizes) or fitting == limit)
+
+    def alive(self) -> None:
+        """Raise what keeps the ledger from being used: the database is gone, or its file was replaced."""
+        with self._store.reading() as connection:
+            self._store.datasets(connection)
+
+    def close(self) -> None:
+        self._store.close()
+
+    def _one(self, operation: Operation) -> Receipt:
+        (result,) = self.commit([operation])
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    def _caught_up(self, connection: Connection, dataset: str) -> Account:
+        """The account with everything that other processes wrote meanwhile; the caller holds the lock."""
+        account = self._accounts.get(dataset) or Account(dataset)
+        number, head = self._seen.get(dataset, (0, ""))
+        entries = self._store.entries(connection, dataset, max(account.number, 1))
+        there = number == 0
+        if account.number:
+            first = next(entries, None)
+            there = first is not None and first.hash == head
+        for entry in entries:
+            account.follow(entry)
+            there = there or (entry.number, entry.hash) == (number, head)
+        if not there:
+            self._accounts.pop(dataset, None)
+            raise LedgerError(
+                f"the ledger of data set '{dataset}' lost entries that were there before: an old backup was restored, "
+                "or the file was changed; restore the newest one."
+            )
+        self._accounts[dataset] = account
+        self._seen[dataset] = (account.number, account.head)
+        return account
+
+
+class _Work:
+    """The part of one transaction that concerns one data set."""
+
+    def __init__(self, store: Store, connection: Connection, account: Account) -> None:
+        self._store, self._connection, self._account = store, connection, account
+        self._by_key: dict[tuple[str, str], Entry] = {}
+        self._answers: dict[int, Entry] = {}
+        self._now = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
+        self.written: list[Entry] = []
+
+    def look_up(self, operations: Sequence[Operation]) -> None:
+        """Read, in one go, what earlier transactions know about these operations."""
+        keys = [o.key for o in operations if isinstance(o, Charge) and o.key]
+        for entry in self._store.by_key(self._connection, self._account.dataset, keys):
+            self._by_key[entry.analyst, entry.key] = entry
+        charges = [entry.number for entry in self._by_key.values()]
+        charges += [
+            o.charge
+            for o in operations
+            if isinstance(o, Deposit) and o.charge not in self._account.unanswered
+        ]
+        self._answers = self._store.answers(self._connection, self._account.dataset, charges)
+
+    def carry_out(self, operation: Operation) -> Receipt | Exception:
+        """Write what the operation asks for, or say why not. One that fails leaves the others of its group alone."""
+        before = len(self.written)
+        try:
+            if isinstance(operation, Charge):
+                return self._charge(operation)
+            if isinstance(operation, Deposit):
+                return self._deposit(operation)
+            return self._register(operation)
+        except Exception as refusal:
+            if len(self.written) > before:
+                raise  # half done: the whole transaction must go
+            return refusal
+
+    def _register(self, wanted: Register) -> Receipt:
+        terms, now = Terms.of(wanted), self._account.terms
+        if now is not None and now.neighbours != terms.neighbours:
+            raise OptionError(
+                f"data set '{wanted.dataset}' was registered with the neighbour relation '{now.neighbours}', which "
+                f"cannot change to '{terms.neighbours}': charges under the two do not add up."
+            )
+        if now is not None and terms.unit is None:
+            terms = replace(terms, unit=now.unit)
+        if now is not None and now.unit not in (None, terms.unit):
+            raise OptionError(
+                f"data set '{wanted.dataset}' was registered with a budget per {now.unit}, which cannot change to one "
+                f"per {terms.unit}: charges for the two do not add up. Declare the unit as before, or take a new name."
+            )
+        if terms != now:
+            self._write("terms", canonical(terms.to_dict()))
+        return Receipt(wanted.dataset, self._account.number, _NOTHING, terms == now, None, self._account.head)
+
+    def _charge(self, wanted: Charge) -> Receipt:
+        earlier = self._by_key.get((wanted.analyst, wanted.key)) if wanted.key else None
+        if earlier is not None:
+            if (earlier.content, earlier.kind) != (wanted.content, wanted.kind):
+                raise KeyReusedError
+            return self._receipt(earlier, repeated=True)
+        if wanted.epsilon < 0 or wanted.delta < 0:
+            raise OptionError("a charge must not be negative.")
+        taken = self._account.stored.get(wanted.analyst, 0) + len(wanted.content) + wanted.size
+        if wanted.room is not None and taken > wanted.room:
+            raise QuotaError(wanted.room)
+        added, added_analyst = self._account.permit(wanted)
+        entry = self._write(
+            wanted.kind,
+            wanted.content,
+            analyst=wanted.analyst,
+            key=wanted.key,
+            epsilon=wanted.epsilon,
+            delta=wanted.delta,
+            added=added,
+            added_analyst=added_analyst,
+            person=wanted.person,
+            family=wanted.family,
+        )
+        if wanted.key:
+            self._by_key[wanted.analyst, wanted.key] = entry
+        return self._receipt(entry, repeated=False)
+
+    def _deposit(self, wanted: Deposit) -> Receipt:
+        if wanted.charge in self._account.unanswered:
+            self._answers[wanted.charge] = self._write(
+                "answer", wanted.content, analyst=wanted.analyst, refers=wanted.charge
+            )
+        answer = self._answers.get(wanted.charge)
+        if answer is None:
+            raise LedgerError("an answer came without its charge: it must not be sent.")
+        return Receipt(wanted.dataset, wanted.charge, _NOTHING, False, answer.content, answer.hash)
+
+    def _receipt(self, charge: Entry, *, repeated: bool) -> Receipt:
+        answer = self._answers.get(charge.number)
+        return Receipt(
+            charge.dataset,
+            charge.number,
+            charge.added,
+            repeated,
+            None if answer is None else answer.content,
+            charge.hash if answer is None else answer.hash,
+        )
+
+    def _write(
+        self,
+        kind: Kind,
+        content: str,
+        *,
+        analyst: str = "",
+        key: str = "",
+        refers: int | None = None,
+        epsilon: Fraction = _NOTHING,
+        delta: Fraction = _NOTHING,
+        added: Fraction = _NOTHING,
+        added_analyst: Fraction = _NOTHING,
+        person: tuple[str, str] | None = None,
+        family: str = "",
+    ) -> Entry:
+        account = self._account
+        values = (
+            account.dataset,
+            account.number + 1,
+            kind,
+            self._now,
+            analyst,
+            key,
+            refers,
+            epsilon,
+            delta,
+            added,
+            added_analyst,
+            person,
+            family,
+            content,
+            account.head,
+        )
+        entry = Entry(*values, hash=seal(list(values)))
+        account.take(entry)
+        self.written.append(entry)
+        return entry

@@ -1,0 +1,106 @@
+"""Releases in the ledger: a table that is about to be published comes in, its charge and warnings leave.
+
+What a release costs can only be added to answers under the same relation of neighbours and for the same unit, and only
+where its claim is about the original records. Everything else is recorded, and has no place under a ceiling.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+
+from shoal.errors import ClaimError
+from shoal.ledger.choices import paid_before
+from shoal.ledger.entry import Entry, canonical
+from shoal.ledger.ledger import Ledger
+from shoal.ledger.operations import Charge
+from shoal.ledger.units import account_of
+from shoal.method.statement import PrivacyStatement
+from shoal.method.tuned import Tuned
+
+
+def fingerprint(path: Path) -> str:
+    """A hash of a file, by which the same table is recognised; as private as the table."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while piece := file.read(1 << 20):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+def record_release(
+    ledger: Ledger,
+    dataset: str,
+    statement: PrivacyStatement,
+    neighbours: str,
+    table: str,
+    bought: Tuned | None = None,
+) -> list[str]:
+    """Charge a release before it is made, and say what else is known about the same table.
+
+    Args:
+        ledger: where it is recorded.
+        dataset: whose budget it is; a new name is registered without a ceiling.
+        statement: of the release.
+        neighbours: the relation that the statement is about, "replace-one" or "add-remove".
+        table: fingerprint of the original.
+        bought: settings that were chosen under a budget, which the statement contains; it is not charged again where
+            the choice itself was charged to this data set.
+
+    Returns:
+        Warnings for the custodian.
+
+    Raises:
+        OverdrawnError: the budget does not allow it.
+        ClaimError: the data set has a ceiling, and the claim of the release cannot be counted under it; or it counts
+            under another relation of neighbours, or for another unit.
+    """
+    warnings = list(_other_uses(ledger, table))
+    counted = statement.model == "dp" and not statement.data_dependent and statement.epsilon is not None
+    terms = account_of(ledger, dataset, neighbours, statement.unit if counted else None, table).terms
+    if terms.ceiling is not None and not counted:
+        raise ClaimError(
+            f"data set '{dataset}' has a ceiling, and this release ({statement.model}) has no ε for the original "
+            "records that could be counted under it: use a method that claims dp, or another --dataset."
+        )
+    content = {
+        "release": statement.method,
+        "model": statement.model,
+        "claimed": None if statement.epsilon is None else str(statement.epsilon),
+        "unit": statement.unit,
+        "columns": list(statement.attributes),
+        "publishable": statement.publishable,
+        "table": table,
+    }
+    cost = statement.epsilon if counted and statement.epsilon is not None else Fraction(0)
+    if cost and bought is not None and paid_before(ledger, dataset, bought):
+        cost -= statement.spending[f"choice of {bought.words}"] or Fraction(0)
+    ledger.charge(Charge(dataset, "", canonical(content), cost, kind="release"))
+    return warnings
+
+
+def _other_uses(ledger: Ledger, table: str) -> Iterator[str]:
+    for name in ledger.datasets():
+        for entry in ledger.entries(name):
+            yield from _use(entry, table)
+
+
+def _use(entry: Entry, table: str) -> Iterator[str]:
+    if entry.kind == "release":
+        earlier = json.loads(entry.content)
+        if earlier["table"] == table:
+            claimed = "" if earlier["claimed"] is None else f", ε = {earlier['claimed']}"
+            yield (
+                f"this table was released before: on {entry.at[:10]} with {earlier['release']} ({earlier['model']}"
+                f"{claimed}), data set '{entry.dataset}'. What the releases reveal adds up."
+            )
+    elif entry.kind == "terms" and entry.number == 1:
+        terms = json.loads(entry.content)
+        if terms["fingerprint"] == table and terms["ceiling"] is not None:
+            yield (
+                f"questions about this table are answered as data set '{entry.dataset}': what the answers and this "
+                "release reveal adds up; name it with --dataset to count both under its ceiling."
+            )

@@ -1,0 +1,312 @@
+"""Where entries are kept: a path or database address comes in, durable transactions leave.
+
+SQLite by default, in write-ahead mode with a full sync at every commit; PostgreSQL by its address. The only module
+that knows SQL, together with the migrations.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import event
+from sqlalchemy.engine import URL, Connection, CursorResult, Engine, make_url
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+
+from shoal.errors import InputError
+from shoal.ledger.entry import Entry, fraction_of, fraction_text
+from shoal.ledger.errors import LedgerError
+from shoal.ledger.files import OpenFiles
+from shoal.ledger.integrity import damage_of
+from shoal.ledger.migrations import dataset_table, entry_table, migrate
+
+_COLUMNS = [column.name for column in entry_table.columns]
+_BUSY_MILLISECONDS = 60_000
+
+
+class Store:
+    """Durable, serialised access to the entries.
+
+    Every transaction that writes excludes all others on the same data sets before it reads: SQLite locks the file
+    (`BEGIN IMMEDIATE`), PostgreSQL the rows of the data sets, always in the same order.
+    """
+
+    def __init__(self, address: str | Path, *, create: bool = True, looking: bool = False) -> None:
+        """Open a database.
+
+        Args:
+            address: see `open_ledger`.
+            create: make the file if there is none.
+            looking: change nothing, not even what is damaged.
+        """
+        self.url = _url(address)
+        self.sqlite = self.url.get_backend_name() == "sqlite"
+        if self.sqlite:
+            _prepare_file(self.url, create)
+        self.files = OpenFiles(Path(self.url.database or "")) if self.sqlite else None
+        self._engine = _engine(self.url, self.files, looking)
+        statement = f"INSERT INTO {entry_table.name} ({', '.join(_COLUMNS)}) VALUES ({_marks(_COLUMNS)})"
+        self._insert = self._written_for_driver(statement)
+        if looking:
+            return
+        with _readable_errors(), self.writing(()) as connection:
+            migrate(connection)
+
+    @contextmanager
+    def writing(self, datasets: Sequence[str]) -> Iterator[Connection]:
+        """A transaction in which nobody else writes to these data sets; durable when it has ended."""
+        with self._engine.connect() as connection:
+            connection = connection.execution_options(shoal_writes=True)
+            with connection.begin():
+                if datasets and not self.sqlite:
+                    self._lock_rows(connection, sorted(datasets))
+                self._check_files(writing=True)
+                yield connection
+        # what went into a file that is not the ledger any more was not granted
+        self._check_files()
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        with self._engine.connect() as connection, connection.begin():
+            self._check_files()
+            yield connection
+
+    def _check_files(self, *, writing: bool = False) -> None:
+        if self.files is not None:
+            self.files.check(writing=writing)
+
+    def _lock_rows(self, connection: Connection, datasets: Sequence[str]) -> None:
+        names = dataset_table.c.name
+        # a name that is new gets its row first, so that there is something to lock
+        from sqlalchemy.dialects.postgresql import insert
+
+        known = set(connection.scalars(sa.select(names).where(names.in_(datasets))))
+        for name in datasets:
+            if name not in known:
+                connection.execute(insert(dataset_table).values(name=name).on_conflict_do_nothing())
+        connection.execute(
+            sa.select(names).where(names.in_(datasets)).order_by(names).with_for_update()
+        ).all()
+
+    def append(self, connection: Connection, entries: Sequence[Entry]) -> None:
+        """Write new entries; the database itself refuses a number, key or answer that is taken."""
+        if not entries:
+            return
+        connection.exec_driver_sql(self._insert, [_row(entry) for entry in entries])
+        if entries[0].number == 1 and self.sqlite:
+            # PostgreSQL has the row already, to be locked; a name without entries shows that they are gone
+            connection.exec_driver_sql(
+                f"INSERT OR IGNORE INTO {dataset_table.name} VALUES (?)", (entries[0].dataset,)
+            )
+
+    def entries(self, connection: Connection, dataset: str, first: int = 1) -> Iterator[Entry]:
+        """The entries of a data set from a number on, in order."""
+        found = self._select(connection, "dataset = ? AND number >= ? ORDER BY number", (dataset, first))
+        return map(_entry, found)
+
+    def by_key(self, connection: Connection, dataset: str, keys: Sequence[str]) -> list[Entry]:
+        """The charges that were made under these keys, by any analyst."""
+        if not keys:
+            return []
+        # "key <> ''" lets the database use the index, which has no other rows
+        where = f"dataset = ? AND key <> '' AND key IN ({_marks(keys)})"
+        return [_entry(row) for row in self._select(connection, where, (dataset, *keys))]
+
+    def answers(self, connection: Connection, dataset: str, charges: Sequence[int]) -> dict[int, Entry]:
+        """The stored answers to these charges."""
+        if not charges:
+            return {}
+        where = f"dataset = ? AND refers IS NOT NULL AND refers IN ({_marks(charges)})"
+        rows = self._select(connection, where, (dataset, *charges))
+        return {entry.refers or 0: entry for entry in map(_entry, rows)}
+
+    def of_analyst(
+        self, connection: Connection, dataset: str, analyst: str, after: int, limit: int
+    ) -> list[Entry]:
+        """The analyst's charges after a number, oldest first."""
+        where = "dataset = ? AND analyst = ? AND kind = 'charge' AND number > ? ORDER BY number LIMIT ?"
+        return [_entry(row) for row in self._select(connection, where, (dataset, analyst, after, limit))]
+
+    def sizes_of_analyst(
+        self, connection: Connection, dataset: str, analyst: str, after: int, limit: int
+    ) -> list[tuple[int, int]]:
+        """The numbers of these charges, and how long their contents and answers are together."""
+        statement = (
+            "SELECT c.number, length(c.content) + coalesce(length(a.content), 0) FROM ledger_entry c "
+            "LEFT JOIN ledger_entry a ON a.dataset = c.dataset AND a.refers = c.number "
+            "WHERE c.dataset = ? AND c.analyst = ? AND c.kind = 'charge' AND c.number > ? "
+            "ORDER BY c.number LIMIT ?"
+        )
+        found = connection.exec_driver_sql(
+            self._written_for_driver(statement), (dataset, analyst, after, limit)
+        )
+        return [(number, size) for number, size in found]
+
+    def _select(self, connection: Connection, where: str, values: tuple[Any, ...]) -> CursorResult[Any]:
+        """Entries that meet a condition of this module, in which ? stands for a value."""
+        statement = f"SELECT {', '.join(_COLUMNS)} FROM {entry_table.name} WHERE {where}"
+        return connection.exec_driver_sql(self._written_for_driver(statement), values)
+
+    def _written_for_driver(self, statement: str) -> str:
+        """Statements are handed to the driver as they are: building them anew takes longer than running them."""
+        return statement if self.sqlite else statement.replace("?", "%s")
+
+    def datasets(self, connection: Connection) -> list[str]:
+        name = entry_table.c.dataset
+        return list(connection.scalars(sa.select(name).distinct().order_by(name)))
+
+    def damage(self, connection: Connection) -> list[str]:
+        """What the database's own check finds."""
+        return damage_of(connection)
+
+    def registered(self, connection: Connection) -> list[str]:
+        """The data sets that entries were ever written for; fewer in a ledger of an older version."""
+        name = dataset_table.c.name
+        return list(connection.scalars(sa.select(name).order_by(name)))
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+
+def _marks(values: Sequence[object]) -> str:
+    return ", ".join("?" * len(values))
+
+
+def _row(entry: Entry) -> tuple[Any, ...]:
+    """The columns of an entry, in the order of the table."""
+    return (
+        entry.dataset,
+        entry.number,
+        entry.kind,
+        entry.at,
+        entry.analyst,
+        entry.key,
+        entry.refers,
+        fraction_text(entry.epsilon),
+        fraction_text(entry.delta),
+        fraction_text(entry.added),
+        fraction_text(entry.added_analyst),
+        "" if entry.person is None else json.dumps(entry.person),
+        entry.family,
+        entry.content,
+        entry.previous,
+        entry.hash,
+    )
+
+
+def _entry(row: Any) -> Entry:
+    dataset, number, kind, at, analyst, key, refers, *amounts, person, family, content, previous, hash_ = row
+    try:
+        epsilon, delta, added, added_analyst = map(fraction_of, amounts)
+        who = tuple(json.loads(person)) if person else None
+    except (ValueError, ZeroDivisionError, TypeError, AttributeError, RecursionError):
+        raise LedgerError(
+            f"the ledger is broken: entry {number} of data set '{dataset}' cannot be read; restore a ledger that "
+            "'shoal ledger verify' accepts."
+        ) from None
+    return Entry(
+        dataset,
+        number,
+        kind,
+        at,
+        analyst,
+        key,
+        refers,
+        epsilon,
+        delta,
+        added,
+        added_analyst,
+        who,
+        family,
+        content,
+        previous,
+        hash_,
+    )
+
+
+def _url(address: str | Path) -> URL:
+    """The address of the database; a plain path is a SQLite file."""
+    text = str(address)
+    if "://" not in text:
+        return URL.create("sqlite", database=text)
+    try:
+        url = make_url(text)
+    except ArgumentError:
+        raise InputError("the address of the ledger is not a path nor a database address.") from None
+    backend = url.get_backend_name()
+    if backend == "postgresql":
+        return url.set(drivername="postgresql+psycopg")
+    if backend != "sqlite":
+        raise InputError(f"the ledger cannot be kept in '{backend}': use a path, or postgresql://...")
+    return url
+
+
+def _prepare_file(url: URL, create: bool) -> None:
+    if not url.database or url.database == ":memory:":
+        raise InputError("a ledger in memory would forget what was spent: name a file.")
+    path = Path(url.database)
+    if path.exists():
+        return
+    if not create:
+        raise InputError(f"there is no ledger '{path}'.")
+    if not path.parent.is_dir():
+        raise InputError(f"there is no folder '{path.parent}' to keep the ledger in.")
+    # answers and requests are in it: nobody but its owner reads it
+    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+
+
+def _engine(url: URL, files: OpenFiles | None, looking: bool) -> Engine:
+    if files is None:
+        engine = sa.create_engine(url, pool_pre_ping=True, isolation_level="READ COMMITTED")
+        event.listen(engine, "connect", _durable_postgres)
+        return engine
+    engine = sa.create_engine(url)
+    event.listen(engine, "connect", _looking_sqlite if looking else _durable_sqlite)
+    event.listen(engine, "connect", lambda connection, _: files.check())
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _looking_sqlite(connection: Any, _: Any) -> None:
+    connection.isolation_level = None
+    connection.execute(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")
+    connection.execute("PRAGMA query_only = ON")
+
+
+def _durable_sqlite(connection: Any, _: Any) -> None:
+    connection.isolation_level = None  # transactions begin where `_begin_sqlite` says, nowhere else
+    cursor = connection.cursor()
+    cursor.execute(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")
+    mode = cursor.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+    cursor.execute("PRAGMA synchronous = FULL")
+    if mode != "wal" or cursor.execute("PRAGMA synchronous").fetchone()[0] != 2:
+        raise LedgerError("the file system of the ledger allows no write-ahead log: keep it on a local disk.")
+    cursor.close()
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    writes = connection.get_execution_options().get("shoal_writes", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _durable_postgres(connection: Any, _: Any) -> None:
+    """A server may be set up to acknowledge commits that are not on disk yet; not for this session."""
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW synchronous_commit")
+        if cursor.fetchone()[0] == "off":
+            cursor.execute("SET synchronous_commit TO on")
+    connection.commit()
+
+
+@contextmanager
+def _readable_errors() -> Iterator[None]:
+    try:
+        yield
+    except SQLAlchemyError as error:
+        cause = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
+        raise InputError(f"the ledger cannot be opened: {cause}.") from None

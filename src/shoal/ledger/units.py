@@ -1,0 +1,98 @@
+"""Whose budget a data set has: a claim's relation and unit come in, its account or a refusal leaves.
+
+ε per row and ε per person are different amounts, as are those of two relations of neighbours: neither adds up.
+"""
+
+from __future__ import annotations
+
+from shoal.errors import ClaimError, OptionError
+from shoal.ledger.account import Standing, Terms
+from shoal.ledger.errors import LedgerError
+from shoal.ledger.ledger import Ledger
+from shoal.ledger.operations import Register
+
+
+def named_dataset(ledger: object, dataset: str | None) -> str | None:
+    """The data set that a ledger is asked to charge; None without a ledger.
+
+    A name that were taken from a file would be another one for each copy of the same table, and the same one for the
+    tables of different people.
+
+    Raises:
+        OptionError: one of the two is missing.
+    """
+    if ledger is None and dataset:
+        raise OptionError("--dataset names a budget in a ledger: give --ledger too.")
+    if ledger is not None and not dataset:
+        raise OptionError(
+            "--ledger needs --dataset: name whose budget it is, the same name for everything about the same people "
+            "('shoal ledger show' lists the names in use)."
+        )
+    return dataset or None
+
+
+def account_of(ledger: Ledger, dataset: str, neighbours: str, unit: str | None, table: str = "") -> Standing:
+    """The account of a data set that a claim about this unit can be charged to; a new name gets one without a ceiling.
+
+    Args:
+        unit: what the claim is about, in the words of a statement; None for a release that is not counted.
+
+    Raises:
+        ClaimError: the account is about something else.
+    """
+    standing = _standing(ledger, dataset, neighbours, unit, table)
+    terms = standing.terms
+    if unit is None or (terms.neighbours, terms.unit) == (neighbours, unit):
+        return standing
+    if terms.neighbours != neighbours:
+        raise ClaimError(
+            f"data set '{dataset}' counts under the neighbour relation '{terms.neighbours}', this release claims "
+            f"'{neighbours}': the two do not add up."
+        )
+    if terms.unit is not None:
+        raise ClaimError(
+            f"the budget of data set '{dataset}' is per {terms.unit}, this release claims ε per {unit}: the two do not "
+            "add up. Declare the unit in the schema as the budget has it (role unit and max_rows), or name another "
+            "--dataset."
+        )
+    if terms.ceiling is not None or standing.spent or standing.delta_spent:
+        raise ClaimError(
+            f"the budget of data set '{dataset}' was begun by a version of Shoal that did not note whether it is per "
+            f"row or per person, and this release claims ε per {unit}: say once which one it is, with "
+            "'shoal ledger unit' (a server says it by itself when it starts)."
+        )
+    declare_unit(ledger, dataset, unit)
+    return ledger.standing(dataset)
+
+
+def declare_unit(ledger: Ledger, dataset: str, unit: str) -> None:
+    """Fix the unit of a data set that has none.
+
+    Raises:
+        OptionError: it has another one.
+        LedgerError: there is no such data set.
+    """
+    ledger.register(_again(dataset, ledger.standing(dataset).terms, unit))
+
+
+def _again(dataset: str, terms: Terms, unit: str) -> Register:
+    return Register(
+        dataset,
+        terms.neighbours,
+        terms.ceiling,
+        terms.delta_ceiling,
+        terms.analysts,
+        terms.every_analyst,
+        terms.fingerprint,
+        unit,
+    )
+
+
+def _standing(ledger: Ledger, dataset: str, neighbours: str, unit: str | None, table: str) -> Standing:
+    try:
+        return ledger.standing(dataset)
+    except LedgerError:
+        if dataset in ledger.datasets():
+            raise
+    ledger.register(Register(dataset, neighbours, None, fingerprint=table, unit=unit))
+    return ledger.standing(dataset)

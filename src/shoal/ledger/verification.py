@@ -1,0 +1,158 @@
+"""Whether a ledger can be trusted: a ledger and heads known from elsewhere come in; findings leave, no tracebacks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from shoal.ledger.account import Account, Standing
+from shoal.ledger.entry import Entry
+from shoal.ledger.errors import LedgerError
+from shoal.ledger.ledger import Ledger
+
+if TYPE_CHECKING:
+    from shoal.ledger.store import Store
+
+_Found = TypeVar("_Found")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A data set whose chain is whole, and which of the known heads it contains."""
+
+    standing: Standing
+    heads: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """What is in order, and everything that is not, in words."""
+
+    findings: list[Finding] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+def verify(ledger: Ledger, heads: Sequence[str] = ()) -> list[Finding]:
+    """Check the database, then follow every chain from its origin: every hash, every amount, every ceiling.
+
+    Args:
+        ledger: opened with `check=False` if it may be broken.
+        heads: hashes of entries that must be there, kept from an earlier look or taken from answers.
+
+    Guarantee:
+        An entry that was altered, removed or put in breaks the chain, unless all later entries were made anew. That,
+        and a restored old backup, is found out by any head from a later time: a known head that is in no chain is an
+        error.
+
+    Raises:
+        LedgerError: the first thing that is wrong.
+    """
+    found = _examined(ledger.store, heads)
+    if found.problems:
+        raise LedgerError(found.problems[0])
+    return found.findings
+
+
+def examine(address: str | Path, heads: Sequence[str] = (), digest: str | None = None) -> Examination:
+    """The same for a ledger that may be damaged in any way: opened for looking only, everything that is wrong is said.
+
+    Args:
+        address: of the ledger, see `open_ledger`.
+        heads: hashes of entries that must be there.
+        digest: of the whole file when it was last closed, noted with `heads` as the newest; it tells of damage where
+            no entry is.
+
+    Raises:
+        InputError: there is no such ledger.
+    """
+    from shoal.ledger.files import digest_of
+    from shoal.ledger.store import Store
+
+    store = Store(address, create=False, looking=True)
+    path = Path(store.url.database or "") if store.sqlite else None
+    # before the database looks at its file, which might put it in order
+    now = None if path is None or digest is None else digest_of(path)
+    try:
+        found = _examined(store, heads)
+    finally:
+        store.close()
+    newest = {finding.standing.head for finding in found.findings}
+    if (
+        not found.problems
+        and now is not None
+        and newest == {_plain(head) for head in heads}
+        and now != digest
+    ):
+        found.problems.append(
+            "the ledger file was changed since it was closed, though all entries are in order: bytes between them are "
+            "damaged; copy the entries to a new file with 'VACUUM INTO', and find out why."
+        )
+    return found
+
+
+def _examined(store: Store, heads: Sequence[str]) -> Examination:
+    found, wanted = Examination(), {_plain(head) for head in heads}
+    for problem in _attempt(found, "the database", lambda: _damage(store)) or ():
+        found.problems.append(f"the ledger is damaged: {problem}; restore a ledger that is not.")
+    names = _attempt(found, "the list of data sets", lambda: _names(store)) or []
+    for name in names:
+        finding = _attempt(found, f"data set '{name}'", lambda name=name: _follow(store, name, wanted))  # type: ignore[misc]
+        if finding is not None:
+            found.findings.append(finding)
+    if not names and not found.problems:
+        found.problems.append(
+            "the ledger has no entries: one that was used has at least the terms of a data set, so they were lost, or "
+            "this is another file."
+        )
+    missing = wanted.difference(*(finding.heads for finding in found.findings))
+    if missing:
+        found.problems.append(
+            f"the head {min(missing)} is not in this ledger: entries that existed when it was noted are gone (an old "
+            "backup was restored, or this is another ledger), so more may have been spent than it says."
+        )
+    return found
+
+
+def _attempt(found: Examination, what: str, look: Callable[[], _Found]) -> _Found | None:
+    """What a look finds; whatever goes wrong is one more problem."""
+    try:
+        return look()
+    except LedgerError as error:
+        found.problems.append(str(error))
+    except Exception as error:
+        # a damaged file can break anything that reads it, in any way
+        found.problems.append(
+            f"the ledger is damaged: {what} cannot be read ({type(error).__name__}); restore a ledger that can."
+        )
+    return None
+
+
+def _damage(store: Store) -> list[str]:
+    with store.reading() as connection:
+        return store.damage(connection)
+
+
+def _names(store: Store) -> list[str]:
+    with store.reading() as connection:
+        return sorted({*store.datasets(connection), *store.registered(connection)})
+
+
+def _follow(store: Store, dataset: str, wanted: set[str]) -> Finding:
+    account = Account(dataset)
+    seen = tuple(entry.hash for entry in _followed(account, store) if entry.hash in wanted)
+    if not account.number:
+        raise LedgerError(f"data set '{dataset}' lost all of its entries; restore the newest ledger.")
+    return Finding(account.standing(), seen)
+
+
+def _followed(account: Account, store: Store) -> Iterator[Entry]:
+    with store.reading() as connection:
+        for entry in store.entries(connection, account.dataset):
+            account.follow(entry)
+            yield entry
+
+
+def _plain(head: str) -> str:
+    return head.strip().lower()

@@ -1,0 +1,241 @@
+"""Summarise, calibrate, mask: a group and its clusters come in, noisy cluster sums on the lattice leave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.errors import OptionError, did_you_mean
+from shoal.method.method import Method
+from shoal.method.stages import Group
+from shoal.noise import Source, discrete_box, discrete_laplace, discrete_staircase, round_up_scale
+from shoal.noise.categorical import categorical_centroids
+from shoal.noise.staircase import check_staircase
+from shoal.partition import Partition
+from shoal.sensitivity.local import CALIBRATIONS, cluster_scales
+from shoal.sensitivity.sums import cluster_sum_scale
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Masked:
+    """What is known of every cluster, one array per attribute of the group; safe to post-process at will.
+
+    Attributes:
+        summaries: noisy sums of positions, or, for a nominal attribute, one concept that stands for the cluster.
+    """
+
+    partition: Partition
+    summaries: tuple[NDArray[np.int64], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseFamily:
+    """A kind of noise for cluster sums.
+
+    Attributes:
+        draw: for sensitivities in lattice steps, their ε, a number of clusters, what to optimise and a source: one
+            column of noise per sensitivity.
+        check: raises where noise for these sensitivities and their ε cannot be drawn.
+        joint: all sums of a cluster get their noise together and share one ε; otherwise each attribute has its own.
+        blockwise: the whole ε is spent as soon as a cluster's sums change at all, so a record may touch one
+            cluster only.
+    """
+
+    draw: Callable[[tuple[int, ...], Fraction, int, str, Source], NDArray[np.int64]]
+    check: Callable[[tuple[int, ...], Fraction], None]
+    joint: bool = False
+    blockwise: bool = True
+
+
+def _laplace(
+    steps: tuple[int, ...], epsilon: Fraction, n: int, optimise: str, source: Source
+) -> NDArray[np.int64]:
+    return discrete_laplace(cluster_sum_scale(sum(steps), epsilon), (n, len(steps)), source)
+
+
+def _staircase(
+    steps: tuple[int, ...], epsilon: Fraction, n: int, optimise: str, source: Source
+) -> NDArray[np.int64]:
+    (width,) = steps
+    return discrete_staircase(width, epsilon, (n, 1), source, optimise=optimise)
+
+
+def _box(
+    steps: tuple[int, ...], epsilon: Fraction, n: int, optimise: str, source: Source
+) -> NDArray[np.int64]:
+    return discrete_box(steps, epsilon, n, source, optimise=optimise)
+
+
+def _check_laplace(steps: tuple[int, ...], epsilon: Fraction) -> None:
+    cluster_sum_scale(sum(steps), epsilon)
+
+
+def _check_staircase(steps: tuple[int, ...], epsilon: Fraction) -> None:
+    for step in steps:
+        check_staircase(step, epsilon)
+
+
+NOISES: Mapping[str, NoiseFamily] = {
+    "laplace": NoiseFamily(_laplace, _check_laplace, blockwise=False),
+    "staircase": NoiseFamily(_staircase, _check_staircase),
+    "box": NoiseFamily(_box, _check_staircase, joint=True),
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Clusters:
+    """The clusters of a group, with what a claim "given the partition" takes as fixed.
+
+    Attributes:
+        scales: noise scale of every cluster, one array per attribute, where it is computed from the records.
+    """
+
+    partition: Partition
+    scales: tuple[NDArray[np.object_], ...] | None = None
+
+
+def calibrate(group: Group, partition: Partition, shares: Mapping[str, Fraction], method: Method) -> Clusters:
+    """Settle the noise of every cluster: by public widths when masking, or here, by the actual records.
+
+    Guarantee:
+        Scales that come from here protect the actual records against their neighbours only
+        (`idp-given-partition`), as long as they are held fixed and not published.
+    """
+    changes_of = CALIBRATIONS[method.sensitivity].changes
+    if changes_of is None:
+        return Clusters(partition)
+    steps = [lattice.steps for lattice in group.lattices]
+    return Clusters(
+        partition,
+        tuple(
+            cluster_scales(
+                [changes_of(x, width, partition) for x, width in zip(group.positions, steps, strict=True)],
+                steps,
+                [shares[column] for column in group.columns],
+                partition,
+                floors(group, method),
+            )
+        ),
+    )
+
+
+def floors(group: Group, method: Method) -> list[Fraction]:
+    """The least noise scale of each attribute's cluster means, in lattice steps."""
+    given = method.floor
+    if isinstance(given, tuple):
+        by_column = dict(given)
+        least = [by_column.get(column, Fraction(0)) for column in group.columns]
+    else:
+        least = [given or Fraction(0)] * len(group.columns)
+    return [floor / lattice.step for floor, lattice in zip(least, group.lattices, strict=True)]
+
+
+def check_floor(method: Method, columns: Sequence[str]) -> None:
+    """An error if a floor is given for a column that is not protected."""
+    if isinstance(method.floor, tuple):
+        for column, _ in method.floor:
+            if column not in columns:
+                raise OptionError(
+                    f"floor names column '{column}', which is not protected.{did_you_mean(column, columns)}"
+                )
+
+
+def check_noise(group: Group, shares: Mapping[str, Fraction], method: Method) -> None:
+    """An error if the noise of a group cannot be drawn, whatever its clusters turn out to be."""
+    family = NOISES[method.noise]
+    for together in [group.ordered] if family.joint else [[number] for number in group.ordered]:
+        names = [group.columns[number] for number in together]
+        with _naming(names):
+            if names:
+                family.check(tuple(group.lattices[number].steps for number in together), shares[names[0]])
+    if CALIBRATIONS[method.sensitivity].changes is not None:
+        for column, lattice, floor in zip(group.columns, group.lattices, floors(group, method), strict=True):
+            with _naming([column]):
+                # without their extremes three records move their sum by three times the width, more of them by less
+                round_up_scale(max(3 * lattice.steps / shares[column], floor * group.n))
+
+
+@contextmanager
+def _naming(columns: Sequence[str]) -> Iterator[None]:
+    """Errors about noise name the columns it is for."""
+    try:
+        yield
+    except OptionError as error:
+        raise OptionError(
+            f"column{'s' if len(columns) > 1 else ''} '{', '.join(columns)}': {error}"
+        ) from None
+
+
+def mask_group(
+    group: Group,
+    clusters: Clusters,
+    shares: Mapping[str, Fraction],
+    source: Source,
+    method: Method,
+) -> Masked:
+    """Exact cluster sums plus one draw of noise per cluster and attribute, or per cluster for joint noise.
+
+    A nominal attribute has no sums: one concept per cluster is drawn, the likelier the closer it is to the records.
+
+    Guarantee:
+        Laplace noise: attribute j's sums are `shares[j]`-DP with respect to whatever change keeps their L1 distance
+        within the attribute's width (see `shoal.sensitivity.sums.cluster_sum_scale`); over the group the shares add up.
+        Staircase noise: the same, for changes of one cluster only. Box noise: all sums of the group together are
+        DP with their common share, for changes of one cluster only (`noise_rule.noise_allowed`). Scales of
+        `calibrate`: the sums of the group together are individually DP with the sum of the shares. Concepts:
+        `shares[j]`-DP for the change of one record in one cluster (`shoal.noise.categorical`).
+
+    Reference:
+        MDAI-2017, Algorithms 1 and 2; PSD-2014, Algorithm 1; thesis, chapters 4 and 6; the iDP paper, section 4.
+    """
+    family = NOISES[method.noise]
+    ordered = group.ordered
+    summaries: dict[int, NDArray[np.int64]] = {}
+    for together in [ordered] if family.joint else [[number] for number in ordered]:
+        sums = _noisy_sums(group, clusters, shares, source, method, together)
+        summaries |= dict(zip(together, sums, strict=True))
+    for number in range(len(group.columns)):
+        tree = group.tree(number)
+        if tree is not None:
+            summaries[number] = categorical_centroids(
+                clusters.partition.labels,
+                np.asarray(tree.domain, dtype=np.int64)[group.positions[number]],
+                len(clusters.partition),
+                tree,
+                shares[group.columns[number]],
+                source,
+                generalise=method.generalise,
+            )
+    return Masked(clusters.partition, tuple(summaries[number] for number in range(len(group.columns))))
+
+
+def _noisy_sums(
+    group: Group,
+    clusters: Clusters,
+    shares: Mapping[str, Fraction],
+    source: Source,
+    method: Method,
+    together: Sequence[int],
+) -> list[NDArray[np.int64]]:
+    """Sums of the attributes that get their noise together."""
+    if not together:
+        return []
+    partition = clusters.partition
+    sums_of = CALIBRATIONS[method.sensitivity].sums
+    names = [group.columns[number] for number in together]
+    with _naming(names):
+        if clusters.scales is not None:
+            draws = discrete_laplace(clusters.scales[together[0]], source=source)[:, np.newaxis]
+        else:
+            steps = tuple(group.lattices[number].steps for number in together)
+            draws = NOISES[method.noise].draw(
+                steps, shares[names[0]], len(partition), method.optimise or "variance", source
+            )
+    return [
+        sums_of(group.positions[number], partition) + draws[:, place] for place, number in enumerate(together)
+    ]

@@ -1,0 +1,1 @@
+"""Methods as data: settings, presets, what each promises, budgets, recipes and statements."""

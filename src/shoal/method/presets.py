@@ -1,0 +1,200 @@
+"""Every published method by name, one entry each. A new paper is a new entry plus, at most, a new stage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from shoal.errors import OptionError, did_you_mean
+from shoal.method.kanonymity_presets import KANONYMITY_PRESETS
+from shoal.method.method import OPTIONS, Method
+from shoal.method.models import claims
+from shoal.method.moment_presets import MOMENT_PRESETS
+
+_ALWAYS = ("epsilon", "clip")
+_NOISE = ("noise", "optimise")
+_ORDERED = ("numeric", "ordinal", "date")
+_MIXED = (*_ORDERED, "nominal")
+_INDIVIDUAL = ("k", "split", "remainder", "floor", "groups", "partition", "normalise", "gamma")
+
+PRESETS: dict[str, Method] = {
+    method.name: method
+    for method in (
+        Method(
+            name="laplace",
+            paper="the baseline of MDAI-2017 and PSD-2014",
+            about="noise on every value by itself, no grouping",
+            partition="alone",
+            grouping="joint",
+            split="equal",
+            kinds=_MIXED,
+            adjustable=(*_ALWAYS, "generalise", "split"),
+        ),
+        Method(
+            name="mdav-dp",
+            paper="MDAI-2017, MDAV+DP",
+            about="clusters of similar records, noise on the cluster means",
+            partition="mdav",
+            grouping="joint",
+            split="proportional",
+            k=50,
+            kinds=_MIXED,
+            adjustable=(
+                *_ALWAYS,
+                "generalise",
+                "k",
+                "split",
+                "groups",
+                "normalise",
+                "partition",
+                "gamma",
+                *_NOISE,
+            ),
+        ),
+        Method(
+            name="ranking-dp",
+            paper="MDAI-2017, IR_MDAV+DP; PSD-2014",
+            about="each attribute ranked by itself, noise on the means of k consecutive values",
+            partition="ranking",
+            grouping="each",
+            split="equal",
+            k=50,
+            kinds=_MIXED,
+            adjustable=(*_ALWAYS, "generalise", "k", "split", "remainder", "link", *_NOISE),
+        ),
+        Method(
+            name="optimal-dp",
+            paper="ours, the variable sizes left open by MDAI-2017",
+            about="each attribute cut into runs of values where the expected error is least, noise on their means",
+            partition="optimal",
+            grouping="each",
+            split="equal",
+            k=3,
+            kinds=_ORDERED,
+            adjustable=(*_ALWAYS, "k", "split", "link", *_NOISE),
+        ),
+        Method(
+            name="idp-ls",
+            paper="the iDP paper, iDP-LS",
+            about="each attribute ranked by itself, noise as large as one record of the actual table can move a mean",
+            partition="ranking",
+            grouping="each",
+            split="equal",
+            sensitivity="local",
+            k=50,
+            kinds=_ORDERED,
+            adjustable=(*_ALWAYS, *_INDIVIDUAL),
+        ),
+        Method(
+            name="idp-cbls",
+            paper="the iDP paper, iDP-CBLS",
+            about="the same without the extremes of a cluster, so that noise follows the spread inside it",
+            partition="ranking",
+            grouping="each",
+            split="equal",
+            sensitivity="cluster",
+            k=15,
+            kinds=_ORDERED,
+            adjustable=(*_ALWAYS, *_INDIVIDUAL),
+        ),
+        Method(
+            name="insensitive-dp",
+            paper="the thesis, chapter 6, its composition corrected",
+            about="clusters that change by at most one record each when one is replaced, noise on all their means",
+            partition="insensitive",
+            grouping="joint",
+            mechanism="insensitive",
+            split="equal",
+            kinds=_MIXED,
+            adjustable=(*_ALWAYS, "generalise", "k", "split", "composition", "order", "corners", *_NOISE),
+        ),
+        Method(
+            name="tree-dp",
+            paper="ours, the differential privacy the papers were after",
+            about="boxes of a tree of private medians, rows drawn from noisy counts and means",
+            partition="boxes",
+            grouping="joint",
+            mechanism="tree",
+            rebuild="uniform",
+            kinds=_MIXED,
+            adjustable=("epsilon", "generalise", "cuts", "depth", "shares", "rebuild", "neighbours", "rows"),
+        ),
+        *KANONYMITY_PRESETS,
+        *MOMENT_PRESETS,
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MethodInfo:
+    """What `shoal methods` lists about a preset. The claim is computed from the method's stages."""
+
+    name: str
+    paper: str
+    about: str
+    claim: str
+    parameters: dict[str, str]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "paper": self.paper,
+            "about": self.about,
+            "claim": self.claim,
+            "parameters": dict(self.parameters),
+        }
+
+
+def preset(name: str) -> Method:
+    """A published method by its name."""
+    if name not in PRESETS:
+        raise OptionError(
+            f"there is no method '{name}'; 'shoal methods' lists them.{did_you_mean(str(name), PRESETS)}"
+        )
+    return PRESETS[name]
+
+
+def configured(name: str, **options: Any) -> Method:
+    """A published method with its settings.
+
+    A private tree has boxes, noise and a claim of its own. Moments on top of it are sums and sums of squares in the
+    boxes, so that an xm method with partition=tree is `tree-dp`, which keeps them.
+
+    >>> configured("xm-6", epsilon=1, partition="tree").name
+    'tree-dp'
+    """
+    method = preset(name)
+    if options.get("partition") != "tree" or method.mechanism != "moments":
+        return method.configure(**options)
+    if method.moments > 1 or method.form != "coefficients" or method.sensitivity == "none":
+        raise OptionError(
+            f"method '{name}' cannot have partition=tree: the tree keeps noisy means and variances of its boxes. Take "
+            "xm-1 to xm-7 or xm-20 to xm-23, or another partition."
+        )
+    if options.get("k") is not None:
+        raise OptionError("partition=tree has no k: the tree sizes its boxes by n and ε. Leave k out.")
+    settings = {option: value for option, value in options.items() if option != "partition"}
+    rebuild = "normal" if method.moments else "centroid"
+    return PRESETS["tree-dp"].configure(**{"rebuild": rebuild, **settings})
+
+
+def methods() -> list[MethodInfo]:
+    """Every preset with its paper, claim and parameters.
+
+    >>> [info.name for info in methods()][:8]
+    ['laplace', 'mdav-dp', 'ranking-dp', 'optimal-dp', 'idp-ls', 'idp-cbls', 'insensitive-dp', 'tree-dp']
+    """
+    return [
+        MethodInfo(
+            name=method.name,
+            paper=method.paper,
+            about=method.about,
+            claim=claims(method),
+            parameters={
+                option: OPTIONS[option]
+                + (f" (default {default})" if (default := getattr(method, option)) is not None else "")
+                for option in method.adjustable
+            },
+        )
+        for method in PRESETS.values()
+    ]

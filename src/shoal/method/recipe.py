@@ -1,0 +1,83 @@
+"""The recipe of a release as a file: enough to repeat it on another table, and nothing private."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from shoal._version import __version__
+from shoal.columns.declaration import Declaration
+from shoal.columns.schema import Schema
+from shoal.errors import OptionError
+from shoal.io.toml import dumps, load
+from shoal.method.method import OPTIONS, Method
+
+if TYPE_CHECKING:
+    from shoal.release.protect import Release
+
+_DECLARED = (
+    "columns",
+    "outside",
+    "missing",
+    "na",
+    "domain_from_data",
+    "tuned",
+    "tuned_epsilon",
+    "tuned_choice",
+)
+_HEADER = "# The recipe of a release. Repeat it with: shoal protect DATA --config method.toml --out DIR\n"
+
+
+def recipe_text(release: Release) -> str:
+    """The recipe as TOML. A seed is left out: whoever knows it can remove the noise."""
+    return settled_text(release.method, release.schema, release.declared, release.columns)
+
+
+def settled_text(method: Method, schema: Schema, declared: Declaration, columns: tuple[str, ...]) -> str:
+    """The recipe of a release that was prepared but perhaps never made."""
+    return _HEADER + dumps(_document(method, schema, declared, columns))
+
+
+def _document(
+    method: Method, schema: Schema, declared: Declaration, columns: tuple[str, ...]
+) -> dict[str, Any]:
+    settings = method.settings()
+    tables = {name: value for name, value in settings.items() if isinstance(value, dict)}
+    plain = {name: value for name, value in settings.items() if name not in tables}
+    document: dict[str, Any] = {
+        "shoal": __version__,
+        "method": method.name,
+        **plain,
+        "columns": list(columns),
+    }
+    document |= {"outside": declared.outside, "missing": declared.missing}
+    if declared.na:
+        document["na"] = list(declared.na)
+    if declared.tuned is not None:
+        document["tuned"] = declared.tuned.text
+        if declared.tuned.epsilon is not None:
+            document["tuned_epsilon"] = declared.tuned.epsilon
+    if declared.domain_from_data is not None:
+        document["domain_from_data"] = declared.domain_from_data
+    document |= tables
+    if declared.tuned is not None and declared.tuned.choice:
+        document["tuned_choice"] = [choice.to_dict() for choice in declared.tuned.choice]
+    return document | schema.to_dict()
+
+
+def load_recipe(path: str | Path) -> dict[str, Any]:
+    """The keyword arguments of `shoal.protect` that a recipe file stands for."""
+    path = Path(path)
+    raw = load(path, "recipe")
+    known = {"shoal", "method", "attribute", *_DECLARED, *OPTIONS}
+    for key in raw:
+        if key not in known:
+            raise OptionError(f"the recipe '{path}' has an unknown key '{key}'.")
+    if "method" not in raw:
+        raise OptionError(f"the recipe '{path}' names no method.")
+    arguments = {key: value for key, value in raw.items() if key not in ("shoal", "attribute")}
+    if not isinstance(raw["method"], str):
+        raise OptionError(f"the recipe '{path}': method must be the name of a method, got {raw['method']}.")
+    if "attribute" in raw:
+        arguments["schema"] = Schema.from_dict(raw)
+    return arguments

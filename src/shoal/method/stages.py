@@ -1,0 +1,270 @@
+"""The table of partition stages: lattice values of an attribute group come in, a `Partition` leaves.
+
+Each stage also says what happens to its clusters when one record is replaced. The privacy claim is computed
+from that fact, so a new stage cannot be added without stating it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal import partition as algorithms
+from shoal.columns.lattice import Lattice
+from shoal.columns.missing import patterns
+from shoal.errors import OptionError
+from shoal.partition import Partition
+from shoal.partition.insensitive import insensitive_mixed
+from shoal.partition.mdav import prepares_kernels
+from shoal.partition.mixed_distance import Ends, nominal_ends, numeric_ends
+from shoal.partition.mixed_mdav import mdav_mixed
+
+if TYPE_CHECKING:
+    from shoal.method.method import Method
+    from shoal.taxonomy import Taxonomy
+
+# record: the record's own cluster of one and no other; rank: intervals of ranks fixed in advance;
+# data: any cluster may change; caller: labels came from outside, nothing is known about them;
+# private: any box may change, and the budget pays for that; each: any cluster may change, each by one record at most.
+Stability = Literal["record", "rank", "data", "caller", "private", "each"]
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Group:
+    """The attributes that are partitioned together, as positions on their public lattices.
+
+    Attributes:
+        labels: clusters supplied by the caller, for the stage that takes them.
+        progress: called with how much is done and how much there is.
+        shares: ε of each attribute, for stages that weigh the noise to come.
+        notice: called with what is about to be done where that takes a while.
+        trees: taxonomy of each nominal attribute, whose positions are places among its values; None for other kinds.
+        gaps: which records have no value, for columns whose missing values stay missing.
+    """
+
+    columns: tuple[str, ...]
+    lattices: tuple[Lattice, ...]
+    positions: tuple[NDArray[np.int64], ...]
+    labels: NDArray[np.int64] | None = None
+    progress: Progress | None = None
+    shares: tuple[Fraction, ...] = ()
+    notice: Callable[[str], None] | None = None
+    trees: tuple[Taxonomy | None, ...] = ()
+    gaps: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
+
+    @property
+    def n(self) -> int:
+        return int(self.positions[0].size)
+
+    def tree(self, number: int) -> Taxonomy | None:
+        """The taxonomy of an attribute, None if its values have an order of their own."""
+        return self.trees[number] if self.trees else None
+
+    @property
+    def ordered(self) -> list[int]:
+        """Numbers of the attributes whose positions can be added and subtracted."""
+        return [number for number in range(len(self.columns)) if self.tree(number) is None]
+
+    def nominal(self) -> list[tuple[NDArray[np.int64], Taxonomy]]:
+        """Concepts and taxonomy of each nominal attribute."""
+        found = []
+        for number, positions in enumerate(self.positions):
+            tree = self.tree(number)
+            if tree is not None:
+                found.append((np.asarray(tree.domain, dtype=np.int64)[positions], tree))
+        return found
+
+    def values(self) -> NDArray[np.float64]:
+        """The attributes that have an order, in their own units."""
+        found = [self.lattices[number].values(self.positions[number]) for number in self.ordered]
+        return np.stack(found, axis=1) if found else np.empty((self.n, 0))
+
+    def normalised(self, how: str) -> NDArray[np.float64]:
+        widths = [float(self.lattices[number].width) for number in self.ordered]
+        return algorithms.normalise(self.values(), how, widths)
+
+    def rows(self, which: NDArray[np.int64], columns: Sequence[int]) -> Group:
+        """Some records and attributes of the group, without gaps."""
+        return replace(
+            self,
+            columns=tuple(self.columns[number] for number in columns),
+            lattices=tuple(self.lattices[number] for number in columns),
+            positions=tuple(self.positions[number][which] for number in columns),
+            labels=None if self.labels is None else self.labels[which],
+            shares=tuple(self.shares[number] for number in columns) if self.shares else (),
+            trees=tuple(self.trees[number] for number in columns) if self.trees else (),
+            gaps={},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionStage:
+    """A way to group records, and how stable its clusters are when one record is replaced.
+
+    Attributes:
+        columnwise: an attribute's clusters do not depend on other attributes, so columns can be treated one by one.
+        unbounded: clusters can be of any size above k, so that k = 1 does not mean every record by itself.
+        check: raises what `run` would raise for a group.
+    """
+
+    stability: Stability
+    about: str
+    run: Callable[[Group, Method], Partition]
+    columnwise: bool = False
+    unbounded: bool = False
+    check: Callable[[Group, Method], object] | None = None
+
+
+def _alone(group: Group, method: Method) -> Partition:
+    return Partition(np.arange(group.n, dtype=np.int64), np.ones(group.n, dtype=np.int64))
+
+
+def _ranking(group: Group, method: Method) -> Partition:
+    (positions,) = group.positions
+    return algorithms.ranking(positions, method.size, method.remainder)
+
+
+def _optimal(group: Group, method: Method) -> Partition:
+    # in lattice steps, as the noise is
+    (positions,), (lattice,), (share,) = group.positions, group.lattices, group.shares
+    return algorithms.optimal(positions, lattice.steps, share, method.size)
+
+
+def _mdav(group: Group, method: Method) -> Partition:
+    nominal = group.nominal()
+    if nominal:
+        numbers = group.normalised(method.normalise) if group.ordered else None
+        codes, trees = zip(*nominal, strict=True)
+        return mdav_mixed(numbers, codes, trees, method.size, group.progress)
+    if group.notice and prepares_kernels(group.n, len(group.columns), method.size):
+        group.notice("preparing kernels (once)")
+    return algorithms.mdav(group.normalised(method.normalise), method.size, progress=group.progress)
+
+
+def _only_ordered(group: Group, method: Method) -> None:
+    if group.nominal():
+        raise OptionError(
+            "partition=vmdav is for columns with an order: use partition=mdav with nominal ones."
+        )
+
+
+def _vmdav(group: Group, method: Method) -> Partition:
+    _only_ordered(group, method)
+    values = group.normalised(method.normalise)
+    return algorithms.vmdav(values, method.size, float(method.gamma), progress=group.progress)
+
+
+def _ends(group: Group, number: int) -> Ends:
+    """One attribute as the distance to the corners of the domain sees it."""
+    tree = group.tree(number)
+    if tree is None:
+        return numeric_ends(group.positions[number], 0, group.lattices[number].steps)
+    low, high = tree.boundaries
+    domain = np.asarray(tree.domain)
+    to_low, to_high = (tree.distances_to(end)[domain] for end in (low, high))
+    return nominal_ends(group.positions[number], to_low, to_high, tree.width)
+
+
+def _insensitive(group: Group, method: Method) -> Partition:
+    ends = [_ends(group, number) for number in range(len(group.columns))]
+    return insensitive_mixed(
+        ends, method.size, order=method.order, corners=method.corners, progress=group.progress
+    )
+
+
+def _given(group: Group, method: Method) -> Partition:
+    if group.labels is None:
+        raise OptionError("partition='given' needs labels=, one cluster label per record.")
+    if group.labels.size != group.n:
+        raise OptionError(
+            f"labels has {group.labels.size} entries for {group.n} records: give one per record."
+        )
+    return algorithms.given(group.labels, method.size)
+
+
+def _boxes(group: Group, method: Method) -> Partition:
+    raise OptionError("the boxes of a private tree hold no clusters of records: use method='tree-dp'.")
+
+
+PARTITIONS: Mapping[str, PartitionStage] = {
+    "alone": PartitionStage("record", "every record by itself", _alone, columnwise=True),
+    "mdav": PartitionStage("data", "fixed-size clusters of records that are close in all attributes", _mdav),
+    "vmdav": PartitionStage(
+        "data", "clusters of k to 2k-1 records, larger where records are dense", _vmdav, check=_only_ordered
+    ),
+    "ranking": PartitionStage(
+        "rank", "one attribute at a time, k consecutive ranks", _ranking, columnwise=True
+    ),
+    "optimal": PartitionStage(
+        "data",
+        "one attribute at a time, runs of values with the least expected error",
+        _optimal,
+        columnwise=True,
+        unbounded=True,
+    ),
+    "given": PartitionStage("caller", "labels supplied by the caller", _given, unbounded=True, check=_given),
+    "insensitive": PartitionStage(
+        "each", "the k records nearest to a corner of the domain, in turn", _insensitive
+    ),
+    "boxes": PartitionStage("private", "boxes of a tree that is drawn under the budget", _boxes),
+}
+
+
+def partition_group(group: Group, method: Method) -> Partition:
+    """Run the method's partition stage on one attribute group.
+
+    Records that miss the same values are grouped among themselves, by the values they have. Where every record is a
+    cluster of its own the stage has nothing to decide, and clusters are numbered as the records are.
+    """
+    stage = PARTITIONS["alone" if method.stability == "record" else method.partition]
+    labels = np.empty(group.n, dtype=np.int64)
+    clusters = 0
+    for which, present in _alike(group, method):
+        if which.size == group.n and len(present) == len(group.columns):
+            return replace(stage.run(group, method), columns=group.columns)
+        # where nothing is released about a record's values it needs no company
+        made = stage.run(group.rows(which, present), method) if present else None
+        labels[which] = clusters if made is None else made.labels + clusters
+        clusters += 1 if made is None else len(made)
+    return replace(Partition.from_labels(labels), columns=group.columns)
+
+
+def check_group(group: Group, method: Method) -> None:
+    """Raise what `partition_group` would raise, without making clusters."""
+    check = PARTITIONS[method.partition].check
+    for which, present in _alike(group, method):
+        if check is not None and present:
+            check(group.rows(which, present), method)
+
+
+def _alike(group: Group, method: Method) -> Iterator[tuple[NDArray[np.int64], list[int]]]:
+    """Records that miss the same values, and the numbers of the attributes that they have."""
+    alike = patterns(group.gaps, group.columns)
+    if alike is None:
+        yield np.arange(group.n, dtype=np.int64), list(range(len(group.columns)))
+        return
+    for pattern in range(int(alike.max()) + 1):
+        which = np.flatnonzero(alike == pattern)
+        if not which.size:
+            continue
+        missed = [column in group.gaps and bool(group.gaps[column][which[0]]) for column in group.columns]
+        present = [number for number, missing in enumerate(missed) if not missing]
+        # rows without any value need no company, but a cluster of them is summarised like all others
+        least = method.size if present else method.smallest
+        if which.size < least:
+            names = ", ".join(group.columns[number] for number, missing in enumerate(missed) if missing)
+            words = f"that miss {names} and nothing else" if names else "without gaps"
+            needed = (
+                f"for k = {method.size}: lower k" if present else f"where {least} are needed: fill the gaps"
+            )
+            raise OptionError(
+                f"there are too few rows {words}, {which.size} {needed}, use missing=category "
+                "for nominal columns, or put the columns with gaps into groups of their own (groups=)."
+            )
+        yield which, present

@@ -1,0 +1,349 @@
+"""What a release promises: the configured method and its circumstances come in, a statement leaves.
+
+Every sentence follows from the stages of the method and from how their inputs were chosen. Nothing here looks
+at a record, so a statement can be published.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from shoal import summaries
+from shoal._version import __version__
+from shoal.columns.circumstances import TAKEN_FROM_DATA, Circumstances
+from shoal.columns.lattice import Lattice
+from shoal.columns.unit import unit_words
+from shoal.decimals import decimal_text
+from shoal.display import displayed
+from shoal.errors import ClaimError
+from shoal.method.budget import Plan
+from shoal.method.method import Method
+from shoal.method.models import MODELS, Model, ModelFacts, privacy_model
+from shoal.method.stages import PARTITIONS
+from shoal.sensitivity.local import CALIBRATIONS
+
+# by neighbours: the relation in words, and what it leaves open
+_NEIGHBOURS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "replace-one": (
+        "replace-one, the number of records is public",
+        ("It does not hide that a person took part: the number of records is public.",),
+    ),
+    "add-remove": ("one record added or removed, the number of records is private", ()),
+}
+
+
+@displayed(summaries.of_statement)
+@dataclass(frozen=True, slots=True)
+class PrivacyStatement:
+    """The promise of one release. Only public facts: no counts of clips, no scale that depends on records."""
+
+    model: Model
+    target: str
+    epsilon: Fraction | None
+    epsilon_per_attribute: dict[str, Fraction | None]
+    spending: dict[str, Fraction | None]
+    neighbours: str | None
+    unit: str
+    conditions: tuple[str, ...]
+    data_dependent: tuple[str, ...]
+    not_promised: tuple[str, ...]
+    not_publishable_because: tuple[str, ...]
+    method: str
+    settings: dict[str, Any]
+    attributes: dict[str, dict[str, str]]
+    versions: dict[str, str]
+
+    @property
+    def publishable(self) -> bool:
+        return not self.not_publishable_because
+
+    @property
+    def sentence(self) -> str:
+        """The promise in one sentence; a tainted statement says first that it does not hold as such."""
+        facts = MODELS[self.model]
+        budget = "" if self.epsilon is None else decimal_text(self.epsilon)
+        promise = facts.promise.format_map({**self.settings, "epsilon": budget, "unit": self.unit})
+        if self.data_dependent and facts.guarantee and not facts.of_the_table:
+            return (
+                f"No guarantee as it stands: it would be {promise} if every choice listed below had been fixed "
+                "without looking at the records."
+            )
+        relation = "" if self.neighbours is None else f" ({self.neighbours})"
+        return f"{promise[0].upper()}{promise[1:]}{relation}."
+
+    def stated_share(self, name: str) -> str:
+        """ε of an attribute in words; empty where it has none."""
+        if name not in self.epsilon_per_attribute:
+            return ""
+        share = self.epsilon_per_attribute[name]
+        return TAKEN_FROM_DATA if share is None else f"{float(share):.6g}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "model": self.model,
+            "sentence": self.sentence,
+            "target": self.target,
+            "epsilon": None if self.epsilon is None else float(self.epsilon),
+            "epsilon_per_attribute": _plain(self.epsilon_per_attribute),
+            "spending": _plain(self.spending),
+            "neighbours": self.neighbours,
+            "unit": self.unit,
+            "conditions": list(self.conditions),
+            "data_dependent": list(self.data_dependent),
+            "not_promised": list(self.not_promised),
+            "publishable": self.publishable,
+            "not_publishable_because": list(self.not_publishable_because),
+            "method": self.method,
+            "settings": self.settings,
+            "attributes": self.attributes,
+            "versions": self.versions,
+        }
+
+    def to_markdown(self) -> str:
+        """The statement for readers."""
+        lines = ["# Privacy statement", "", self.sentence, ""]
+        lines += ["Publishable: yes." if self.publishable else "**Not for publication.**", ""]
+        lines += [
+            f"- Model: `{self.model}`",
+            f"- What is protected: {self.target}",
+            *([] if self.neighbours is None else [f"- Neighbours: {self.neighbours}"]),
+            f"- Unit: {self.unit}",
+            f"- Method: `{self.method}`, "
+            + ", ".join(f"{key} = {value}" for key, value in self.settings.items()),
+            "",
+        ]
+        sections = {
+            "Why this is not for publication": self.not_publishable_because,
+            "Conditions": self.conditions,
+            "Choices that looked at the records": self.data_dependent,
+            "What is not promised": self.not_promised,
+        }
+        for title, entries in sections.items():
+            if entries:
+                lines += [f"## {title}", "", *(f"- {entry}" for entry in entries), ""]
+        lines += [
+            "## Attributes",
+            "",
+            "| attribute | ε | type | public domain | step | source |",
+            "| --- | --- | --- | --- | --- | --- |",
+        ]
+        for name, facts in self.attributes.items():
+            stated = self.stated_share(name)
+            cell = name.replace("|", "\\|")
+            type, source = facts.get("type", ""), facts.get("source") or "not stated"
+            lines.append(
+                f"| {cell} | {stated} | {type} | {domain_words(facts)} | {facts['step']} | {source} |"
+            )
+        versions = ", ".join(f"{key} {value}" for key, value in self.versions.items())
+        return "\n".join([*lines, "", f"Made with {versions}.", ""])
+
+
+def state(
+    method: Method,
+    lattices: dict[str, Lattice],
+    plan: Plan,
+    circumstances: Circumstances,
+) -> PrivacyStatement:
+    """Compute the statement of a release.
+
+    Raises:
+        ClaimError: the claim would be about rows while a person can own several, or a budget that was paid for a
+            choice cannot be added to it.
+    """
+    model = privacy_model(method, len(lattices), circumstances.nominal)
+    facts = MODELS[model]
+    relation, left_open = _NEIGHBOURS[method.neighbours]
+    rows = circumstances.rows_per_unit
+    if circumstances.unit_repeats and (model == "dp" or facts.of_the_table):
+        raise ClaimError(
+            f"a value of the unit column '{circumstances.unit}' occurs in several rows, so a claim about rows is "
+            "not a claim about persons: declare max_rows for it in the schema (the claim is then per person)."
+        )
+    # values that stay in their rows can stay missing there; swapped ones would show where they came from
+    shown = facts.given_partition or method.mechanism == "centroids" or not facts.guarantee
+    if circumstances.separated and not shown:
+        raise ClaimError(
+            f"missing=separate shows which values are missing, and the claim of method '{method.name}' ({model}) "
+            "covers them: use missing=category for nominal columns, or a method whose clusters are taken as known."
+        )
+    if rows > 1 and method.sensitivity != "global" and not CALIBRATIONS[method.sensitivity].additive:
+        raise ClaimError(
+            f"method '{method.name}' protects one row at a time, but '{circumstances.unit}' declares {rows} rows per "
+            "person: use idp-ls or a method without individual scales, or keep one row per person."
+        )
+    bought = circumstances.bought
+    if bought is not None and (model != "dp" or method.neighbours != "replace-one"):
+        raise ClaimError(
+            f"tuned_epsilon protects the original records when one of them is replaced, and cannot be added to the "
+            f"claim of method '{method.name}' ({model}): leave it out, and the choice of {bought.words} counts as one "
+            "that looked at the records, or use ranking-dp with one column or link=False."
+        )
+    # whether rows repeat is a private fact: where it does not refuse the claim, it must not show in it either
+    per_person = circumstances.unit is not None and (circumstances.rows_declared or model == "dp")
+    unit = unit_words(circumstances.unit if per_person else None, rows)
+    # shares that follow the widths tell the ratio of domains taken from the data
+    private = bool(circumstances.private_domains) and method.split in ("proportional", "optimal")
+    spending = plan.spending
+    budget = method.epsilon
+    if bought is not None and bought.epsilon is not None and budget is not None:
+        spending = {f"choice of {bought.words}": bought.epsilon, **plan.spending}
+        budget += bought.epsilon
+    return PrivacyStatement(
+        model=model,
+        target=facts.target,
+        epsilon=None if budget is None else budget * rows,
+        epsilon_per_attribute=_stated(plan.stated, rows, private),
+        spending=_stated(spending, rows, private),
+        neighbours=relation if facts.budgeted else None,
+        unit=unit,
+        conditions=_conditions(method, facts, circumstances, per_person, len(lattices), budget)
+        + plan.conditions,
+        data_dependent=circumstances.data_dependent + _data_dependent_settings(method),
+        not_promised=facts.not_promised
+        + (left_open if facts.budgeted else ())
+        + _no_joint_k(method, len(lattices)),
+        not_publishable_because=_obstacles(method, facts, circumstances),
+        method=method.name,
+        settings={name: _plain(value) for name, value in method.settings().items()},
+        attributes={
+            name: _public_facts(
+                circumstances.domains.get(name), lattice, private=name in circumstances.private_domains
+            )
+            for name, lattice in lattices.items()
+        },
+        versions={"shoal": __version__, "numpy": np.__version__, "python": platform.python_version()},
+    )
+
+
+def domain_words(facts: Mapping[str, str]) -> str:
+    """The public domain of a column as a table shows it."""
+    if "domain" in facts:
+        return facts["domain"]
+    return facts["lo"] if facts["lo"] == TAKEN_FROM_DATA else f"{facts['lo']} to {facts['hi']}"
+
+
+def _stated(shares: Mapping[str, Fraction], rows: int, private: bool) -> dict[str, Fraction | None]:
+    return {name: None if private else share * rows for name, share in shares.items()}
+
+
+def _conditions(
+    method: Method,
+    facts: ModelFacts,
+    circumstances: Circumstances,
+    per_person: bool,
+    attributes: int,
+    budget: Fraction | None,
+) -> tuple[str, ...]:
+    if not facts.guarantee:
+        return ()
+    settings = (
+        "all settings" if circumstances.bought is None else f"all settings but {circumstances.bought.words}"
+    )
+    found = [f"Domains, steps, column types and {settings} were fixed without looking at the records."]
+    if facts.of_the_table:
+        found = []
+    elif circumstances.data_dependent or _data_dependent_settings(method):
+        found = [
+            "What is listed under the choices that looked at the records would have to be fixed without them."
+        ]
+    if facts.given_partition:
+        about = PARTITIONS[method.partition].about
+        source = (
+            "supplied by the caller"
+            if method.stability == "caller"
+            else f"computed from the records ({about})"
+        )
+        found.append(f"The clusters, {source}, are treated as fixed and known to everybody.")
+        found.append("Neighbouring data sets differ in one record and have the same clusters.")
+    if circumstances.bought is not None:
+        found.append(circumstances.bought.condition)
+    if circumstances.separated:
+        found.append("Which values are missing is treated as fixed and known to everybody.")
+    found += _local_conditions(method)
+    if not method.link and attributes > 1:
+        found.append("Every column was shuffled by itself: rows of the release do not belong to anybody.")
+    if circumstances.rows_per_unit > 1 and facts.of_the_table:
+        found.append(
+            f"A person has at most {circumstances.rows_per_unit} rows, so {method.size} rows are at least "
+            f"{-(-method.size // circumstances.rows_per_unit)} persons."
+        )
+    elif circumstances.rows_per_unit > 1 and budget is not None:
+        found.append(
+            f"A person has at most {circumstances.rows_per_unit} rows; ε is the row budget "
+            f"{decimal_text(budget)} times that number."
+        )
+    elif not per_person and facts.budgeted:
+        found.append("The claim is about one row; a person with several rows is covered for each row only.")
+    found.append("Released rows are in random order; identifiers, units, weights and the index were dropped.")
+    return tuple(found)
+
+
+def _local_conditions(method: Method) -> list[str]:
+    """What noise that is fitted to the actual records needs, and what it can let through."""
+    if method.sensitivity == "global":
+        return []
+    found = [
+        "The scale of the noise is computed from the actual records and held fixed in the comparison; it is not "
+        "published."
+    ]
+    if method.floor:
+        found.append("The scale of the noise on a cluster's mean is nowhere below the public floor.")
+    elif method.sensitivity == "cluster":
+        found.append("Values in a cluster without spread can be released exactly, without noise.")
+    return found
+
+
+def _no_joint_k(method: Method, attributes: int) -> tuple[str, ...]:
+    shared = method.rebuild == "centroid" and method.size > 1
+    if shared and PARTITIONS[method.partition].columnwise and attributes > 1:
+        return (
+            "At least k rows share a value in each column by itself; the combination of values in a row can be unique.",
+        )
+    return ()
+
+
+def _data_dependent_settings(method: Method) -> tuple[str, ...]:
+    if method.normalise == "zscore" and method.partition not in ("alone", "ranking", "given"):
+        return ("normalise=zscore: means and standard deviations of the records scaled the distances.",)
+    return ()
+
+
+def _obstacles(method: Method, facts: ModelFacts, circumstances: Circumstances) -> tuple[str, ...]:
+    found = list(circumstances.experiment)
+    if not facts.guarantee:
+        found.append("The method gives no privacy guarantee.")
+    if not method.clip:
+        found.append("clip=False is for experiments: released values leave the public domain.")
+    if not facts.of_the_table and (circumstances.data_dependent or _data_dependent_settings(method)):
+        found.append("A choice looked at the records, so the promise does not hold as stated.")
+    return tuple(found)
+
+
+def _public_facts(words: Mapping[str, str] | None, lattice: Lattice, *, private: bool) -> dict[str, str]:
+    if private:
+        kept = {key: words[key] for key in ("type", "source") if words is not None and key in words}
+        return dict.fromkeys(("lo", "hi", "step"), TAKEN_FROM_DATA) | kept
+    if words is not None:
+        return dict(words)
+    return {
+        "lo": decimal_text(lattice.lo),
+        "hi": decimal_text(lattice.hi),
+        "step": decimal_text(lattice.step),
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Fraction):
+        return float(value)
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return value

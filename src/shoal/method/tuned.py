@@ -1,0 +1,308 @@
+"""Choices that were made on the records: what a caller or a recipe says about them comes in, its part of a statement
+leaves.
+
+A recipe is a text, and whoever writes it can write anything. What can be checked is that it does not contradict itself:
+a price counts only for the very values that it bought, and a statement repeats price, values and candidates as what the
+custodian declares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from shoal.decimals import decimal_text
+from shoal.errors import OptionError, did_you_mean
+from shoal.method.budget import SPLITS
+from shoal.method.method import OPTIONS, Method
+from shoal.noise import parse_epsilon
+
+if TYPE_CHECKING:
+    from shoal.columns.describe import Described
+
+# what `shoal tune --private` can choose
+BOUGHT = ("k", "split")
+# public facts, besides the settings of a method, that somebody can take from the records
+_FACTS = ("columns", "domains")
+# the domain of a single column
+_ONE_DOMAIN = "domain:"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One setting of a private choice: its name, the value that was drawn, and all values that it was drawn from."""
+
+    setting: str
+    chosen: int | str
+    candidates: tuple[int | str, ...]
+
+    @classmethod
+    def of(cls, raw: object) -> Choice:
+        """An entry `tuned_choice` of a recipe, checked.
+
+        >>> Choice.of({"setting": "k", "chosen": 20, "candidates": [10, 20]})
+        Choice(setting='k', chosen=20, candidates=(10, 20))
+        """
+        if isinstance(raw, Choice):
+            return raw
+        if not isinstance(raw, Mapping) or set(raw) != {"setting", "chosen", "candidates"}:
+            raise OptionError(
+                "an entry of tuned_choice has a setting, chosen and candidates, as 'shoal tune --private' writes them, "
+                f"got {raw!r}."
+            )
+        name, chosen, candidates = raw["setting"], raw["chosen"], raw["candidates"]
+        if name not in BOUGHT:
+            raise OptionError(
+                f"tuned_choice: '{name}' cannot be chosen privately, only {' and '.join(BOUGHT)}."
+            )
+        if not isinstance(candidates, (list, tuple)) or not all(_possible(name, one) for one in candidates):
+            what = "sizes, such as [10, 20, 50]" if name == "k" else f"some of {', '.join(SPLITS)}"
+            raise OptionError(f"tuned_choice: the candidates of {name} must be {what}, got {candidates!r}.")
+        if chosen not in candidates or len(set(candidates)) < max(2, len(candidates)):
+            raise OptionError(
+                f"tuned_choice: {name} = {chosen} must be one of at least two different candidates, got "
+                f"{', '.join(map(str, candidates))}."
+            )
+        return cls(name, chosen, tuple(candidates))
+
+    @property
+    def words(self) -> str:
+        return f"{self.setting} = {self.chosen}"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "candidates": list(self.candidates)}
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """What was chosen by looking at the records, and what was paid for it.
+
+    Attributes:
+        what: names of settings, `method` among them, and of facts: `columns`, `domains`, `domain:NAME`.
+        epsilon: the budget that a private choice cost; None where nothing was paid.
+        choice: the values that this budget bought. Everything else in `what` was not paid for, and taints a statement.
+    """
+
+    what: tuple[str, ...]
+    epsilon: Fraction | None = None
+    choice: tuple[Choice, ...] = ()
+
+    @property
+    def text(self) -> str | list[str]:
+        """The names as a recipe holds them: a list where a column's name has a comma."""
+        return list(self.what) if any("," in name for name in self.what) else ", ".join(self.what)
+
+    @property
+    def words(self) -> str:
+        """The names in a sentence.
+
+        >>> Tuned(("method", "k", "split")).words
+        'method, k and split'
+        """
+        return _listed(self.what)
+
+    def purchase(self, method: Method) -> Tuned | None:
+        """The part that was paid for; None where nothing was, or where other values are used than the price bought.
+
+        >>> from shoal.method.presets import configured
+        >>> bought = Tuned(("k", "domains"), Fraction(1, 10), (Choice("k", 20, (10, 20)),))
+        >>> bought.purchase(configured("ranking-dp", epsilon=1, k=20)).what
+        ('k',)
+        >>> bought.purchase(configured("ranking-dp", epsilon=1, k=30)) is None
+        True
+        """
+        if self.epsilon is None or not self.choice or self._otherwise(method):
+            return None
+        return Tuned(tuple(choice.setting for choice in self.choice), self.epsilon, self.choice)
+
+    def taints(self, method: Method) -> tuple[str, ...]:
+        """What a statement lists among the choices that looked at the records; nothing for a choice that was paid for.
+
+        >>> from shoal.method.presets import configured
+        >>> used = configured("ranking-dp", epsilon=1, k=30)
+        >>> Tuned(("k",)).taints(used)
+        ('k was chosen by looking at the records (shoal tune).',)
+        >>> Tuned(("k",), Fraction(1, 10), (Choice("k", 20, (10, 20)),)).taints(used)[0][:46]
+        'k was chosen privately as 20, but 30 is used: '
+        """
+        paid = tuple(choice.setting for choice in self.choice)
+        settings = tuple(name for name in self.what if name not in paid and not _is_fact(name))
+        facts = [_fact_words(name) for name in self.what if _is_fact(name)]
+        found = list(self._otherwise(method))
+        if settings:
+            unbought = (
+                "" if self.epsilon is None or self.choice else _UNBOUGHT.format(decimal_text(self.epsilon))
+            )
+            found.append(
+                f"{_listed(settings)} {_were(settings)} chosen by looking at the records (shoal tune){unbought}."
+            )
+        if facts:
+            were = "were" if len(facts) > 1 or not facts[0].startswith("the domain of") else "was"
+            found.append(f"{_listed(facts)} {were} chosen by looking at the records.")
+        return tuple(found)
+
+    @property
+    def condition(self) -> str:
+        """What a statement says about a choice that was paid for; nothing about any other."""
+        if not self.choice:
+            return ""
+        first, *others = self.choice
+        chosen = f"{first.words} was chosen from the candidates {', '.join(map(str, first.candidates))}"
+        chosen += "".join(
+            f", and {other.words} from {', '.join(map(str, other.candidates))}" for other in others
+        )
+        return (
+            f"{chosen}, by the exponential mechanism with ε = {decimal_text(self.epsilon or Fraction(0))} per row "
+            "(shoal tune --private): so the custodian declares, and that the candidates were fixed without looking at "
+            "the records. ε includes what the choice cost."
+        )
+
+    def tuned_domains(self, columns: Sequence[str]) -> tuple[str, ...]:
+        """The columns, of these, whose domains were chosen by looking at the records.
+
+        Raises:
+            OptionError: a domain is named of a column that is not released.
+        """
+        for name in self.what:
+            column = name.removeprefix(_ONE_DOMAIN)
+            if name.startswith(_ONE_DOMAIN) and column not in columns:
+                raise OptionError(
+                    f"tuned names the domain of '{column}', which is no released column."
+                    f"{did_you_mean(column, columns)}"
+                )
+        return tuple(
+            column for column in columns if "domains" in self.what or f"{_ONE_DOMAIN}{column}" in self.what
+        )
+
+    def _otherwise(self, method: Method) -> tuple[str, ...]:
+        """Where the settings of a release are not those that were bought."""
+        used = {choice.setting: method.settings().get(choice.setting) for choice in self.choice}
+        if all(used[choice.setting] == choice.chosen for choice in self.choice):
+            return ()
+        bought = " and ".join(str(choice.chosen) for choice in self.choice)
+        price = decimal_text(self.epsilon or Fraction(0))
+        return tuple(
+            f"{choice.setting} was chosen privately as {choice.chosen}, but {_shown(used[choice.setting])} is used: "
+            f"what the choice cost (ε = {price}) bought {bought} only, and is not counted."
+            for choice in self.choice
+            if used[choice.setting] != choice.chosen
+        )
+
+
+_UNBOUGHT = (
+    ": a price, tuned_epsilon = {}, is named without the values that it bought (tuned_choice, in the recipe that "
+    "shoal tune --private writes), and is not counted"
+)
+
+
+def tuned_settings(
+    tuned: str | Sequence[str] | Tuned | None, epsilon: Any = None, choice: Iterable[Any] | None = None
+) -> Tuned | None:
+    """The choices that a caller or a recipe says were made on the records.
+
+    Raises:
+        OptionError: a name is no setting, or a budget is given for what it cannot have paid for.
+
+    >>> tuned_settings("method, k"), tuned_settings(None)
+    (Tuned(what=('method', 'k'), epsilon=None, choice=()), None)
+    """
+    if isinstance(tuned, Tuned):
+        return _merged(tuned, epsilon, choice)
+    names = tuned.split(",") if isinstance(tuned, str) else () if tuned is None else tuned
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+        raise OptionError(f"tuned must name the settings that were chosen on the records, got {tuned!r}.")
+    bought = _choices(choice)
+    what = tuple(
+        dict.fromkeys([name.strip() for name in names if name.strip()] + [one.setting for one in bought])
+    )
+    known = ("method", *OPTIONS, *_FACTS)
+    for name in what:
+        if name not in known and not (name.startswith(_ONE_DOMAIN) and name != _ONE_DOMAIN):
+            raise OptionError(
+                f"tuned names '{name}', which is no setting, nor columns, domains or domain:NAME."
+                f"{did_you_mean(name, known)}"
+            )
+    if bought and epsilon is None:
+        raise OptionError(
+            "tuned_choice names what a private choice bought: say in tuned_epsilon what it cost."
+        )
+    if epsilon is not None and not bought and (not what or not set(what) <= set(BOUGHT)):
+        raise OptionError(
+            f"tuned_epsilon is the price of a private choice of {' or '.join(BOUGHT)}: say in tuned what was chosen, "
+            f"got '{', '.join(what)}'."
+        )
+    return Tuned(what, None if epsilon is None else parse_epsilon(epsilon), bought) if what else None
+
+
+def together(first: Tuned | None, second: Tuned | None) -> Tuned | None:
+    """Both; a price is that of the second.
+
+    >>> together(Tuned(("domains",)), Tuned(("k",))).words
+    'domains and k'
+    """
+    if first is None or second is None:
+        return first or second
+    return replace(second, what=tuple(dict.fromkeys((*first.what, *second.what))))
+
+
+def with_tuning(described: Described, tuned: Tuned | None, method: Method) -> Described:
+    """A described table, with what was chosen on its records among the circumstances of its release."""
+    if tuned is None:
+        return described
+    before = described.circumstances
+    # a bound that somebody read off the records is as private as one that Shoal took from them
+    private = (*before.private_domains, *tuned.tuned_domains(described.columns))
+    circumstances = replace(
+        before,
+        data_dependent=before.data_dependent + tuned.taints(method),
+        private_domains=tuple(dict.fromkeys(private)),
+        bought=tuned.purchase(method),
+    )
+    return replace(described, circumstances=circumstances)
+
+
+def _merged(tuned: Tuned, epsilon: Any, choice: Iterable[Any] | None) -> Tuned:
+    if epsilon is not None or choice is not None:
+        raise OptionError("tuned holds price and values of the choice already: leave tuned_epsilon out.")
+    return tuned
+
+
+def _choices(choice: Iterable[Any] | None) -> tuple[Choice, ...]:
+    if choice is None:
+        return ()
+    if isinstance(choice, (str, Mapping)) or not isinstance(choice, Iterable):
+        raise OptionError(f"tuned_choice must be a list of what was chosen, got {choice!r}.")
+    found = tuple(Choice.of(one) for one in choice)
+    if len({one.setting for one in found}) < len(found):
+        raise OptionError("tuned_choice names a setting twice.")
+    return found
+
+
+def _possible(setting: str, value: object) -> bool:
+    if setting == "k":
+        return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+    return value in SPLITS
+
+
+def _is_fact(name: str) -> bool:
+    return name in _FACTS or name.startswith(_ONE_DOMAIN)
+
+
+def _fact_words(name: str) -> str:
+    if name.startswith(_ONE_DOMAIN):
+        return f"the domain of column '{name.removeprefix(_ONE_DOMAIN)}'"
+    return f"the {name}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def _were(names: Sequence[str]) -> str:
+    return "were" if len(names) > 1 else "was"
+
+
+def _shown(value: object) -> str:
+    return "weights by column" if isinstance(value, Mapping) else "none" if value is None else str(value)

@@ -1,0 +1,1 @@
+"""From a prepared table to files that may be published."""

@@ -1,0 +1,205 @@
+"""A release on disk: all publishable files appear in one folder together, or none does."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from shoal.columns.attribute import MISSING_VALUE, Attribute
+from shoal.errors import OptionError, OutputError, ShoalError
+from shoal.io import ENDINGS, Codebook, Format, check_writable, known_format, read, write
+from shoal.method.recipe import recipe_text
+
+if TYPE_CHECKING:
+    from shoal.release.protect import Release
+
+# what is being written right now, by any thread; a process that is told to end removes it first
+_UNFINISHED: set[Path] = set()
+# folders that were made above it
+_NEW_PARENTS: set[Path] = set()
+
+
+def check_output(folder: Path, internal: Path | None = None) -> None:
+    """Refuse, before any work is done, what could not be written at the end."""
+    if folder.exists() and not folder.is_dir():
+        raise OutputError(f"'{folder}' is a file: name a folder that does not exist yet.")
+    if folder.is_dir() and any(folder.iterdir()):
+        raise OutputError(f"the folder '{folder}' is not empty: name a new one, nothing is overwritten.")
+    _check_writable(folder)
+    if internal is None:
+        return
+    if folder.resolve() in (internal.resolve(), *internal.resolve().parents):
+        raise OutputError(
+            f"the internal report '{internal}' would lie inside the published folder '{folder}': put it elsewhere."
+        )
+    if internal.is_dir():
+        raise OutputError(
+            f"the internal report '{internal}' is a folder: name a file, such as internal.html."
+        )
+    if internal.exists():
+        raise OutputError(f"the internal report '{internal}' exists already: name a new file.")
+    _check_writable(internal)
+
+
+def save_bundle(
+    release: Release,
+    folder: Path,
+    internal: str | Path | None,
+    format: Format,
+    evaluation: Any = None,
+    original: Any = None,
+    *,
+    statistics: bool = False,
+) -> Path:
+    """Write data, statement, recipe and public report to `folder`; the internal report to its own path.
+
+    With `statistics` the masked statistics of the clusters go beside the data.
+    """
+    check_writable(release.columns, known_format(format))
+    if statistics and release.statistics is None:
+        raise OptionError(
+            f"method '{release.method.name}' keeps no statistics of its clusters: use a method of the kind xm-*."
+        )
+    internal_path = None if internal is None else Path(internal)
+    check_output(folder, internal_path)
+    with contextlib.ExitStack() as undo, staged(folder) as aside:
+        write(release.data, aside / f"data{ENDINGS[format]}", public_codebook(release, release.data))
+        for name, frame in release.linked.items():
+            write(frame, aside / f"{name}{ENDINGS[format]}", public_codebook(release, frame))
+        if statistics:
+            # Stata and SPSS have no room for names such as "covariance of income and tax"
+            ending = ENDINGS["parquet" if format == "parquet" else "csv"]
+            write(release.statistics, aside / f"statistics{ending}")
+        if release.verify is not None:
+            # what counts is what others will read
+            types = release.schema.types
+            # a linked table may hold words for groups of values, which have no declared type
+            further = {name: read(aside / f"{name}{ENDINGS[format]}") for name in release.linked}
+            release.verify(read(aside / f"data{ENDINGS[format]}", types=types), further)
+        write_documents(release, aside, undo, internal_path, evaluation, original)
+    return folder
+
+
+def public_codebook(release: Release, frame: Any) -> Codebook | None:
+    """Codes and labels that may go with a released table: none that neither it nor the schema holds."""
+    if release.codebook is None:
+        return None
+    declared = {a.name: _listed(a, release.method.generalise) for a in release.schema.attributes}
+    return release.codebook.public(frame, declared)
+
+
+def _listed(attribute: Attribute, generalise: bool) -> list[str]:
+    """The names that a column may hold when it is released."""
+    if attribute.tree is None:
+        return list(attribute.ordered)
+    names = attribute.tree.labels if generalise else attribute.tree.values
+    return [name for name in names if name != MISSING_VALUE]
+
+
+def write_documents(
+    release: Release,
+    aside: Path,
+    undo: contextlib.ExitStack,
+    internal: Path | None = None,
+    evaluation: Any = None,
+    original: Any = None,
+) -> None:
+    """Statement, recipe and public report beside the data; the internal report last, at its own path.
+
+    `undo` outlives the bundle's own folder: if that cannot be put in place, the internal report goes too.
+    """
+    from shoal.report import internal_report, public_report
+
+    statement = json.dumps(release.statement.to_dict(), indent=2, ensure_ascii=False)
+    (aside / "statement.json").write_text(statement + "\n", "utf-8")
+    (aside / "method.toml").write_text(recipe_text(release), "utf-8")
+    (aside / "report.html").write_text(public_report(release), "utf-8")
+    if internal is None:
+        return
+    page = internal_report(release, evaluation, original)
+    undo.enter_context(_parents(internal))
+    with open(internal, "x", encoding="utf-8") as file:
+        undo.push(_unless_done(internal))
+        file.write(page)
+
+
+@contextlib.contextmanager
+def staged(folder: Path) -> Iterator[Path]:
+    """A folder to write into that becomes `folder` on success and vanishes on any failure or interruption."""
+    try:
+        with _parents(folder):
+            aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.partial-", dir=folder.parent))
+            _UNFINISHED.add(aside)
+            try:
+                yield aside
+                aside.chmod(0o755)
+                os.rename(aside, folder)
+            finally:
+                shutil.rmtree(aside, ignore_errors=True)
+                _UNFINISHED.discard(aside)
+    except ShoalError:
+        raise
+    except OSError as error:
+        raise OutputError(f"cannot write '{folder}': {error.strerror or error}.") from None
+
+
+@contextlib.contextmanager
+def _parents(path: Path) -> Iterator[None]:
+    """Make the folders above a path; those that were made vanish again on failure."""
+    above = path.absolute().parent
+    missing = [folder for folder in (above, *above.parents) if not folder.exists()]
+    _NEW_PARENTS.update(missing)
+    above.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        _remove_empty(missing)
+        raise
+    finally:
+        _NEW_PARENTS.difference_update(missing)
+
+
+def _remove_empty(folders: Iterable[Path]) -> None:
+    for folder in sorted(folders, key=lambda path: len(path.parts), reverse=True):
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+
+
+def _unless_done(path: Path) -> Callable[..., None]:
+    """An exit callback that removes a file when an error or an interruption passes by."""
+
+    _UNFINISHED.add(path)
+
+    def leave(kind: object, error: object, trace: object) -> None:
+        if kind is not None:
+            path.unlink(missing_ok=True)
+        _UNFINISHED.discard(path)
+
+    return leave
+
+
+def remove_unfinished() -> None:
+    """Remove what is being written at this moment, because the process is about to end."""
+    for path in list(_UNFINISHED):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+    _remove_empty(_NEW_PARENTS)
+
+
+def _check_writable(path: Path) -> None:
+    """The nearest existing folder above a path must take new files."""
+    parent = path.absolute().parent
+    while not parent.exists():
+        parent = parent.parent
+    if not parent.is_dir():
+        raise OutputError(f"'{parent}' is a file, so '{path}' cannot be written.")
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise OutputError(f"no permission to write to '{parent}': choose another place.")

@@ -1,0 +1,402 @@
+"""From a table to a published one: `protect` runs all stages in order and returns a `Release`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shoal import summaries
+from shoal.columns.circumstances import Circumstances
+from shoal.columns.coding import check_storable, restored
+from shoal.columns.declaration import Declaration, declared_types, missing_texts
+from shoal.columns.describe import Described, describe
+from shoal.columns.missing import with_gaps
+from shoal.columns.provenance import public_attribute
+from shoal.columns.schema import Schema
+from shoal.display import displayed
+from shoal.errors import LeftOutWarning
+from shoal.io import Codebook, Format, Table, read
+from shoal.mechanisms import MECHANISMS, Mechanism, Progress, Rebuilt
+from shoal.mechanisms.noise_rule import noise_allowed
+from shoal.method.budget import Plan
+from shoal.method.method import Method
+from shoal.method.models import MODELS, privacy_model
+from shoal.method.presets import configured
+from shoal.method.statement import PrivacyStatement, state
+from shoal.method.tuned import Tuned, tuned_settings, with_tuning
+from shoal.noise import Source
+from shoal.noise import source as noise_source
+from shoal.partition import Partition
+
+
+@displayed(summaries.of_release)
+@dataclass(frozen=True, slots=True, eq=False)
+class Release:
+    """A protected table with its statement.
+
+    Attributes:
+        data: what may be published: rows in random order, the caller's frame library, order of columns and dtypes.
+        aligned: unrounded values in input order, for measuring only; None where rows have no original.
+        statement: what is promised.
+        partition: one partition per attribute group.
+        method: the configured method.
+        schema: the public facts about the released columns (and the unit column, if declared).
+        domains: public domain of each released column.
+        kept: numbers of the input rows that took part, None for all.
+        notes: for the custodian: columns left out and why.
+        internal: private facts about the original data (how many values were clipped); never published.
+        codebook: codes and labels of a table that came from a Stata or SPSS file.
+        statistics: masked statistics of every cluster with its size, one row each, where the method keeps them; covered
+            by the statement as the data are.
+        linked: further tables that are released with the data, by name.
+        verify: raises where tables read back from disk do not hold what the statement says; None where there is
+            nothing that a table by itself could show.
+    """
+
+    data: Any
+    aligned: Any
+    statement: PrivacyStatement
+    partition: list[Partition]
+    method: Method
+    schema: Schema
+    declared: Declaration
+    domains: dict[str, tuple[float, float]]
+    kept: NDArray[np.int64] | None
+    notes: tuple[str, ...]
+    internal: dict[str, Any]
+    format: Format
+    codebook: Codebook | None = None
+    statistics: Any = None
+    linked: dict[str, Any] = field(default_factory=dict)
+    verify: Callable[[Table, Mapping[str, Table]], None] | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(self.domains)
+
+    def save(
+        self,
+        folder: str | Path,
+        internal: str | Path | None = None,
+        *,
+        format: Format | None = None,
+        evaluation: Any = None,
+        original: Any = None,
+        statistics: bool = False,
+    ) -> Path:
+        """Write the publishable bundle to `folder`, with the clusters' statistics if asked for; the internal report,
+        compared with `original` (the table that was protected) if given, goes elsewhere. All is written or nothing."""
+        from shoal.release.bundle import save_bundle
+
+        kind = format or self.format
+        return save_bundle(self, Path(folder), internal, kind, evaluation, original, statistics=statistics)
+
+
+def protect(
+    data: Any,
+    schema: Schema | None = None,
+    method: str = "ranking-dp",
+    epsilon: Any = None,
+    k: int | None = None,
+    seed: int | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    domains: Mapping[str, Any] | None = None,
+    domain_from_data: float | None = None,
+    outside: str = "error",
+    missing: str = "error",
+    na: Sequence[str] = (),
+    types: Mapping[str, str] | None = None,
+    labels: ArrayLike | None = None,
+    tuned: str | Sequence[str] | Tuned | None = None,
+    tuned_epsilon: Any = None,
+    tuned_choice: Sequence[Any] | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Release:
+    """Turn a table about people into one that can be published.
+
+    Args:
+        data: a path (CSV, Parquet, Stata, SPSS) or a pandas, polars or pyarrow table.
+        schema: kinds, roles and public domains; without one they are guessed and domains must be given.
+        method: a preset, see `shoal.methods()`.
+        epsilon: the privacy budget; decimal text is exact, a float means its shortest decimal text.
+        k: minimum cluster size.
+        seed: makes the release reproducible and therefore not publishable.
+        columns: the columns to release; the others are left out.
+        domains: public domain by column, instead of or on top of the schema: (lo, hi), or for a nominal column its
+            values or a `shoal.Taxonomy`.
+        domain_from_data: take missing domains as 0 to this multiple of the maximum; taints the statement.
+        outside: what to do with values outside their domain: "error" or "clip".
+        missing: what to do with missing values: "error", "drop" (taints the statement), "category" (one more value of
+            a nominal column) or "separate" (they stay missing, in clusters of their own).
+        na: texts that stand for a missing value, such as ["?"].
+        types: declared type by column (integer, decimal:2, date, timestamp, text, boolean), on top of the schema; types
+            of a file's other columns are read off the records, which taints the statement.
+        labels: cluster labels made elsewhere, for methods with partition="given".
+        tuned: what was chosen by looking at these records: settings such as "k", "columns", "domains" or "domain:NAME";
+            taints the statement, unless it is the `Tuning.tuned` of a private choice.
+        tuned_epsilon: what a private choice cost, as a recipe of `shoal tune --private` has it; added to the claim,
+            which must be `dp`, if the values that it bought are used.
+        tuned_choice: what it bought, with the candidates it was chosen from.
+        progress: called with (what, done, total) during long work.
+        options: settings of the method, such as split, groups, link, remainder.
+
+    Guarantee:
+        Whatever `release.statement` says, and nothing else.
+
+    Cost:
+        One pass over the table plus the partition: a sort per attribute for `ranking-dp`, see
+        `shoal.partition.mdav` for `mdav-dp`.
+
+    >>> import pyarrow as pa
+    >>> people = pa.table({"age": [31, 45, 28, 60], "income": [20.5, 31.0, 18.2, 44.9]})
+    >>> release = protect(people, method="mdav-dp", epsilon="1", k=2, seed=1,
+    ...                   domains={"age": (0, 120), "income": (0, 200)})
+    >>> release.data.column_names, release.data.num_rows, release.statement.model
+    (['age', 'income'], 4, 'dp-given-partition')
+    """
+    prepared = prepare(
+        read(data, missing_texts(na), declared_types(schema, types)),
+        schema,
+        method,
+        epsilon,
+        k,
+        seed,
+        columns=columns,
+        domains=domains,
+        domain_from_data=domain_from_data,
+        outside=outside,
+        missing=missing,
+        na=na,
+        types=types,
+        labels=labels,
+        tuned=tuned,
+        tuned_epsilon=tuned_epsilon,
+        tuned_choice=tuned_choice,
+        **options,
+    )
+    if schema is None and columns is None and prepared.described.left_out:
+        warnings.warn(
+            f"not released: {', '.join(prepared.described.left_out)}; release.notes say why. Name the columns to "
+            "release (columns=), or describe them in a schema.",
+            LeftOutWarning,
+            stacklevel=2,
+        )
+    return carry_out(prepared, progress, labels)
+
+
+def carry_out(
+    prepared: Preparation,
+    progress: Progress | None = None,
+    labels: ArrayLike | None = None,
+    frozen: Any = None,
+) -> Release:
+    """Spend the budget of a prepared release: the part of `protect` that touches the records.
+
+    `frozen` is what the mechanism's `freeze` made on the same records, to save making it again.
+    """
+    table = prepared.described.table
+    settled = (prepared.method, prepared.described, prepared.plan, prepared.source, progress or silent)
+    if frozen is not None and prepared.mechanism.run_frozen is not None:
+        rebuilt = prepared.mechanism.run_frozen(*settled, frozen)
+    else:
+        rebuilt = prepared.mechanism.run(*settled, labels)
+    publish = prepared.mechanism.publish or _one_table
+    released, linked = publish(prepared.method, prepared.described, rebuilt, prepared.source)
+    return prepared.release(
+        data=released,
+        linked=linked,
+        aligned=_measured(prepared.described, rebuilt) if rebuilt.aligned else None,
+        partitions=rebuilt.partitions,
+        internal=rebuilt.internal,
+        statistics=None if rebuilt.statistics is None else table.like(rebuilt.statistics, keep_dtypes=False),
+    )
+
+
+@displayed(summaries.of_preparation)
+@dataclass(frozen=True, slots=True, eq=False)
+class Preparation:
+    """Everything settled before the budget is spent."""
+
+    method: Method
+    declared: Declaration
+    described: Described
+    mechanism: Mechanism
+    plan: Plan
+    source: Source
+    statement: PrivacyStatement
+
+    def release(
+        self,
+        data: Any,
+        aligned: Any,
+        partitions: list[Partition],
+        internal: dict[str, Any],
+        statistics: Any = None,
+        linked: dict[str, Any] | None = None,
+    ) -> Release:
+        """The release that carries these settings and the given results."""
+        described = self.described
+        return Release(
+            data=data,
+            aligned=aligned,
+            statement=self.statement,
+            partition=partitions,
+            method=self.method,
+            schema=public_schema(described, self.declared),
+            declared=self.declared,
+            domains={name: (float(lat.lo), float(lat.hi)) for name, lat in described.lattices.items()},
+            kept=described.kept,
+            notes=described.notes,
+            internal={"rows_read": described.table.n, "rows_released": described.n, **internal},
+            format=described.table.format,
+            codebook=described.table.codebook,
+            statistics=statistics,
+            linked=linked or {},
+            verify=self._verify if self.mechanism.verify is not None else None,
+        )
+
+    def _verify(self, table: Table, linked: Mapping[str, Table]) -> None:
+        if self.mechanism.verify is not None:
+            self.mechanism.verify(self.method, self.described, table, linked)
+
+
+def prepare(
+    table: Table,
+    schema: Schema | None = None,
+    method: str = "ranking-dp",
+    epsilon: Any = None,
+    k: int | None = None,
+    seed: int | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    domains: Mapping[str, Any] | None = None,
+    domain_from_data: float | None = None,
+    outside: str = "error",
+    missing: str = "error",
+    na: Sequence[str] = (),
+    types: Mapping[str, str] | None = None,
+    labels: ArrayLike | None = None,
+    tuned: str | Sequence[str] | Tuned | None = None,
+    tuned_epsilon: Any = None,
+    tuned_choice: Sequence[Any] | None = None,
+    **options: Any,
+) -> Preparation:
+    """Settle method, lattices, budget and statement, and refuse what would fail later; arguments as for `protect`."""
+    if labels is not None:
+        options = {"partition": "given", **options}
+    settled = configured(method, epsilon=epsilon, k=k, **options)
+    chosen = tuned_settings(tuned, tuned_epsilon, tuned_choice)
+    declared = replace(
+        Declaration.of(schema, columns, domains, domain_from_data, outside, missing, na, types), tuned=chosen
+    )
+    described = describe(table, declared, settled.kinds, free=MODELS[privacy_model(settled, 1)].of_the_table)
+    for attribute in described.attributes:
+        check_storable(described.table, attribute, generalise=settled.generalise)
+    noise_allowed(settled, len(described.columns))
+    mechanism = MECHANISMS[settled.mechanism]
+    advice: tuple[str, ...] = ()
+    if mechanism.settle is not None:
+        settled, advice = mechanism.settle(settled, described)
+    plan = mechanism.plan(settled, described)
+    source = noise_source(seed)
+    described = with_tuning(described, chosen, settled)
+    circumstances = _with_seed(described.circumstances, source)
+    statement = state(settled, described.lattices, plan, circumstances)
+    described = replace(described, notes=(*described.notes, *advice, *_starved(settled, plan)))
+    mechanism.refuse(settled, described, plan, labels)
+    return Preparation(settled, declared, described, mechanism, plan, source, statement)
+
+
+def _starved(method: Method, plan: Plan) -> list[str]:
+    """A warning for attributes that an uneven split leaves almost nothing of the budget."""
+    if method.epsilon is None or not plan.shares:
+        return []
+    fair = method.epsilon / len(plan.shares)
+    poor = [name for name, share in plan.shares.items() if share * 20 < fair]
+    if not poor:
+        return []
+    words = method.split if isinstance(method.split, str) else "by weights"
+    return [
+        f"split {words} gives {', '.join(poor)} less than a twentieth of an equal share of ε, because widths are "
+        "compared in the columns' own units: use split=equal where units differ."
+    ]
+
+
+def published_columns(
+    method: Method, described: Described, rebuilt: Rebuilt, source: Source
+) -> dict[str, NDArray[Any]]:
+    """What leaves the house: rows in random order, values as the columns store them."""
+    orders = _row_orders(method, rebuilt, source)
+    found: dict[str, NDArray[Any]] = {}
+    for column, values in rebuilt.values.items():
+        order = orders[column]
+        gaps = described.gaps.get(column)
+        computed = column not in rebuilt.unchanged
+        if gaps is None:
+            found[column] = described.stored(column, values[order], clip=method.clip, computed=computed)
+            continue
+        # no type holds "nothing" until the values are objects
+        tree = described.tree(column)
+        any_value = float(described.lattices[column].lo) if tree is None else float(tree.domain[0])
+        filled = np.where(gaps, any_value, values)
+        made = described.stored(column, filled[order], clip=method.clip, computed=computed)
+        found[column] = with_gaps(made, gaps[order])
+    return found
+
+
+def _one_table(
+    method: Method, described: Described, rebuilt: Rebuilt, source: Source
+) -> tuple[Any, dict[str, Any]]:
+    released = published_columns(method, described, rebuilt, source)
+    return described.released_frame(released, generalise=method.generalise), {}
+
+
+def _measured(described: Described, rebuilt: Rebuilt) -> Any:
+    """Unrounded values in input order: numbers as they are, concepts by name, gaps as gaps."""
+    columns: dict[str, NDArray[Any]] = {}
+    for column, values in (rebuilt.measured or rebuilt.values).items():
+        found: NDArray[Any] = values
+        if described.tree(column) is not None:
+            found = restored(described.table, described.attribute(column), values)
+            if column in described.gaps:
+                found = with_gaps(found, described.gaps[column])
+        elif column in described.gaps:
+            found = np.where(described.gaps[column], np.nan, values)
+        columns[column] = found
+    return described.table.like(columns, keep_dtypes=False)
+
+
+def silent(what: str, done: int, total: int) -> None:
+    """Progress that nobody watches."""
+
+
+def _with_seed(circumstances: Circumstances, source: Source) -> Circumstances:
+    if not source.reproducible:
+        return circumstances
+    reason = "A seed was given: whoever knows it can remove the noise."
+    return replace(circumstances, experiment=(*circumstances.experiment, reason))
+
+
+def _row_orders(method: Method, rebuilt: Rebuilt, source: Source) -> dict[str, NDArray[np.int64]]:
+    """A random row order: one for all columns, or one for each when columns are not linked."""
+    rows = next(iter(rebuilt.values.values())).size
+    if method.link:
+        return dict.fromkeys(rebuilt.values, source.permutation(rows))
+    return {column: source.permutation(rows) for column in rebuilt.values}
+
+
+def public_schema(described: Described, declared: Declaration) -> Schema:
+    """What a recipe may say: declared facts only, so a domain taken from the data stays out."""
+    private = described.circumstances.private_domains
+    attributes = [public_attribute(a, private_domain=a.name in private) for a in described.attributes]
+    if declared.schema is not None and declared.schema.unit is not None:
+        attributes.append(declared.schema.unit)
+    return Schema(tuple(attributes))

@@ -1,0 +1,1 @@
+"""How far one record can move what is released."""

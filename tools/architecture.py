@@ -1,0 +1,189 @@
+"""The rooms of the house and one call of `shoal protect` through them: the package comes in, a page leaves.
+
+python -m tools.architecture [--out docs/architecture.md]
+
+The walk is what really ran: every function of Shoal that the call entered is noted, and a call from a room to one that
+comes before it in the order of the layers (pyproject.toml, which `make lint` holds the imports to) would be a back-hop.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import contextlib
+import inspect
+import os
+import sys
+import tempfile
+import threading
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "shoal"
+_HEAD = """\
+# Architecture
+
+One direction: a table comes in at one end, and what may be published leaves at the other. A room knows the rooms before
+it and none after it; `make lint` fails on an import against the order, inside a function too, and on a circle. This
+page is written by `python -m tools.architecture`.
+
+## The way of the data
+
+    read  ->  describe  ->  partition  ->  calibrate  ->  mask, rebuild  ->  release  ->  evaluate, report
+    io        columns       partition      sensitivity    mechanisms         release      evaluation, report
+                                           method         noise
+
+    beside it:   method (what is promised), ledger (what was spent), tuning and auditing (what to take, does it hold)
+    on top:      cli, query (server and client)
+
+"""
+
+
+@dataclass
+class Walk:
+    """What a call entered.
+
+    Attributes:
+        modules: the functions first entered of each module, in the order of the modules.
+        hops: calls from one room to another, with how often each was made.
+    """
+
+    modules: dict[str, list[str]] = field(default_factory=dict)
+    hops: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def watch(self, frame: FrameType, event: str, argument: Any) -> None:
+        module = frame.f_globals.get("__name__", "")
+        # bodies of modules and classes run when they are imported
+        is_function = frame.f_code.co_flags & inspect.CO_OPTIMIZED
+        if event != "call" or not is_function or not module.startswith("shoal."):
+            return
+        functions = self.modules.setdefault(module, [])
+        name = frame.f_code.co_qualname
+        public = not any(part.startswith(("_", "<")) for part in name.split("."))
+        if public and len(functions) < 3 and name not in functions:
+            functions.append(name)
+        caller = frame.f_back
+        while caller is not None and not caller.f_globals.get("__name__", "").startswith("shoal."):
+            caller = caller.f_back
+        if caller is not None:
+            pair = room(caller.f_globals["__name__"]), room(module)
+            # what a room was handed, a value or a function such as that of a progress bar, it may ask
+            if pair[0] != pair[1] and "." not in name:
+                self.hops[pair] = self.hops.get(pair, 0) + 1
+
+
+def room(module: str) -> str:
+    return module.split(".")[1]
+
+
+def layers() -> list[str]:
+    """The rooms from the top of the house to its ground."""
+    text = (ROOT / "pyproject.toml").read_text("utf-8")
+    contracts = tomllib.loads(text)["tool"]["importlinter"]["contracts"]
+    ordered = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
+    return [name.strip() for layer in ordered for name in layer.split("|")]
+
+
+def walk_of(work: Callable[[], Any]) -> Walk:
+    walk = Walk()
+    # long work runs in a thread of its own
+    threading.setprofile(walk.watch)
+    sys.setprofile(walk.watch)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+    return walk
+
+
+def protect_once() -> Walk:
+    """One call of the command on a small made-up table."""
+    from shoal.cli import run
+    from shoal.io import write
+    from shoal.survey import survey, survey_schema
+
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        write(survey(400), place / "survey.csv")
+        survey_schema().save(place / "survey.toml")
+        words = ["protect", str(place / "survey.csv"), "--schema", str(place / "survey.toml")]
+        words += ["--columns", "age,income", "--method", "ranking-dp", "--epsilon", "1", "--k", "20"]
+        with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
+            # once before, so that nothing is imported on the way
+            run([*words, "--out", str(place / "first")])
+            return walk_of(lambda: run([*words, "--out", str(place / "release")]))
+
+
+def about(module: str) -> str:
+    """The first sentence of a module's docstring."""
+    path = PACKAGE.joinpath(*module.split(".")[1:])
+    source = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    text = ast.get_docstring(ast.parse(source.read_text("utf-8"))) or ""
+    return " ".join(text.split("\n\n")[0].split())
+
+
+def lines_of(name: str) -> int:
+    path = PACKAGE / name
+    files = path.rglob("*.py") if path.is_dir() else [path.with_suffix(".py")]
+    return sum(len(file.read_text("utf-8").splitlines()) for file in files)
+
+
+def back_hops(walk: Walk) -> list[tuple[str, str]]:
+    """Calls from a room to one above it."""
+    order = {name: place for place, name in enumerate(layers())}
+    return [
+        (caller, called)
+        for caller, called in walk.hops
+        if order.get(called, 0) < order.get(caller, len(order))
+    ]
+
+
+def page() -> str:
+    walk = protect_once()
+    text = [
+        _HEAD + "## The rooms",
+        "",
+        "From the ground up; a room may use those above it in this table.",
+        "",
+    ]
+    text += ["| room | what it is for | lines |", "| --- | --- | --- |"]
+    for name in reversed(layers()):
+        text.append(f"| `{name}` | {about(f'shoal.{name}')} | {lines_of(name)} |")
+    command = "shoal protect survey.csv --schema survey.toml --columns age,income --method ranking-dp --epsilon 1 -k 20"
+    text += ["", "## One call, module by module", ""]
+    text += [f"What `{command}` enters, in the order in which it gets there:", ""]
+    text += ["| module | what it is for | enters by |", "| --- | --- | --- |"]
+    for module, functions in walk.modules.items():
+        if not functions:
+            continue
+        names = ", ".join(f"`{name}`" for name in functions)
+        text.append(f"| `{module.removeprefix('shoal.')}` | {about(module)} | {names} |")
+    hops = back_hops(walk)
+    calls = sum(walk.hops.values())
+    text += [
+        "",
+        f"Of {len(walk.hops)} pairs of rooms whose functions called each other, {calls} times in all, ",
+    ]
+    if hops:
+        text[-1] += "these lead back: " + ", ".join(f"{caller} to {called}" for caller, called in hops) + "."
+    else:
+        text[-1] += "none leads back: every call goes from a room to one below it."
+    return "\n".join(text) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "architecture.md")
+    out = parser.parse_args().out
+    out.write_text(page(), "utf-8")
+    print(f"Written to {out}.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,345 @@
+"""The table of audits: one row says which method, on which data, in which view, and what is expected to come out.
+
+A new preset is audited by adding a row; every row is a slow test and a line of docs/promise.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from shoal.auditing.instrument import audit_prepared
+from shoal.auditing.result import Audit
+from shoal.auditing.trial import Released, World, release
+from shoal.io import read
+from shoal.mechanisms import Progress
+from shoal.method.presets import preset
+from shoal.noise import Source
+from shoal.release.protect import Preparation, prepare
+from tools.broken_mechanisms import FLAWS
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A small data set on which a method is put to the test, and why it looks like that.
+
+    Every column has the public domain 0 to 100.
+    """
+
+    about: str
+    columns: Mapping[str, tuple[int, ...]]
+
+
+EXAMPLES: Mapping[str, Example] = {
+    "alone": Example("one record: nothing else blurs the picture", {"x": (30,)}),
+    "alone in two": Example("one record with two attributes", {"x": (30,), "y": (60,)}),
+    "spread": Example("four records from one end of the domain to the other", {"x": (0, 10, 90, 100)}),
+    "square": Example(
+        "four records at the corners of a square, so that one move re-pairs all of them",
+        {"x": (0, 10, 90, 100), "y": (0, 100, 10, 90)},
+    ),
+    "seesaw": Example(
+        "five records at either end and four in the middle: which end MDAV starts from, and so which end gets the "
+        "larger cluster, hangs on one record",
+        {"x": (0,) * 5 + (50,) * 4 + (100,) * 5},
+    ),
+    "middle": Example(
+        "five records in the middle of the domain: one that leaves changes the noise of its cluster",
+        {"x": (50,) * 5},
+    ),
+    "halves": Example(
+        "five records at either end: one that changes sides changes both clusters",
+        {"x": (0,) * 5 + (100,) * 5},
+    ),
+    "cluster": Example(
+        "three records at one end: one that goes to the other end moves mean, variance and skewness as far as they can "
+        "go",
+        {"x": (0,) * 3},
+    ),
+    "corner": Example("three records in one corner of two attributes", {"x": (0,) * 3, "y": (0,) * 3}),
+    "pairs": Example(
+        "two groups of three, far apart in both attributes",
+        {"x": (0, 5, 10, 90, 95, 100), "y": (0, 10, 5, 95, 100, 90)},
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One audit with its expected outcome.
+
+    Attributes:
+        flaw: a broken mechanism of `tools.broken_mechanisms` instead of the method itself.
+        refuted: the outcome that is expected.
+        at_least: a bound that must be reached: the instrument is sharp, not blind.
+        runs: test runs, half on each data set.
+    """
+
+    name: str
+    method: str
+    data: str
+    view: str
+    refuted: bool
+    options: Mapping[str, Any] = field(default_factory=dict)
+    flaw: str | None = None
+    epsilon: str = "1"
+    at_least: float = 0.0
+    runs: int = 20_000
+
+    @property
+    def words(self) -> str:
+        """The method with its settings, as in a call; ε where it is not 1."""
+        shown = {**self.options, "epsilon": self.epsilon}
+        if self.epsilon == "1" or "epsilon" not in preset(self.method).adjustable:
+            del shown["epsilon"]
+        settings = "".join(f", {key}={value}" for key, value in shown.items())
+        return f"{self.method}{settings}"
+
+
+# Methods on cluster moments share ε over many statistics: at ε = 1 a small table would show nearly nothing of it.
+_MOMENT_RUNS, _MOMENT_EPSILON, _NOISELESS_RUNS = 4_000, "4", 400
+# Methods whose runs take long.
+_SLOW_RUNS = 4_000
+
+
+def _moment_rows() -> tuple[Row, ...]:
+    """One row for each method of the cross-moment paper, in the view of its claim, and its baselines without one."""
+    coefficients, spectral = (*range(1, 14), *range(20, 27)), range(14, 20)
+
+    def row(number: int, view: str, words: str, data: str = "cluster", at_least: float = 0.4) -> Row:
+        return Row(
+            f"xm-{number}{words}",
+            f"xm-{number}",
+            data,
+            view,
+            False,
+            {"k": 3},
+            epsilon=_MOMENT_EPSILON,
+            at_least=at_least,
+            runs=_MOMENT_RUNS,
+        )
+
+    given, individual = ("given-partition", " given the partition"), ("individual", ", individual")
+    two = " of two attributes"
+    return (
+        Row("xm-1", "xm-1", "seesaw", "original", True, {"k": 5}, runs=_NOISELESS_RUNS),
+        *(row(n, *given) for n in coefficients),
+        *(row(n, *individual) for n in spectral),
+        *(row(n, given[0], two + given[1], "corner", 0.2) for n in (2, 5, 8)),
+        *(row(n, individual[0], two + individual[1], "corner", 0.2) for n in (15, 18)),
+        *(
+            Row(f"xm-b{n}", f"xm-b{n}", "pairs", "original", True, {"k": 3}, runs=_NOISELESS_RUNS)
+            for n in range(1, 9)
+        ),
+    )
+
+
+ROWS: tuple[Row, ...] = (
+    Row("laplace", "laplace", "alone", "original", refuted=False, at_least=0.8, runs=40_000),
+    Row("laplace of two attributes", "laplace", "alone in two", "original", refuted=False),
+    Row("ranking-dp of one attribute", "ranking-dp", "spread", "original", False, {"k": 2}),
+    Row("ranking-dp, unlinked", "ranking-dp", "square", "original", False, {"k": 2, "link": False}),
+    Row("ranking-dp, linked", "ranking-dp", "square", "original", True, {"k": 2}),
+    Row("ranking-dp given the partition", "ranking-dp", "square", "given-partition", False, {"k": 2}),
+    Row("mdav-dp", "mdav-dp", "seesaw", "original", True, {"k": 5}),
+    Row("mdav-dp given the partition", "mdav-dp", "seesaw", "given-partition", False, {"k": 5}),
+    Row(
+        "mdav-dp of two attributes given the partition",
+        "mdav-dp",
+        "pairs",
+        "given-partition",
+        False,
+        {"k": 3},
+    ),
+    Row("mdav-dp, individual", "mdav-dp", "pairs", "individual", False, {"k": 3}),
+    Row("optimal-dp", "optimal-dp", "seesaw", "original", True, {"k": 3}),
+    Row("optimal-dp given the partition", "optimal-dp", "seesaw", "given-partition", False, {"k": 3}),
+    Row("idp-ls", "idp-ls", "middle", "original", True, {"k": 5}),
+    Row("idp-ls, individual", "idp-ls", "pairs", "individual", False, {"k": 3}),
+    Row(
+        "idp-ls on MDAV groups, individual",
+        "idp-ls",
+        "pairs",
+        "individual",
+        False,
+        {"k": 3, "partition": "mdav"},
+    ),
+    Row("idp-cbls", "idp-cbls", "middle", "original", True, {"k": 3}),
+    Row("idp-cbls, individual", "idp-cbls", "pairs", "individual", False, {"k": 3}),
+    Row("idp-cbls without spread, individual", "idp-cbls", "middle", "individual", False, {"k": 3}),
+    Row(
+        "idp-cbls on MDAV groups, individual",
+        "idp-cbls",
+        "pairs",
+        "individual",
+        False,
+        {"k": 3, "partition": "mdav"},
+    ),
+    Row("insensitive-dp", "insensitive-dp", "halves", "original", False, {"k": 5}),
+    Row("insensitive-dp of two attributes", "insensitive-dp", "pairs", "original", False, {"k": 3}),
+    Row(
+        "insensitive-dp, order single",
+        "insensitive-dp",
+        "pairs",
+        "original",
+        False,
+        {"k": 3, "order": "single"},
+    ),
+    Row(
+        "insensitive-dp as published",
+        "insensitive-dp",
+        "halves",
+        "original",
+        True,
+        {"k": 5, "composition": "parallel"},
+    ),
+    Row(
+        "tree-dp of one attribute",
+        "tree-dp",
+        "spread",
+        "original",
+        False,
+        {"rebuild": "centroid"},
+        runs=_SLOW_RUNS,
+    ),
+    Row(
+        "tree-dp, nearly all of ε on cut points",
+        "tree-dp",
+        "spread",
+        "original",
+        False,
+        {"cuts": 1, "shares": {"cuts": 0.94, "intervals": 0.02, "leaves": 0.02, "means": 0.02}},
+        runs=_SLOW_RUNS,
+    ),
+    Row(
+        "tree-dp of two attributes",
+        "tree-dp",
+        "alone in two",
+        "original",
+        False,
+        {"rebuild": "centroid"},
+        runs=_SLOW_RUNS,
+    ),
+    Row(
+        "tree-dp with counted leaves",
+        "tree-dp",
+        "square",
+        "original",
+        False,
+        {"cuts": 1, "depth": 2},
+        runs=_SLOW_RUNS,
+    ),
+    Row(
+        "tree-dp, records added or removed",
+        "tree-dp",
+        "spread",
+        "original",
+        False,
+        {"neighbours": "add-remove", "rebuild": "centroid"},
+        runs=_SLOW_RUNS,
+    ),
+    Row(
+        "tree-dp, records added or removed, rows declared",
+        "tree-dp",
+        "spread",
+        "original",
+        False,
+        {"neighbours": "add-remove", "rows": 4, "rebuild": "centroid"},
+        runs=_SLOW_RUNS,
+    ),
+    Row(
+        "mdav-dp with staircase noise",
+        "mdav-dp",
+        "pairs",
+        "given-partition",
+        False,
+        {"k": 3, "noise": "staircase"},
+        runs=_SLOW_RUNS,
+    ),
+    Row(
+        "mdav-dp with box noise",
+        "mdav-dp",
+        "pairs",
+        "given-partition",
+        False,
+        {"k": 3, "noise": "box"},
+        runs=_SLOW_RUNS,
+    ),
+    *_moment_rows(),
+    Row(
+        "broken: noise redrawn per record",
+        "mdav-dp",
+        "seesaw",
+        "given-partition",
+        True,
+        {"k": 5},
+        flaw="noise redrawn per record",
+        runs=2_000,
+    ),
+    Row(
+        "broken: scale 20% too small",
+        "laplace",
+        "alone",
+        "original",
+        True,
+        flaw="scale 20% too small",
+        runs=40_000,
+    ),
+    Row("broken: reused seed", "laplace", "spread", "original", True, flaw="reused seed", runs=2_000),
+    Row(
+        "broken: rows not shuffled",
+        "ranking-dp",
+        "spread",
+        "original",
+        True,
+        {"k": 2},
+        flaw="rows not shuffled",
+        runs=2_000,
+    ),
+    Row("broken: no noise", "ranking-dp", "spread", "original", True, {"k": 2}, flaw="no noise", runs=2_000),
+)
+
+# All rows together raise a false alarm with at most this probability, as long as there are no more than so many.
+FALSE_ALARM = 1e-6
+MOST_ROWS = 128
+CONFIDENCE = 1 - FALSE_ALARM / MOST_ROWS
+assert len(ROWS) <= MOST_ROWS
+
+
+def prepare_row(row: Row) -> Preparation:
+    """The release that a row is about, before any budget is spent."""
+    import pyarrow as pa
+
+    columns = EXAMPLES[row.data].columns
+    return prepare(
+        read(pa.table({name: list(values) for name, values in columns.items()})),
+        method=row.method,
+        epsilon=row.epsilon if "epsilon" in preset(row.method).adjustable else None,
+        domains=dict.fromkeys(columns, (0, 100)),
+        **row.options,
+    )
+
+
+def run_row(
+    row: Row,
+    *,
+    confidence: float = CONFIDENCE,
+    runs: int | None = None,
+    seed: int | None = None,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> Audit:
+    """Carry out one row of the table."""
+    run: Callable[[World, Source], Released] = release if row.flaw is None else FLAWS[row.flaw]
+    return audit_prepared(
+        prepare_row(row),
+        row.view,
+        runs=row.runs if runs is None else runs,
+        confidence=confidence,
+        seed=seed,
+        workers=workers,
+        progress=progress,
+        run=run,
+        yardstick=row.epsilon,
+    )

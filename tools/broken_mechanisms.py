@@ -1,0 +1,91 @@
+"""Mechanisms with a known flaw, to show that the audit sees it: a world and a source come in, columns leave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.auditing.trial import Released, World, published, release
+from shoal.mechanisms import MECHANISMS, Rebuilt
+from shoal.mechanisms.rebuild import centroids
+from shoal.method.budget import Plan
+from shoal.noise import Source, discrete_laplace
+from shoal.noise.entropy import Seeded
+from shoal.sensitivity.sums import cluster_sum_scale
+
+
+def redrawn_noise(world: World, source: Source) -> Released:
+    """Every record of a cluster gets the cluster mean with noise of its own: averaging removes the noise."""
+    values = {}
+    for held in world.frozen:
+        partition = held.partition
+        for column in partition.columns:
+            lattice = world.described.lattices[column]
+            positions, _ = world.described.positions(column)
+            scale = cluster_sum_scale(lattice.steps, world.plan.shares[column])
+            sums = partition.sums(positions)[partition.labels]
+            sums = sums + discrete_laplace(scale, sums.size, source)
+            values[column] = centroids(
+                sums, partition.sizes[partition.labels], lattice, clip=world.method.clip
+            )
+    rebuilt = Rebuilt(values, list(world.frozen), aligned=True)
+    return published(world, rebuilt, source)
+
+
+def small_scale(world: World, source: Source) -> Released:
+    """The scale of the noise is 20% too small."""
+    return release(replace(world, plan=_richer(world.plan, Fraction(5, 4))), source)
+
+
+def without_noise(world: World, source: Source) -> Released:
+    """The scale is so small that no noise is ever drawn."""
+    return release(replace(world, plan=_richer(world.plan, Fraction(10) ** 15)), source)
+
+
+def overspent(world: World, source: Source) -> Released:
+    """Eight times the budget is spent."""
+    method = replace(world.method, epsilon=8 * world.method.budget)
+    plan = MECHANISMS[method.mechanism].plan(method, world.described)
+    return release(replace(world, method=method, plan=plan), source)
+
+
+def reused_seed(world: World, source: Source) -> Released:
+    """Every release draws the same numbers."""
+    return release(world, Seeded(1))
+
+
+def unshuffled(world: World, source: Source) -> Released:
+    """Rows are released in the order of the input."""
+    return release(world, _InOrder(source))
+
+
+class _InOrder(Source):
+    """The bits of another source; its permutations change nothing."""
+
+    def __init__(self, source: Source) -> None:
+        self.reproducible = source.reproducible
+        self._source = source
+
+    def words(self, n: int) -> NDArray[np.uint64]:
+        return self._source.words(n)
+
+    def permutation(self, n: int) -> NDArray[np.int64]:
+        return np.arange(n, dtype=np.int64)
+
+
+def _richer(plan: Plan, factor: Fraction) -> Plan:
+    return replace(plan, shares={column: share * factor for column, share in plan.shares.items()})
+
+
+FLAWS: Mapping[str, Callable[[World, Source], Released]] = {
+    "noise redrawn per record": redrawn_noise,
+    "scale 20% too small": small_scale,
+    "reused seed": reused_seed,
+    "rows not shuffled": unshuffled,
+    "no noise": without_noise,
+    "eight times the budget": overspent,
+}

@@ -1,0 +1,248 @@
+"""Writes the tables of docs/promise.md: every row of the audit table is carried out and put beside its promise.
+
+    python -m tools.promise_page docs/promise.md [--missing]
+
+The prose of the page stays; what stands between the markers is replaced. Beside the page lies a record of every
+audit, promise.json; with --missing only rows that are not in it, or have changed since, are carried out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from shoal._version import __version__
+from shoal.auditing.result import Attack, Audit
+from shoal.errors import InputError
+from shoal.method.method import Method
+from shoal.method.models import MODELS, privacy_model
+from shoal.method.statement import PrivacyStatement
+from shoal.workers import machine_words
+from tools.audit_table import EXAMPLES, FALSE_ALARM, ROWS, Row, prepare_row, run_row
+
+BEGIN, END = "<!-- audit: begin -->", "<!-- audit: end -->"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """An audit that was carried out, on which day, in how many seconds."""
+
+    row: Row
+    audit: Audit
+    seconds: float
+    when: str
+
+    @property
+    def as_expected(self) -> bool:
+        return self.audit.refuted == self.row.refuted and self.audit.bound >= self.row.at_least
+
+
+def promise_tables(results: Sequence[Result], machine: str) -> str:
+    """The part of the page that a command writes: promises with their audits, then flaws that were seen."""
+    days = sorted({result.when for result in results})
+    when = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
+    lines = [
+        f"Audited on {when} with shoal {__version__} on {machine}. All bounds on this page hold together with "
+        f"probability {100 * (1 - FALSE_ALARM):.6g}%. A bound is to be compared with the ε of its promise.",
+        "",
+        "| method | promises | against | public | not covered | checked by | audit |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    by_line: dict[str, list[Result]] = {}
+    for result in results:
+        if result.row.flaw is None:
+            by_line.setdefault(_line(result.row), []).append(result)
+    for line, members in by_line.items():
+        audits = "<br>".join(_outcome(member.row, member.audit) for member in members)
+        lines.append(f"| {line} | {audits} |")
+    lines += [
+        "",
+        "The same instrument on mechanisms that were broken on purpose:",
+        "",
+        "| flaw | method | view | audit | seconds |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for result in results:
+        row = result.row
+        if row.flaw is not None:
+            lines.append(
+                f"| {row.flaw} | `{row.method}` | {row.view} | {_verdict(result.audit)} | {result.seconds:.0f} |"
+            )
+    lines += [
+        "",
+        "What was run, on which data (every column has the domain 0 to 100), and what was looked for:",
+        "",
+    ]
+    lines += [
+        "| row | call | data | view | test runs | attack | seconds |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for result in results:
+        row, audit, best = result.row, result.audit, result.audit.attacks[0]
+        lines.append(
+            f"| {row.name} | `{row.words}` | {row.data} | {row.view} | {audit.runs} | {best.event}: "
+            f"{best.hits} against {best.false_hits} of {best.hit_runs} | {result.seconds:.0f} |"
+        )
+    lines += ["", "The data sets:", ""]
+    for name in dict.fromkeys(result.row.data for result in results):
+        example = EXAMPLES[name]
+        values = "; ".join(f"{key} = {', '.join(map(str, found))}" for key, found in example.columns.items())
+        lines.append(f"- *{name}*: {example.about} ({values}).")
+    return "\n".join(lines)
+
+
+def _line(row: Row) -> str:
+    """Method, promise, adversary, public facts and gaps, from the statement of such a release."""
+    prepared = prepare_row(row)
+    method, statement = prepared.method, prepared.statement
+    cells = [
+        _case(method, len(prepared.described.columns)),
+        f"`{statement.model}`: {_promise(statement)}",
+        _adversary(statement),
+        _public(method, statement),
+        " ".join(statement.not_promised),
+        # accounting needs nothing held fixed: tests/accounting
+        "accounting (exact) and audit" if statement.model == "dp" else "audit only",
+    ]
+    return " | ".join(cells)
+
+
+def _case(method: Method, attributes: int) -> str:
+    """The method, and the condition under which it carries this claim rather than another."""
+    extra = []
+    if privacy_model(method, 1) != privacy_model(method, 2):
+        extra.append("one column" if attributes == 1 else "several linked columns")
+    if method.noise != "laplace":
+        extra.append(f"`noise={method.noise}`")
+    if not method.link:
+        extra.append("`link=False`")
+    if method.neighbours != "replace-one":
+        extra.append(f"`neighbours={method.neighbours}`")
+    return ", ".join([f"`{method.name}`", *extra])
+
+
+def _promise(statement: PrivacyStatement) -> str:
+    sentence = statement.sentence.rstrip(".")
+    return sentence[0].lower() + sentence[1:]
+
+
+def _adversary(statement: PrivacyStatement) -> str:
+    facts = MODELS[statement.model]
+    if not facts.guarantee:
+        return "nobody"
+    clusters = ", and who is in which cluster" if facts.given_partition else ""
+    return f"anybody who sees the release and knows every other record{clusters}"
+
+
+def _public(method: Method, statement: PrivacyStatement) -> str:
+    facts = ["domains, steps and settings"]
+    if method.neighbours == "replace-one":
+        facts.append("the number of records")
+    if MODELS[statement.model].given_partition:
+        facts.append("the clusters (in truth computed from the records)")
+    return ", ".join(facts)
+
+
+def _outcome(row: Row, audit: Audit) -> str:
+    return f"{row.view} view: {_verdict(audit)}"
+
+
+def _verdict(audit: Audit) -> str:
+    bound = f"at least {int(audit.bound * 100) / 100:.2f}"
+    if not audit.refuted:
+        return f"not refuted with {audit.runs} runs: {bound}"
+    return f"**refuted**: {bound}" + ("" if audit.claimed else ", as it should be: this view is not claimed")
+
+
+def write_between_markers(page: Path, tables: str) -> None:
+    """Replace what stands between the markers; everything else stays as it is."""
+    text = page.read_text("utf-8")
+    if text.count(BEGIN) != 1 or text.count(END) != 1:
+        raise InputError(f"'{page}' must contain '{BEGIN}' and '{END}' once each.")
+    before, rest = text.split(BEGIN)
+    _, after = rest.split(END)
+    aside = page.with_name(f"{page.name}.part")
+    aside.write_text(f"{before}{BEGIN}\n\n{tables}\n\n{END}{after}", encoding="utf-8")
+    aside.replace(page)
+
+
+def recorded(path: Path) -> dict[str, Result]:
+    """Audits of rows that are still as they were, by name."""
+    if not path.exists():
+        return {}
+    rows = {row.name: row for row in ROWS}
+    found = {}
+    for entry in json.loads(path.read_text("utf-8")):
+        row = rows.get(entry["name"])
+        if row is not None and entry["row"] == _definition(row) and entry["runs"] == row.runs:
+            audit = entry["audit"]
+            attacks = tuple(Attack(**attack) for attack in audit["attacks"])
+            found[row.name] = Result(
+                row, Audit(**{**audit, "attacks": attacks}), entry["seconds"], entry["when"]
+            )
+    return found
+
+
+def record(path: Path, results: Sequence[Result]) -> None:
+    """Keep what the page was written from."""
+    entries = [
+        {
+            "name": result.row.name,
+            "row": _definition(result.row),
+            "runs": result.audit.runs,
+            "when": result.when,
+            "seconds": round(result.seconds, 1),
+            "audit": {**asdict(result.audit), "attacks": [asdict(a) for a in result.audit.attacks[:1]]},
+        }
+        for result in results
+    ]
+    path.write_text(json.dumps(entries, indent=1, ensure_ascii=False, default=str) + "\n", "utf-8")
+
+
+def _definition(row: Row) -> str:
+    """All that decides an audit: a row that says the same was audited already."""
+    return f"{row} on {EXAMPLES[row.data].columns}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Audit every row, write the tables, and say with the exit status whether all came out as expected."""
+    parser = argparse.ArgumentParser(prog="python -m tools.promise_page", description=__doc__)
+    parser.add_argument("page", type=Path, help="the page with the markers")
+    parser.add_argument("--runs", type=int, help="test runs of each row, instead of those of the table")
+    parser.add_argument("--seed", type=int, help="repeats the same audits")
+    parser.add_argument("--missing", action="store_true", help="only rows without a recorded audit")
+    asked = parser.parse_args(arguments)
+    beside = asked.page.with_suffix(".json")
+    known = recorded(beside) if asked.missing else {}
+    results: list[Result] = []
+    for row in ROWS:
+        result = known.get(row.name) or _carried_out(row, asked.runs, asked.seed)
+        results.append(result)
+        if row.name not in known:
+            mark = "" if result.as_expected else "NOT AS EXPECTED: "
+            print(
+                f"{mark}{row.name}: {result.audit.verdict} ({result.seconds:.0f} s)",
+                file=sys.stderr,
+                flush=True,
+            )
+            # a long command that is interrupted goes on where it was
+            record(beside, [*results, *(known[r.name] for r in ROWS[len(results) :] if r.name in known)])
+    write_between_markers(asked.page, promise_tables(results, machine_words()))
+    return 0 if all(result.as_expected for result in results) else 1
+
+
+def _carried_out(row: Row, runs: int | None, seed: int | None) -> Result:
+    started = time.perf_counter()
+    audit = run_row(row, runs=runs, seed=seed)
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    return Result(row, audit, time.perf_counter() - started, today)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
