@@ -144,15 +144,17 @@ def lay_out(method: Method, attributes: int, rows: int, budget: Fraction, *, fit
 def possible_layouts(method: Method, attributes: int, budget: Fraction) -> list[Layout]:
     """A layout for every number of levels that a number of rows yet to be drawn can lead to.
 
-    A depth that follows from the rows is left out: it is one of which every level is worth its share, so that the noise
-    of its counts is smaller than the number of rows.
+    Of the depths that follow from the rows one stands for all: the shares depend on whether there is a tree at all, and
+    a deeper one has levels that are each worth their share, with noise smaller than the number of rows.
     """
-    if method.cuts is not None:
-        return [lay_out(replace(method, depth=method.depth or 0), attributes, 1, budget)]
-    every = [replace(method, cuts=cuts, depth=0) for cuts in range(MOST_CUTS + 1)]
-    if method.depth:
-        allowed = [cuts for cuts in range(MOST_CUTS + 1) if _most_depth(cuts, attributes) >= method.depth]
-        every += [replace(method, cuts=cuts) for cuts in allowed]
+    levels = range(MOST_CUTS + 1) if method.cuts is None else (method.cuts,)
+    depths = {0, method.depth or 1}
+    every = [
+        replace(method, cuts=cuts, depth=depth)
+        for cuts in levels
+        for depth in sorted(depths)
+        if depth == 0 or (method.cuts is not None and method.depth) or _most_depth(cuts, attributes) >= depth
+    ]
     return [lay_out(one, attributes, 1, budget) for one in every]
 
 
