@@ -172,8 +172,8 @@ def make_folder(folder: Path, large: bool) -> dict[str, str]:
         pick = np.random.default_rng(1)
         schema = Schema(
             (
-                Attribute("age", lo=Fraction(0), hi=Fraction(120), step=Fraction(1)),
-                Attribute("income", lo=Fraction(0), hi=Fraction(300_000), step=Fraction(1)),
+                Attribute("age", lo=Fraction(0), hi=Fraction(120), step=Fraction(1), type="integer"),
+                Attribute("income", lo=Fraction(0), hi=Fraction(300_000), step=Fraction(1), type="integer"),
             )
         )
         table = pa.table({"age": pick.integers(18, 100, 10**6), "income": pick.integers(0, 300_001, 10**6)})
