@@ -543,7 +543,7 @@ class Watched:
                 self.seen.append(("sums", masked.summaries[number], steps / share / factor))
             return masked
 
-        monkeypatch.setattr(mask, "discrete_laplace", quiet)
+        monkeypatch.setattr("shoal.noise.families.discrete_laplace", quiet)
         monkeypatch.setattr(mask, "categorical_centroids", counted)
         monkeypatch.setattr(clusters, "mask_group", watching)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import typer
@@ -25,6 +26,7 @@ from shoal.cli import (
     token,
     tune,
 )
+from shoal.cli.command import add_table_command
 from shoal.cli.output import complain
 from shoal.errors import ShoalError
 
@@ -38,6 +40,7 @@ app = typer.Typer(
     help="Turn a table about people into one that can be published, and say exactly what is promised.",
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -59,12 +62,12 @@ def _interruptible(command: Callable[..., None]) -> Callable[..., None]:
 
 for _command in (
     demo.demo,
-    protect.protect,
+    protect,
     evaluate.evaluate,
     attack.attack,
     check.check,
-    tune.tune,
-    audit.audit,
+    tune,
+    audit,
     report.report,
     reproduce.reproduce,
     listing.methods,
@@ -72,7 +75,12 @@ for _command in (
     serve.serve,
     ask.ask,
 ):
-    app.command()(_interruptible(_command))
+    if isinstance(_command, ModuleType):
+        # its options are made from the table of settings
+        _function = vars(_command)[_command.__name__.rpartition(".")[2]]
+        add_table_command(app, _interruptible(_function), _command.flags)
+    else:
+        app.command()(_interruptible(_command))
 for _group in (ledger.ledger, token.token):
     app.add_typer(_group)
 

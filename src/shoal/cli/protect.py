@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from shoal.cli import options
-from shoal.cli.evaluate import Target
+from shoal.cli.command import Flag
 from shoal.cli.interrupt import interruptibly
 from shoal.cli.output import complain, messages, print_json, progress_bar, results
 from shoal.errors import OptionError
@@ -43,80 +42,55 @@ _HELP = """Protect a table and write a bundle that may be published.
     """
 
 
-def protect(
-    data: options.Data,
-    out: Annotated[Path | None, typer.Option(help="New folder for the bundle.", show_default=False)] = None,
-    schema: options.SchemaFile = None,
-    config: options.Config = None,
-    method: options.MethodName = None,
-    epsilon: options.Epsilon = None,
-    k: options.LeastSize = None,
-    domain: options.Domain = None,
-    types: options.Types = None,
-    taxonomy: options.TaxonomyFile = None,
-    columns: options.Columns = None,
-    split: options.Split = None,
-    groups: options.Groups = None,
-    partition: options.PartitionName = None,
-    gamma: options.Gamma = None,
-    remainder: options.Remainder = None,
-    normalise: options.Normalise = None,
-    link: options.Link = None,
-    floor: options.Floor = None,
-    noise: options.Noise = None,
-    optimise: options.Optimise = None,
-    generalise: options.Generalise = None,
-    clip: options.Clip = None,
-    composition: options.Composition = None,
-    order: options.Order = None,
-    corners: options.Corners = None,
-    weights: options.Weights = None,
-    coskewness: options.Coskewness = None,
-    match: options.Match = None,
-    cuts: options.Cuts = None,
-    depth: options.Depth = None,
-    shares: options.Shares = None,
-    rebuild: options.Rebuild = None,
-    neighbours: options.Neighbours = None,
-    rows: options.Rows = None,
-    sizes: options.Sizes = None,
-    l: options.Diversity = None,  # noqa: E741
-    t_emd: options.EarthMover = None,
-    t: options.Factor = None,
-    intruder: options.Intruder = None,
-    group_by: options.GroupBy = None,
-    outside: options.Outside = None,
-    missing: options.Missing = None,
-    na: options.MissingTexts = None,
-    domain_from_data: options.DomainFromData = None,
-    tuned: options.TunedOnRecords = None,
-    seed: Annotated[
-        int | None, typer.Option(help="Experiments: a reproducible release, not publishable.")
-    ] = None,
-    ledger: options.LedgerAddress = None,
-    dataset: options.DatasetName = None,
-    format: Annotated[
-        str | None, typer.Option(help="csv, parquet, stata or spss; default: like DATA.")
-    ] = None,
-    statistics: Annotated[
-        bool,
-        typer.Option("--statistics", help="xm-*: also publish the masked statistics, one row per cluster."),
-    ] = False,
-    evaluate: Annotated[
-        bool, typer.Option("--evaluate", help="Measure what was lost (private facts).")
-    ] = False,
-    target: Target = None,
-    internal: Annotated[
-        Path | None, typer.Option(help="Write the internal report here, outside of the bundle.")
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be done and how long it takes; write nothing.")
-    ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the statement (and measures) as JSON.")
-    ] = False,
-) -> None:
-    typed = locals()
+def flags() -> tuple[Flag, ...]:
+    """The options of `shoal protect`."""
+    return (
+        options.DATA,
+        *options.about_the_table(),
+        options.METHOD,
+        *options.of_methods(),
+        options.CONFIG,
+        Flag("seed", "Experiments: a reproducible release, not publishable.", "method", int, placeholder="N"),
+        Flag("out", "New folder for the bundle.", "output", Path, common=True, placeholder="DIR"),
+        Flag("format", "csv, parquet, stata or spss; default: like DATA.", "output", common=True),
+        Flag(
+            "internal",
+            "Write the internal report here, outside of the bundle.",
+            "output",
+            Path,
+            common=True,
+            placeholder="FILE",
+        ),
+        Flag(
+            "evaluate", "Measure what was lost (private facts).", "output", bool, default=False, common=True
+        ),
+        replace(options.TARGET, group="output"),
+        Flag(
+            "statistics",
+            "Also publish the masked statistics, one row per cluster. (xm-*)",
+            "output",
+            bool,
+            default=False,
+        ),
+        options.LEDGER,
+        options.DATASET,
+        Flag(
+            "dry_run",
+            "Say what would be done and how long it takes; write nothing.",
+            "output",
+            bool,
+            default=False,
+            common=True,
+        ),
+        replace(options.JSON, help="Print the statement (and measures) as JSON."),
+    )
+
+
+def protect(typed: Mapping[str, Any]) -> None:
+    data, out, internal = typed["data"], typed["out"], typed["internal"]
+    ledger, dataset, target, evaluate = typed["ledger"], typed["dataset"], typed["target"], typed["evaluate"]
+    format, statistics, dry_run = typed["format"], typed["statistics"], typed["dry_run"]
+    columns, seed, as_json = typed["columns"], typed["seed"], typed["json"]
     from shoal.evaluation.learning import check_target
     from shoal.io import check_writable, known_format
     from shoal.ledger.units import named_dataset
@@ -224,7 +198,7 @@ def _charge(address: str, dataset: str, prepared: Preparation, data: Path) -> No
         ledger.close()
 
 
-# the docstring is the help text; typer reads it from here
+# the docstring is the help text
 protect.__doc__ = inspect.cleandoc(_HELP)
 
 

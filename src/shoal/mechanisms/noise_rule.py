@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from shoal.errors import OptionError
-from shoal.mechanisms.mask import NOISES
 from shoal.method.method import Method
 from shoal.method.models import privacy_model
+from shoal.noise.families import NOISES
 
 
 def noise_allowed(method: Method, attributes: int) -> None:

@@ -7,9 +7,10 @@ from typing import Any
 
 from shoal.errors import OptionError, did_you_mean
 from shoal.method.kanonymity_presets import KANONYMITY_PRESETS
-from shoal.method.method import OPTIONS, Method
+from shoal.method.method import Method
 from shoal.method.models import claims
 from shoal.method.moment_presets import MOMENT_PRESETS
+from shoal.method.settings import SETTINGS
 
 _ALWAYS = ("epsilon", "clip")
 _NOISE = ("noise", "optimise")
@@ -154,6 +155,17 @@ def preset(name: str) -> Method:
     return PRESETS[name]
 
 
+def taken_by(setting: str, most: int = 3) -> tuple[str, ...]:
+    """The methods that take a setting, those of one paper under one word; nothing where that are more than a few.
+
+    >>> taken_by("cuts"), taken_by("match"), taken_by("epsilon")
+    (('tree-dp',), ('xm-*',), ())
+    """
+    takers = [name for name, method in PRESETS.items() if setting in method.adjustable]
+    families = tuple(dict.fromkeys("xm-*" if name.startswith("xm-") else name for name in takers))
+    return families if len(families) <= most else ()
+
+
 def configured(name: str, **options: Any) -> Method:
     """A published method with its settings.
 
@@ -191,7 +203,7 @@ def methods() -> list[MethodInfo]:
             about=method.about,
             claim=claims(method),
             parameters={
-                option: OPTIONS[option]
+                option: SETTINGS[option].sentence()
                 + (f" (default {default})" if (default := getattr(method, option)) is not None else "")
                 for option in method.adjustable
             },

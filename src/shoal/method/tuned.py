@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from shoal.decimals import decimal_text
 from shoal.errors import OptionError, did_you_mean
 from shoal.method.budget import SPLITS
-from shoal.method.method import OPTIONS, Method
+from shoal.method.method import Method
+from shoal.method.settings import SETTINGS
 from shoal.noise import parse_epsilon
 
 if TYPE_CHECKING:
@@ -217,7 +218,7 @@ def tuned_settings(
     what = tuple(
         dict.fromkeys([name.strip() for name in names if name.strip()] + [one.setting for one in bought])
     )
-    known = ("method", *OPTIONS, *_FACTS)
+    known = ("method", *SETTINGS, *_FACTS)
     for name in what:
         if name not in known and not (name.startswith(_ONE_DOMAIN) and name != _ONE_DOMAIN):
             raise OptionError(

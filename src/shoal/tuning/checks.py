@@ -8,9 +8,9 @@ from typing import Any, get_args
 
 from shoal.errors import ClaimError, OptionError, did_you_mean
 from shoal.io import Table
-from shoal.method.method import OPTIONS
 from shoal.method.models import Model
 from shoal.method.presets import preset
+from shoal.method.settings import known_setting
 from shoal.noise import parse_epsilon
 from shoal.tuning.choose import check_utility
 from shoal.tuning.grid import Setting
@@ -85,8 +85,7 @@ def check_options(options: Mapping[str, Any], grid: Sequence[Setting]) -> None:
     """Every shared setting must be one of some compared method, and none of those that are compared."""
     taken = {name for setting in grid for name in preset(setting.method).adjustable}
     for name in options:
-        if name not in OPTIONS:
-            raise OptionError(f"there is no option '{name}'.{did_you_mean(name, OPTIONS)}")
+        known_setting(name)
         if name in ("k", "split", "noise", "epsilon"):
             plural = {"k": "ks", "split": "splits", "noise": "noises", "epsilon": "epsilon"}[name]
             raise OptionError(f"'{name}' is compared: give {plural} instead.")

@@ -18,6 +18,7 @@ from shoal.mechanisms.insensitive.size import paying_clusters
 from shoal.mechanisms.mask import Clusters
 from shoal.method.budget import Plan
 from shoal.method.method import Method
+from shoal.noise.families import NOISES
 from shoal.release.protect import Preparation
 from shoal.sensitivity.local import CALIBRATIONS
 from shoal.sensitivity.sums import cluster_sum_scale
@@ -47,7 +48,7 @@ def has_closed_form(prepared: Preparation) -> bool:
     method, described = prepared.method, prepared.described
     return (
         method.mechanism in _SHARES
-        and method.noise == "laplace"
+        and NOISES[method.noise].closed_form
         and method.composition == "strict"
         and not described.nominal
         and (method.link or len(described.columns) == 1)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from shoal.errors import ClaimError, OptionError
 from shoal.noise import Source
 from shoal.noise.exponential import exponential_choice
+from shoal.noise.families import NOISES
 from shoal.partition.ranking import group_sizes
 from shoal.release.protect import Preparation
 from shoal.tuning.clipped import anywhere_square
@@ -142,5 +143,5 @@ def _check(setting: Setting, prepared: Preparation) -> None:
             f"--private adds what the choice costs to a claim dp, and {setting} claims {statement.model}: release one "
             "column, or give link=False (--no-link)."
         )
-    if method.noise != "laplace":
+    if not NOISES[method.noise].closed_form:
         raise OptionError(f"--private knows the error of Laplace noise only, not of {method.noise}.")
