@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 # the sections of a help text, in their order
 GROUPS = ("input", "promise", "method", "odd values", "output", "run")
@@ -77,6 +77,21 @@ class Flag:
         return f"{typed} {word}".rstrip(), self.help + default
 
 
+class Commands(TyperGroup):
+    """The program: its help text has the first sentence of every command, in full."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        found = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [
+                    (name, " ".join((command.help or "").split("\n\n")[0].split()))
+                    for name, command in found.items()
+                    if command is not None
+                ]
+            )
+
+
 class TableCommand(TyperCommand):
     """A command that is told what was typed as one mapping."""
 
@@ -122,7 +137,9 @@ class TableCommand(TyperCommand):
                     formatter.write_dl(rows, col_max=26)
         formatter.write_paragraph()
         if not everything:
-            formatter.write_text(f"All options, and examples: {ctx.command_path} {_EVERYTHING}")
+            example = next(part for part in more.split("\n\n") if part.startswith(f"  {ctx.command_path} "))
+            formatter.write_text(f"Example: {' '.join(example.split())}")
+            formatter.write_text(f"All options, and more examples: {ctx.command_path} {_EVERYTHING}")
 
 
 def _show_everything(ctx: typer.Context, value: bool) -> None:

@@ -8,8 +8,6 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
-from shoal.release.bundle import remove_unfinished
-
 Result = TypeVar("Result")
 
 
@@ -19,6 +17,8 @@ def interruptibly(work: Callable[[], Result]) -> Result:
     A sort or a compiled kernel does not look for signals while it runs, and a table of millions of rows keeps it
     busy for long. Python delivers the signal to the main thread, which has nothing else to do here.
     """
+    from shoal.release.bundle import remove_unfinished
+
     results: list[Result] = []
     errors: list[BaseException] = []
 

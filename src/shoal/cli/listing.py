@@ -7,19 +7,22 @@ from typing import Annotated
 
 import typer
 
-from shoal.cli.output import complain, messages, print_json, results
+from shoal.cli.output import complain, messages, print_json, print_table
+from shoal.errors import OptionError
 
 
-def methods(
-    name: Annotated[str | None, typer.Argument(help="Show one method with its options.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
+def methods(context: typer.Context) -> None:
     """List the methods: name, paper, claim, parameters.
+
+    With the NAME of one: its options. With --json: as JSON.
 
     Example: shoal methods ranking-dp
     """
-    from rich.table import Table
-
+    # two words to read: what typer needs to check options takes longer to load than the list to make
+    name, *more = [word for word in context.args if word != "--json"] or [None]
+    json = "--json" in context.args
+    if more or (name is not None and name.startswith("-")):
+        raise OptionError(f"'shoal methods' takes one NAME and --json, got '{' '.join(context.args)}'.")
     from shoal.method.presets import methods as known
     from shoal.method.presets import preset
 
@@ -29,21 +32,18 @@ def methods(
     if json:
         print_json([info.to_dict() for info in chosen])
         return
-    table = Table("name", "what it does", "claim", "paper", box=None, pad_edge=False)
-    for info in chosen:
-        table.add_row(info.name, info.about, info.claim, info.paper)
-    console = results()
-    console.print(table)
+    print_table(
+        ("name", "what it does", "claim", "paper"),
+        [(info.name, info.about, info.claim, info.paper) for info in chosen],
+    )
     if name is None:
-        console.print(
-            "\nOptions of a method: shoal methods NAME. What a claim means: docs/claims.md.", markup=False
-        )
+        print("\nOptions of a method: shoal methods NAME. What a claim means: docs/claims.md.")
         return
-    options = Table("option", "meaning", box=None, pad_edge=False)
-    for option, meaning in chosen[0].parameters.items():
-        options.add_row(f"--{option}", meaning)
-    console.print()
-    console.print(options)
+    print()
+    print_table(
+        ("option", "meaning"),
+        [(f"--{option.replace('_', '-')}", meaning) for option, meaning in chosen[0].parameters.items()],
+    )
 
 
 def schema(

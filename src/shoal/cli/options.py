@@ -53,8 +53,8 @@ WORKERS = Flag("workers", "Processes; default: all cores.", "run", int, placehol
 # what has another name, or more to say, on the command line than in the library
 _TYPED: Mapping[str, Mapping[str, Any]] = {
     "domains": {"name": "domain", "help": "Public range, column=lo:hi; repeat it.", "placeholder": "C=LO:HI"},
-    "columns": {"help": "Columns to release, a,b,c; repeat it for names with commas."},
-    "na": {"help": "Text that stands for a missing value, such as '?'; repeat it.", "placeholder": "TEXT"},
+    "columns": {"help": "Columns to release, a,b,c; repeat it for odd names."},
+    "na": {"help": "Text that stands for a missing value; repeat it.", "placeholder": "TEXT"},
     "tuned": {},
 }
 _TYPES = Flag(

@@ -32,11 +32,10 @@ _HELP = """Protect a table and write a bundle that may be published.
 
     Examples:
 
-      shoal protect people.csv --domain income=0:2000000 --type income=integer --domain rent=0:9000
-      --type rent=decimal:2 --method ranking-dp --epsilon 1 --k 50 --out release
+      shoal protect people.csv --schema people.toml --method ranking-dp --epsilon 1 --k 50 --out release
 
-      shoal protect people.csv --schema people.toml --method mdav-dp --epsilon 0.5 --k 100 --out release
-      --internal internal.html --evaluate
+      shoal protect people.csv --domain income=0:2000000 --type income=integer --domain rent=0:9000
+      --type rent=decimal:2 --method mdav-dp --epsilon 0.5 --k 100 --out release --internal internal.html --evaluate
 
       shoal protect next-year.csv --config release/method.toml --out release-2
     """
@@ -76,7 +75,7 @@ def flags() -> tuple[Flag, ...]:
         options.DATASET,
         Flag(
             "dry_run",
-            "Say what would be done and how long it takes; write nothing.",
+            "Say what would be done, and how long it takes.",
             "output",
             bool,
             default=False,
