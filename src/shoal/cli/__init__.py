@@ -43,16 +43,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    epilog="'shoal --version' prints the version.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-
-_READS_ITS_OWN = {
-    "allow_extra_args": True,
-    "ignore_unknown_options": True,
-    "help_option_names": ["-h", "--help"],
-}
 
 
 class _InterruptError(Exception):
@@ -90,15 +82,19 @@ for _command in (
         _function = vars(_command)[_command.__name__.rpartition(".")[2]]
         add_table_command(app, _interruptible(_function), _command.flags)
     else:
-        app.command(context_settings=_READS_ITS_OWN if _command is listing.methods else None)(
-            _interruptible(_command)
-        )
+        app.command()(_interruptible(_command))
 for _group in (ledger.ledger, token.token):
     app.add_typer(_group)
 
 
 @app.callback(invoke_without_command=True)
-def _root(context: typer.Context) -> None:
+def _root(
+    context: typer.Context,
+    version: bool = typer.Option(False, "--version", help="Print the version and leave."),
+) -> None:
+    if version:
+        typer.echo(f"shoal {__version__}")
+        raise typer.Exit
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
         raise typer.Exit(2)
@@ -106,13 +102,8 @@ def _root(context: typer.Context) -> None:
 
 def run(arguments: list[str] | None = None) -> int:
     """Run one command and return its exit status: 0 done, 2 for anything the caller can correct."""
-    words = sys.argv[1:] if arguments is None else arguments
-    # not an option of typer's, which would load what checks options for every command
-    if words == ["--version"]:
-        print(f"shoal {__version__}")
-        return 0
     try:
-        status = app(args=words, prog_name="shoal", standalone_mode=False)
+        status = app(args=arguments, prog_name="shoal", standalone_mode=False)
         return status if isinstance(status, int) else 0
     except typer.Exit as stop:
         return int(stop.exit_code)

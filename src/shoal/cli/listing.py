@@ -8,21 +8,16 @@ from typing import Annotated
 import typer
 
 from shoal.cli.output import complain, messages, print_json, print_table
-from shoal.errors import OptionError
 
 
-def methods(context: typer.Context) -> None:
+def methods(
+    name: Annotated[str | None, typer.Argument(help="Show one method with its options.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
     """List the methods: name, paper, claim, parameters.
-
-    With the NAME of one: its options. With --json: as JSON.
 
     Example: shoal methods ranking-dp
     """
-    # two words to read: what typer needs to check options takes longer to load than the list to make
-    name, *more = [word for word in context.args if word != "--json"] or [None]
-    json = "--json" in context.args
-    if more or (name is not None and name.startswith("-")):
-        raise OptionError(f"'shoal methods' takes one NAME and --json, got '{' '.join(context.args)}'.")
     from shoal.method.presets import methods as known
     from shoal.method.presets import preset
 

@@ -106,11 +106,10 @@ class Attribute:
     def _check_type(self) -> None:
         if self.type is not None:
             object.__setattr__(self, "type", known_type(self.type, f"column '{self.name}'"))
-        fitting = self.kind_facts.types
-        if self.type is not None and self.type not in fitting:
+        if self.type is not None and not self.kind_facts.takes(self.type):
             raise OptionError(
-                f"column '{self.name}' is {self.kind}, and its type '{self.type}' is not one of {', '.join(fitting)}: "
-                "correct kind or type."
+                f"column '{self.name}' is {self.kind}, and its type '{self.type}' is not one of "
+                f"{', '.join(self.kind_facts.types or ())}: correct kind or type."
             )
         if self.decimals is None:
             return
@@ -205,7 +204,7 @@ class Attribute:
         what = f"the domain of column '{self.name}'"
         kept = {fact: origin for fact, origin in self.source.items() if fact not in ("kind", "domain")}
         # texts where numbers are declared are complained about when they are read, with their row
-        number = self.type if self.type in KIND_FACTS["numeric"].types else None
+        number = self.type if self.type in KIND_FACTS["numeric"].own_types else None
         if isinstance(domain, Taxonomy):
             # values listed in the schema stay the domain, unless the tree was told its own
             values = self.values if _of_leaves(domain) else ()
@@ -251,7 +250,7 @@ class Attribute:
         kept = {fact: origin for fact, origin in self.source.items() if fact not in ("kind", "type")}
         named = known_type(word.strip(), f"column '{self.name}'")
         kind: Kind = self.kind
-        if named not in KIND_FACTS[kind].types and not self.has_domain:
+        if not KIND_FACTS[kind].takes(named) and not self.has_domain:
             # whoever declares the type knows better than a guess of the kind from a file's cells
             kind = kind_of_type(named)
         return replace(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from shoal.columns.lattice import OUTSIDE
 from shoal.columns.missing import POLICIES
 from shoal.columns.schema import Schema
 from shoal.decimals import exact
@@ -16,8 +17,6 @@ from shoal.io import ColumnType, known_type
 
 if TYPE_CHECKING:
     from shoal.method.tuned import Tuned
-
-OUTSIDE = ("error", "clip")
 
 
 @internal()

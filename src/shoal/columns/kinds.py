@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from shoal.io import ColumnType
-from shoal.io.column_types import TYPES
+if TYPE_CHECKING:
+    from shoal.io import ColumnType
 
 Kind = Literal["numeric", "ordinal", "nominal", "date"]
 _NUMBERS: tuple[ColumnType, ...] = ("integer", "decimal")
@@ -23,7 +23,7 @@ class ColumnKind:
 
     Attributes:
         about: the kind in a few words.
-        types: the types that such a column can be stored as.
+        types: the types that such a column can be stored as; None for all, as names can be.
         own_types: those of them that no other kind is likelier to have.
         ordered: values lie on a lattice: they can be ranked, added up and blurred by noise. Otherwise they are names,
             and distances between them come from a taxonomy.
@@ -34,7 +34,7 @@ class ColumnKind:
     """
 
     about: str
-    types: tuple[ColumnType, ...]
+    types: tuple[ColumnType, ...] | None
     own_types: tuple[ColumnType, ...] = ()
     ordered: bool = True
     ranged: bool = False
@@ -42,11 +42,15 @@ class ColumnKind:
     days: bool = False
     measured: bool = False
 
+    def takes(self, type: ColumnType | None) -> bool:
+        """Whether such a column can be stored as a type."""
+        return type is not None if self.types is None else type in self.types
+
 
 KIND_FACTS: Mapping[Kind, ColumnKind] = {
     "numeric": ColumnKind("numbers", _NUMBERS, _NUMBERS, ranged=True, measured=True),
-    "ordinal": ColumnKind("names in an order", TYPES, listed=True),
-    "nominal": ColumnKind("names without an order", TYPES, ordered=False),
+    "ordinal": ColumnKind("names in an order", None, listed=True),
+    "nominal": ColumnKind("names without an order", None, ordered=False),
     "date": ColumnKind("days", (*_DAYS, "text"), _DAYS, ranged=True, days=True),
 }
 KINDS: tuple[Kind, ...] = tuple(KIND_FACTS)

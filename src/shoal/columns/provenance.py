@@ -53,7 +53,7 @@ def with_stored_type(table: Table, attribute: Attribute) -> Attribute:
         return replace(attribute, type=None, decimals=None)
     stored = type_of(table.dtype(attribute.name))
     # texts where numbers should be are complained about later, with their row
-    if attribute.type is not None or stored not in attribute.kind_facts.types:
+    if attribute.type is not None or not attribute.kind_facts.takes(stored):
         return attribute
     return replace(attribute, type=stored)
 

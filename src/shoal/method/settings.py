@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Literal
 
-from shoal.columns.declaration import OUTSIDE
 from shoal.columns.kinds import KINDS, ORDERED_KINDS
+from shoal.columns.lattice import OUTSIDE
 from shoal.columns.missing import POLICIES
 from shoal.decimals import decimal_text
 from shoal.errors import OptionError, did_you_mean
