@@ -74,11 +74,11 @@ for _command in (
     reproduce.reproduce,
     listing.methods,
     listing.schema,
-    serve.serve,
+    serve,
     ask.ask,
 ):
     if isinstance(_command, ModuleType):
-        # its options are made from the table of settings
+        # its options are records
         _function = vars(_command)[_command.__name__.rpartition(".")[2]]
         add_table_command(app, _interruptible(_function), _command.flags)
     else:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import typer
@@ -33,6 +33,8 @@ class Flag:
         argument: it is typed without a name.
         common: shown by `--help`; the others by `--help-all`.
         placeholder: what stands for the value in the help text.
+        required: the command cannot do without it.
+        checks: what typer is told besides: min, max, envvar.
     """
 
     name: str
@@ -45,6 +47,8 @@ class Flag:
     argument: bool = False
     common: bool = False
     placeholder: str = ""
+    required: bool = False
+    checks: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def typed(self) -> tuple[str, ...]:
@@ -58,7 +62,9 @@ class Flag:
         if self.argument:
             how = typer.Argument(help=self.help, metavar=self.name.upper(), show_default=False)
             return self._parameter(Annotated[annotation, how], inspect.Parameter.empty)
-        how = typer.Option(*self.typed, help=self.help, show_default=kept)
+        how = typer.Option(*self.typed, help=self.help, show_default=kept, **self.checks)
+        if self.required:
+            return self._parameter(Annotated[annotation, how], inspect.Parameter.empty)
         return self._parameter(Annotated[annotation if kept else annotation | None, how], self.default)
 
     def _parameter(self, annotation: Any, default: Any) -> inspect.Parameter:
@@ -124,7 +130,8 @@ class TableCommand(TyperCommand):
         everything = bool(ctx.meta.get(_EVERYTHING))
         text = inspect.cleandoc(self.help or "")
         first, _, more = text.partition("\n\n")
-        formatter.write_usage(ctx.command_path, "DATA [OPTIONS]")
+        words = [flag.name.upper() for flag in type(self).flags() if flag.argument]
+        formatter.write_usage(ctx.command_path, " ".join([*words, "[OPTIONS]"]))
         formatter.write_paragraph()
         formatter.write_text(first)
         if everything:
@@ -137,8 +144,8 @@ class TableCommand(TyperCommand):
                     formatter.write_dl(rows, col_max=26)
         formatter.write_paragraph()
         if not everything:
-            example = next(part for part in more.split("\n\n") if part.startswith(f"  {ctx.command_path} "))
-            formatter.write_text(f"Example: {' '.join(example.split())}")
+            start = more.index(f"{ctx.command_path} ")
+            formatter.write_text(f"Example: {' '.join(more[start:].split(chr(10) * 2)[0].split())}")
             formatter.write_text(f"All options, and more examples: {ctx.command_path} {_EVERYTHING}")
 
 
