@@ -5,7 +5,15 @@ from typing import TYPE_CHECKING, Any
 from shoal import noise, partition
 from shoal._version import __version__
 from shoal.columns.schema import Attribute, Schema
-from shoal.errors import ClaimError, InputError, OptionError, OutputError, ShoalError
+from shoal.errors import (
+    CancelledError,
+    ClaimError,
+    InputError,
+    OptionError,
+    OutputError,
+    ProblemsError,
+    ShoalError,
+)
 from shoal.method.presets import methods
 from shoal.method.statement import PrivacyStatement
 from shoal.partition import Partition
@@ -18,6 +26,7 @@ if TYPE_CHECKING:
     from shoal.evaluation.attacks import AttackReport, attack
     from shoal.evaluation.checks import check
     from shoal.evaluation.measured import Check
+    from shoal.release.publish import Published, publish
     from shoal.tuning import Tuning, tune
 
 # Names that are looked up when they are first used: not every program measures, attacks or audits.
@@ -30,6 +39,8 @@ _ON_DEMAND = {
     "attack": "shoal.evaluation.attacks",
     "Check": "shoal.evaluation.measured",
     "check": "shoal.evaluation.checks",
+    "Published": "shoal.release.publish",
+    "publish": "shoal.release.publish",
     "Tuning": "shoal.tuning",
     "tune": "shoal.tuning",
 }
@@ -38,6 +49,7 @@ __all__ = [
     "AttackReport",
     "Attribute",
     "Audit",
+    "CancelledError",
     "Check",
     "ClaimError",
     "Evaluation",
@@ -46,6 +58,8 @@ __all__ = [
     "OutputError",
     "Partition",
     "PrivacyStatement",
+    "ProblemsError",
+    "Published",
     "Release",
     "Schema",
     "ShoalError",
@@ -60,6 +74,7 @@ __all__ = [
     "noise",
     "partition",
     "protect",
+    "publish",
     "tune",
 ]
 
@@ -75,4 +90,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)

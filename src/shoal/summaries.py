@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from shoal.method.method import Method
     from shoal.method.statement import PrivacyStatement
     from shoal.release.protect import Preparation, Release
+    from shoal.release.publish import Planned, Published
     from shoal.taxonomy import Taxonomy
     from shoal.tuning import Tuning
 
@@ -43,6 +44,17 @@ def of_preparation(prepared: Preparation) -> Summary:
         f"Preparation of a release with {prepared.method.name}, nothing is spent yet",
         _verdict(prepared.statement),
     )
+
+
+def of_published(published: Published) -> Summary:
+    """The release and where it lies; what was measured and charged is not for everybody."""
+    inner = of_release(published.release)
+    lines = (*inner.lines, f"Written to {published.folder}.")
+    return Summary(inner.title.replace("Release", "Published release", 1), lines, inner.table)
+
+
+def of_planned(planned: Planned) -> Summary:
+    return of_preparation(planned.prepared)
 
 
 def of_statement(statement: PrivacyStatement) -> Summary:
