@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from shoal.evaluation.checks import check
     from shoal.evaluation.measured import Check
     from shoal.release.publish import Published, publish
+    from shoal.release.saved import Bundle
     from shoal.tuning import Tuning, tune
 
 # Names that are looked up when they are first used: not every program measures, attacks or audits.
@@ -39,6 +40,7 @@ _ON_DEMAND = {
     "attack": "shoal.evaluation.attacks",
     "Check": "shoal.evaluation.measured",
     "check": "shoal.evaluation.checks",
+    "Bundle": "shoal.release.saved",
     "Published": "shoal.release.publish",
     "publish": "shoal.release.publish",
     "Tuning": "shoal.tuning",
@@ -49,6 +51,7 @@ __all__ = [
     "AttackReport",
     "Attribute",
     "Audit",
+    "Bundle",
     "CancelledError",
     "Check",
     "ClaimError",

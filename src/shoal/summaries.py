@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from shoal.method.statement import PrivacyStatement
     from shoal.release.protect import Preparation, Release
     from shoal.release.publish import Planned, Published
+    from shoal.release.saved import Bundle
     from shoal.taxonomy import Taxonomy
     from shoal.tuning import Tuning
 
@@ -51,6 +52,16 @@ def of_published(published: Published) -> Summary:
     inner = of_release(published.release)
     lines = (*inner.lines, f"Written to {published.folder}.")
     return Summary(inner.title.replace("Release", "Published release", 1), lines, inner.table)
+
+
+def of_bundle(bundle: Bundle) -> Summary:
+    """A bundle may be published or not: what it holds is shown by the rule of a release."""
+    columns = tuple(bundle.statement.attributes)
+    shape = f"{counted(len(columns), 'column')} ({names_in_words(columns)})"
+    table = bundle.data if bundle.statement.publishable else None
+    rows = "" if table is None else f"{counted(len(table), 'row')}, "
+    lines = (*_verdict(bundle.statement), f"{rows}{shape}; see .data, .statement, .recipe.")
+    return Summary(f"Bundle '{bundle.folder.name}' with {bundle.method.name}", lines, table)
 
 
 def of_planned(planned: Planned) -> Summary:

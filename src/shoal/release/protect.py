@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -19,8 +20,8 @@ from shoal.columns.describe import Described, describe
 from shoal.columns.missing import with_gaps
 from shoal.columns.provenance import public_attribute
 from shoal.columns.schema import Schema
-from shoal.display import displayed
-from shoal.errors import LeftOutWarning
+from shoal.display import displayed, internal
+from shoal.errors import LeftOutWarning, OptionError
 from shoal.io import Codebook, Format, Table, read
 from shoal.mechanisms import MECHANISMS, Mechanism, Rebuilt
 from shoal.mechanisms.noise_rule import noise_allowed
@@ -38,6 +39,22 @@ from shoal.release.request import Options
 
 # what a `Declaration` is made from, besides the schema
 _SAID = ("columns", "domains", "domain_from_data", "outside", "missing", "na", "types")
+
+
+@internal()
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Records that were grouped.
+
+    Attributes:
+        columns: the attributes that they were grouped by.
+        number: of the cluster in its `Partition`.
+        rows: places of its records in the table that was protected, counted from 0.
+    """
+
+    columns: tuple[str, ...]
+    number: int
+    rows: tuple[int, ...]
 
 
 @displayed(summaries.of_release)
@@ -62,6 +79,9 @@ class Release:
         linked: further tables that are released with the data, by name.
         verify: raises where tables read back from disk do not hold what the statement says; None where there is
             nothing that a table by itself could show.
+
+    A release can be pickled, to go to another process of the custodian's. The pickle holds all of the above, `aligned`
+    and `internal` too: it is as private as the original. What may be published is what `save` writes.
     """
 
     data: Any
@@ -84,6 +104,30 @@ class Release:
     @property
     def columns(self) -> tuple[str, ...]:
         return tuple(self.domains)
+
+    def cluster_of(self, row: int) -> tuple[Cluster, ...]:
+        """The clusters of one record, one for each attribute group: private, like everything about a record.
+
+        Args:
+            row: place of the record in the table that was protected, counted from 0.
+
+        Raises:
+            OptionError: there is no such row, it took no part, or the method has no clusters.
+        """
+        rows = self.internal["rows_read"]
+        if not 0 <= row < rows:
+            raise OptionError(f"row is {row}: the protected table has rows 0 to {rows - 1}.", row=row + 1)
+        if not self.partition:
+            raise OptionError(f"method '{self.method.name}' gives no record a cluster that could be shown.")
+        kept = np.arange(rows) if self.kept is None else self.kept
+        place = np.flatnonzero(kept == row)
+        if not place.size:
+            raise OptionError(f"row {row} took no part in the release: it was dropped.", row=row + 1)
+        found = []
+        for made in self.partition:
+            label = int(made.labels[place[0]])
+            found.append(Cluster(made.columns, label, tuple(kept[made.labels == label].tolist())))
+        return tuple(found)
 
     def save(
         self,
@@ -241,12 +285,10 @@ class Preparation:
             codebook=described.table.codebook,
             statistics=statistics,
             linked=linked or {},
-            verify=self._verify if self.mechanism.verify is not None else None,
+            verify=None
+            if self.mechanism.verify is None
+            else partial(self.mechanism.verify, self.method, described.without_records()),
         )
-
-    def _verify(self, table: Table, linked: Mapping[str, Table]) -> None:
-        if self.mechanism.verify is not None:
-            self.mechanism.verify(self.method, self.described, table, linked)
 
 
 def prepare(

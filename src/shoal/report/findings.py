@@ -117,7 +117,7 @@ def _measure(
     if before.n < total:
         remarks = (
             f"Measures were taken on {before.n:,} of {total:,} records; among all of them fewer are linked. "
-            "'shoal protect --evaluate' takes all.",
+            "An evaluation that is made with the release takes all.",
         )
     try:
         found = evaluate(before, release, progress=progress).to_dict()

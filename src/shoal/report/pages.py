@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _NOT_LINKED = (
     "Record linkage was not measured: a bundle does not tell which row came from which record. "
-    "'shoal protect --internal' measures it."
+    "The internal report that is written with a release measures it."
 )
 # runs of learning for a report: enough for an interval
 _RUNS = 3
@@ -96,7 +96,7 @@ def bundle_report(
     """A page about a bundle on disk.
 
     Args:
-        folder: what `shoal protect --out` or `Release.save` wrote.
+        folder: what `shoal protect`, `shoal.publish` or `Release.save` wrote.
         original: the table that was protected; with it the page holds facts about the original data.
         target: with an original, also measure how well this column can be learned from the release.
         progress: called with (what, done, total); what it raises ends the work.
