@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
 # options of the library whose flag is not their own name
 _OTHER_NAMES = {"domains": "--domain", "types": "--type"}
+# what follows a column's name in the flags that are about one
+_FORMS = {"domains": "lo:hi", "types": "integer"}
 # flags beside the settings of methods
 _FLAGS = (
     *(
@@ -53,25 +55,36 @@ def flag(option: str) -> str | None:
 
 
 def in_flags(error: ShoalError) -> str:
-    """The sentence of an error with flags in the place of the library's options; what is quoted stays as it is.
+    """The sentence of an error, with the flag that it is about.
 
     >>> from shoal.errors import InputError, OptionError
-    >>> in_flags(InputError('3 values are outside: clip them with outside="clip" or name others (columns=).'))
-    '3 values are outside: clip them with --outside clip or name others (--columns).'
+    >>> in_flags(InputError("column 'age' has no public domain: give one (domains=)."))
+    "column 'age' has no public domain: give one (--domain 'age=lo:hi')."
     >>> in_flags(OptionError("epsilon is missing: give the privacy budget, for example 1."))
     'epsilon is missing: give the privacy budget, for example 1. (--epsilon)'
     """
-    parts = _QUOTED.split(str(error))
-    text = "".join(part if place % 2 else _NAMED.sub(_flagged, part) for place, part in enumerate(parts))
+    text = with_flags(str(error), error.column)
     own = None if error.option is None else flag(error.option)
     return text if own is None or own in text else f"{text} ({own})"
 
 
-def _flagged(found: re.Match[str]) -> str:
-    name, value = found["name"], found["quoted"] or found["bare"] or ""
-    own = flag(name)
-    if own is None:
-        return found[0]
-    if value in ("True", "False"):
-        return own if value == "True" else f"--no-{own[2:]}"
-    return f"{own} {value}".rstrip()
+def with_flags(text: str, column: str | None = None) -> str:
+    """A text with flags in the place of the library's options; what is quoted stays as it is.
+
+    >>> with_flags('clip them with outside="clip", give link=False, or name other columns (columns=).')
+    'clip them with --outside clip, give --no-link, or name other columns (--columns).'
+    """
+
+    def flagged(found: re.Match[str]) -> str:
+        name, value = found["name"], found["quoted"] or found["bare"] or ""
+        own = flag(name)
+        if own is None:
+            return found[0]
+        if value in ("True", "False"):
+            return own if value == "True" else f"--no-{own[2:]}"
+        if not value and column is not None and name in _FORMS:
+            return f"{own} '{column}={_FORMS[name]}'"
+        return f"{own} {value}".rstrip()
+
+    parts = _QUOTED.split(text)
+    return "".join(part if place % 2 else _NAMED.sub(flagged, part) for place, part in enumerate(parts))

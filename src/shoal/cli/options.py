@@ -109,8 +109,8 @@ _DECLARATIONS = ("method", "outside", "missing", "domain_from_data")
 
 def recipe_arguments(typed: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments of `shoal.protect` from a command's parameters: the recipe first, then what was typed."""
-    from shoal.columns.schema import Schema, parse_domains
-    from shoal.io import parse_types
+    from shoal.cli.declared import parse_domains, parse_types
+    from shoal.columns.schema import Schema
     from shoal.method.method import OPTIONS
     from shoal.method.recipe import load_recipe
 

@@ -10,6 +10,7 @@ import typer
 
 from shoal.cli import options
 from shoal.cli.evaluate import Target
+from shoal.cli.flags import with_flags
 from shoal.cli.interrupt import charge_words, interruptibly, noting
 from shoal.cli.output import complain, messages, print_json, progress_bar, results
 from shoal.errors import OptionError
@@ -113,7 +114,7 @@ def protect(
     from shoal.release.publish import Delivery, opened, plan
 
     if out is None and not dry_run:
-        raise OptionError("out is missing: name a new folder for the bundle.", option="out")
+        raise OptionError("--out is missing: name a new folder for the bundle.")
     delivery = Delivery(
         out,
         internal,
@@ -193,9 +194,9 @@ def _say(published: Published, as_json: bool) -> None:
     console = results()
     console.print(release.statement.sentence, markup=False)
     for reason in release.statement.not_publishable_because:
-        complain(f"not for publication: {reason}")
+        complain(f"not for publication: {with_flags(reason)}")
     for entry in release.statement.data_dependent:
-        complain(f"looked at the records: {entry}")
+        complain(f"looked at the records: {with_flags(entry)}")
     for text in warnings:
         complain(text)
     for note in release.notes:

@@ -217,8 +217,8 @@ def _task(pair: Pair, aim: Target, columns: Sequence[str] | None) -> _Task:
     else:
         raise InputError(
             f"the target '{aim.column}' was not released, and the released rows have no known order, so nobody can "
-            "tell their classes: release that column too, or evaluate where the rows are known, with protect "
-            "--evaluate and a method that keeps them."
+            "tell their classes: release that column too, or evaluate where the rows are known, with a "
+            "release in the place of its table and a method that keeps them (evaluate=True of shoal.publish)."
         )
     return _Task(make_features(pair, aim.column, columns), truth, taught, pair.matched, len(aim.classes))
 
