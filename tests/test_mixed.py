@@ -595,7 +595,7 @@ def worst_loss(
     factor: int = 1,
     **more: Any,
 ) -> float:
-    from shoal.release.protect import silent
+    from shoal.progress import silent
 
     watched = Watched(monkeypatch, factor)
     domains = {name: WORLD_DOMAINS[name] for name in names}

@@ -8,7 +8,15 @@ if TYPE_CHECKING:
     from shoal import noise, partition
     from shoal.auditing import Audit, audit
     from shoal.columns.schema import Attribute, Schema
-    from shoal.errors import ClaimError, InputError, OptionError, OutputError, ShoalError
+    from shoal.errors import (
+        CancelledError,
+        ClaimError,
+        InputError,
+        OptionError,
+        OutputError,
+        ProblemsError,
+        ShoalError,
+    )
     from shoal.evaluation import Evaluation, evaluate
     from shoal.evaluation.attacks import AttackReport, attack
     from shoal.evaluation.checks import check
@@ -17,6 +25,8 @@ if TYPE_CHECKING:
     from shoal.method.statement import PrivacyStatement
     from shoal.partition import Partition
     from shoal.release.protect import Release, protect
+    from shoal.release.publish import Published, publish
+    from shoal.release.saved import Bundle
     from shoal.taxonomy import Taxonomy
     from shoal.tuning import Tuning, tune
 
@@ -37,6 +47,11 @@ _PLACES = {
     "Schema": "shoal.columns.schema",
     "ShoalError": "shoal.errors",
     "Taxonomy": "shoal.taxonomy",
+    "Bundle": "shoal.release.saved",
+    "CancelledError": "shoal.errors",
+    "ProblemsError": "shoal.errors",
+    "Published": "shoal.release.publish",
+    "publish": "shoal.release.publish",
     "Tuning": "shoal.tuning",
     "attack": "shoal.evaluation.attacks",
     "audit": "shoal.auditing",
@@ -52,6 +67,8 @@ __all__ = [
     "AttackReport",
     "Attribute",
     "Audit",
+    "Bundle",
+    "CancelledError",
     "Check",
     "ClaimError",
     "Evaluation",
@@ -60,6 +77,8 @@ __all__ = [
     "OutputError",
     "Partition",
     "PrivacyStatement",
+    "ProblemsError",
+    "Published",
     "Release",
     "Schema",
     "ShoalError",
@@ -74,6 +93,7 @@ __all__ = [
     "noise",
     "partition",
     "protect",
+    "publish",
     "tune",
 ]
 

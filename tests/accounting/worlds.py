@@ -91,7 +91,7 @@ class World:
         return prepare(read(table), self.schema, self.method, **self.settings)
 
     def protect(self, table: pd.DataFrame) -> shoal.Release:
-        return carry_out(self.prepared(table), labels=self.settings.get("labels"))
+        return carry_out(self.prepared(table))
 
     def releases(self) -> Callable[[pd.DataFrame], shoal.Release]:
         """The same as `protect`, again and again: what is public is settled once for either table."""
@@ -100,7 +100,7 @@ class World:
 
     def carried_out(self, prepared: Preparation, source: Source) -> shoal.Release:
         """The budget spent, with these draws."""
-        return carry_out(replace(prepared, source=source), labels=self.settings.get("labels"))
+        return carry_out(replace(prepared, source=source))
 
     def __str__(self) -> str:
         return (

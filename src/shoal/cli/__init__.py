@@ -28,6 +28,7 @@ from shoal.cli import (
     tune,
 )
 from shoal.cli.command import Commands, add_table_command
+from shoal.cli.flags import in_flags
 from shoal.cli.output import complain
 from shoal.errors import ShoalError
 
@@ -56,8 +57,8 @@ def _interruptible(command: Callable[..., None]) -> Callable[..., None]:
     def call(*arguments: Any, **options: Any) -> None:
         try:
             command(*arguments, **options)
-        except KeyboardInterrupt:
-            raise _InterruptError from None
+        except KeyboardInterrupt as error:
+            raise _InterruptError(*_notes(error)) from None
 
     return call
 
@@ -111,18 +112,25 @@ def run(arguments: list[str] | None = None) -> int:
         complain(getattr(error, "format_message", error.__str__)())
         return 2
     except ShoalError as error:
-        complain(str(error))
+        for problem in error.problems:
+            complain(in_flags(problem))
         return 2
-    except MemoryError:
-        complain("not enough memory for this table: use fewer columns or a method of the ranking type.")
+    except MemoryError as error:
+        words = "not enough memory for this table: use fewer columns or a method of the ranking type."
+        complain(" ".join([words, *_notes(error)]))
         return 2
-    except (_InterruptError, KeyboardInterrupt, typer.Abort):
-        complain("interrupted, nothing was written.")
+    except (_InterruptError, KeyboardInterrupt, typer.Abort) as error:
+        complain(" ".join(["interrupted, nothing was written.", *map(str, error.args), *_notes(error)]))
         return 130
     except OSError as error:
         where = f"'{error.filename}' " if error.filename else ""
-        complain(f"{where}cannot be used: {error.strerror or error}.")
+        complain(" ".join([f"{where}cannot be used: {error.strerror or error}.", *_notes(error)]))
         return 2
+
+
+def _notes(error: BaseException) -> list[str]:
+    """What was added to an error on its way, such as that a charge stays."""
+    return list(getattr(error, "__notes__", ()))
 
 
 def main() -> None:

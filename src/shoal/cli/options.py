@@ -130,8 +130,8 @@ def _sentence(words: str) -> str:
 
 def recipe_arguments(typed: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments of `shoal.protect` from what was typed: the recipe first, then the rest."""
-    from shoal.columns.schema import Schema, parse_domains
-    from shoal.io import parse_types
+    from shoal.cli.declared import parse_domains, parse_types
+    from shoal.columns.schema import Schema
     from shoal.method.forms import names_in
     from shoal.method.recipe import load_recipe
     from shoal.method.settings import SETTINGS

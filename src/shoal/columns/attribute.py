@@ -183,9 +183,10 @@ class Attribute:
             return Lattice(Fraction(0), Fraction(len(self.ordered) - 1), Fraction(1))
         if self.lo is None or self.hi is None:
             raise OptionError(
-                f"column '{self.name}' has no public domain: give one with --domain '{self.name}=lo:hi' "
-                "(domains= in Python) or in the schema, not taken from the data, or name only the columns to release "
-                "with --columns (columns= in Python)."
+                f"column '{self.name}' has no public domain: give one (domains=) or declare it in the schema, not "
+                "taken from the data, or name only the columns to release (columns=).",
+                code="no-domain",
+                option="domains",
             )
         step = self.declared_step
         if step is None:

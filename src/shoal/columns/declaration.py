@@ -37,12 +37,12 @@ class Declaration:
     @classmethod
     def of(
         cls,
-        schema: Schema | None,
-        columns: Sequence[str] | None,
-        domains: Mapping[str, Any] | None,
-        domain_from_data: object | None,
-        outside: str,
-        missing: str,
+        schema: Schema | None = None,
+        columns: Sequence[str] | None = None,
+        domains: Mapping[str, Any] | None = None,
+        domain_from_data: object | None = None,
+        outside: str = "error",
+        missing: str = "error",
         na: Sequence[str] = (),
         types: Mapping[str, str] | None = None,
     ) -> Declaration:

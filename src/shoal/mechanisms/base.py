@@ -17,9 +17,7 @@ from shoal.method.method import Method
 from shoal.noise import Source
 from shoal.partition import Partition
 from shoal.partition.base import check_k
-
-# called with what is being done, how much of it is done, and how much there is
-Progress = Callable[[str, int, int], None]
+from shoal.progress import Progress as Progress
 
 
 @internal()

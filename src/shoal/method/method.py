@@ -108,7 +108,7 @@ class Method:
     def budget(self) -> Fraction:
         """The privacy budget, once configured."""
         if self.epsilon is None:
-            raise OptionError("epsilon is missing: give the privacy budget, for example --epsilon 1.")
+            raise OptionError("epsilon is missing: give the privacy budget, for example 1.")
         return self.epsilon
 
     def configure(self, **options: Any) -> Method:

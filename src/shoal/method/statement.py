@@ -21,7 +21,7 @@ from shoal.columns.lattice import Lattice
 from shoal.columns.unit import unit_words
 from shoal.decimals import decimal_text
 from shoal.display import displayed
-from shoal.errors import ClaimError
+from shoal.errors import ClaimError, InputError
 from shoal.method.budget import Plan
 from shoal.method.method import Method
 from shoal.method.models import MODELS, Model, ModelFacts, privacy_model
@@ -105,6 +105,30 @@ class PrivacyStatement:
             "attributes": self.attributes,
             "versions": self.versions,
         }
+
+    @classmethod
+    def from_dict(cls, plain: object, where: str = "this") -> PrivacyStatement:
+        """The statement that `to_dict` was made from.
+
+        Numbers are read as the simplest fraction that is written like this: 0.3333333333333333 is a third.
+
+        Args:
+            plain: plain values, as in a `statement.json`.
+            where: what they are, for errors.
+
+        Raises:
+            InputError: they are not those of a statement, contradict each other, or come from a newer version.
+        """
+        from shoal.method.reading import statement_fields
+
+        fields = statement_fields(plain, where)
+        found = cls(**fields)
+        if not isinstance(plain, Mapping) or found.publishable is not plain["publishable"]:
+            raise InputError(f"{where} contradicts itself: publishable does not follow from its reasons.")
+        # other versions may have other words
+        if found.versions.get("shoal") == __version__ and found.sentence != plain["sentence"]:
+            raise InputError(f"{where} contradicts itself: its sentence does not follow from its facts.")
+        return found
 
     def to_markdown(self) -> str:
         """The statement for readers."""

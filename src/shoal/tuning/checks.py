@@ -43,9 +43,9 @@ def check_comparison(
         raise OptionError(f"max_risk must be a percentage from 0 to 100, got {max_risk!r}.")
     for option, given in (("max_risk", max_risk), ("target", target)):
         if fast and given is not None:
-            raise OptionError(f"{option} takes runs: leave fast (--fast) out.")
+            raise OptionError(f"{option} takes runs: leave fast= out.")
     if fast and utility not in (None, "normalised_sse", "scaled_sse"):
-        raise OptionError(f"utility '{utility}' has no closed form: leave fast (--fast) out.")
+        raise OptionError(f"utility '{utility}' has no closed form: leave fast= out.")
 
 
 def check_private(
@@ -57,14 +57,14 @@ def check_private(
 ) -> None:
     if methods is not None and list(methods) != [METHOD]:
         raise ClaimError(
-            f"--private chooses for {METHOD} only, not for {', '.join(methods)}: how far one record moves the error of "
+            f"private= chooses for {METHOD} only, not for {', '.join(methods)}: how far one record moves the error of "
             "groups that follow the records, or of other mechanisms, is not proved."
         )
     asked = {"utility": utility, "target": target, "max_risk": max_risk, "noises": noises}
     for option, given in asked.items():
         if given is not None:
             raise ClaimError(
-                f"--private scores by the squared error of groups at fixed ranks, the one score for which it is proved "
+                f"private= scores by the squared error of groups at fixed ranks, the one score for which it is proved "
                 f"how far a record moves it: leave {option} out."
             )
 
@@ -78,7 +78,7 @@ def private_epsilon(private: Any) -> Fraction:
     try:
         return parse_epsilon(private)
     except OptionError as error:
-        raise OptionError(f"--private is a budget of its own: {error}") from None
+        raise OptionError(f"private= is a budget of its own: {error}") from None
 
 
 def check_options(options: Mapping[str, Any], grid: Sequence[Setting]) -> None:

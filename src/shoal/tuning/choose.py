@@ -88,7 +88,9 @@ def check_utility(utility: str | None, target: str | None) -> None:
             f"utility '{utility}' is not one of {', '.join(UTILITIES)}.{did_you_mean(utility, UTILITIES)}"
         )
     if utility == "learning" and target is None:
-        raise OptionError("utility 'learning' needs to know what to learn: give a target (--target).")
+        raise OptionError(
+            "utility 'learning' needs to know what to learn: give one (target=).", option="target"
+        )
 
 
 def automatic_utility(measured: Sequence[Mapping[str, Figure]], numeric: bool, target: str | None) -> str:
@@ -116,7 +118,7 @@ def make_row(setting: Setting, model: Model, measures: dict[str, Figure], utilit
     apart = None
     if loss is None:
         if not measured:
-            apart = f"{utility} has no closed form for it: it takes runs (fast=False, without --fast)"
+            apart = f"{utility} has no closed form for it: it takes runs (fast=False)"
         elif utility in OF_ROWS and not belongs:
             apart = f"{_NOBODY}: compare by utility=wasserstein or total_variation"
         elif utility == "learning":

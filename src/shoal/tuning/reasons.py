@@ -42,7 +42,7 @@ def reasons(
             from shoal.report.traffic_light import MOST_LINKED
 
             found.append(
-                "If that is too much, set a limit (max_risk, --max-risk); "
+                "If that is too much, set a limit (max_risk=); "
                 f"above {100 * MOST_LINKED:g} the light of an internal report is red."
             )
     found += _claims(compared, best)

@@ -10,7 +10,8 @@ from typing import Any
 from shoal.errors import InputError, ShoalError
 from shoal.evaluation import Settings, evaluate, learn
 from shoal.noise import Seeded
-from shoal.release.protect import Preparation, Release, carry_out, silent
+from shoal.progress import silent
+from shoal.release.protect import Preparation, Release, carry_out
 from shoal.tuning.expected import expected_measures, has_closed_form
 
 # what is kept of an evaluation: its part and its name
