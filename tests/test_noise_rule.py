@@ -18,7 +18,7 @@ import shoal
 from shoal.cli import run
 from shoal.errors import OptionError
 from shoal.io import read
-from shoal.mechanisms.noise_rule import noise_allowed
+from shoal.mechanisms.promises import noise_allowed
 from shoal.method.presets import preset
 from shoal.noise import LatticeBox, LatticeStaircase
 from shoal.release.protect import prepare

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from shoal.evaluation.attacks import AttackReport, attack
     from shoal.evaluation.checks import check
     from shoal.evaluation.measured import Check
-    from shoal.method.presets import methods
+    from shoal.mechanisms.promises import methods
     from shoal.method.statement import PrivacyStatement
     from shoal.partition import Partition
     from shoal.release.protect import Release, protect
@@ -57,7 +57,7 @@ _PLACES = {
     "audit": "shoal.auditing",
     "check": "shoal.evaluation.checks",
     "evaluate": "shoal.evaluation",
-    "methods": "shoal.method.presets",
+    "methods": "shoal.mechanisms.promises",
     "protect": "shoal.release.protect",
     "tune": "shoal.tuning",
 }

@@ -12,9 +12,8 @@ import pytest
 
 import shoal
 import shoal.mechanisms.insensitive.mechanism as insensitive
+import shoal.mechanisms.promises
 import shoal.mechanisms.tree.mechanism as tree
-import shoal.method.models
-import shoal.method.statement
 import shoal.noise.families
 import shoal.release.protect
 from shoal.mechanisms.tree.layout import Layout
@@ -87,10 +86,10 @@ def staircase_on_rank_groups(patch: pytest.MonkeyPatch) -> None:
 
 
 def names_ranked_as_numbers(patch: pytest.MonkeyPatch) -> None:
-    honest = shoal.method.models.privacy_model
+    honest = shoal.mechanisms.promises.promise_of
     patch.setattr(
-        shoal.method.statement,
-        "privacy_model",
+        shoal.release.protect,
+        "promise_of",
         lambda method, attributes, nominal=0: honest(method, attributes),
     )
 

@@ -56,7 +56,7 @@ def likelihood_ratio(left: World, right: World) -> LikelihoodRatio | None:
     """The ratio for two worlds, or None where their distribution is not known or the tables are large."""
     method = left.method
     known = NOISES[method.noise].closed_form and method.rebuild == "centroid" and method.clip
-    if method.mechanism != "clusters" or not known:
+    if not MECHANISMS[method.mechanism].likelihood or not known:
         return None
     if left.described.n != right.described.n:
         return None

@@ -18,7 +18,7 @@ def methods(
 
     Example: shoal methods ranking-dp
     """
-    from shoal.method.presets import methods as known
+    from shoal.mechanisms.promises import methods as known
     from shoal.method.presets import preset
 
     if name is not None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from shoal.mechanisms import Progress
+    from shoal.mechanisms.base import Progress
 
 
 def results() -> Console:

@@ -241,4 +241,12 @@ def cluster_facts(made: Partition) -> dict[str, object]:
     }
 
 
-CLUSTERS = Mechanism(plan, run, freeze, run_frozen, check=check)
+CLUSTERS = Mechanism(
+    plan,
+    run,
+    freeze,
+    run_frozen,
+    check=check,
+    shares=lambda method, described, plan: plan.shares,
+    likelihood=True,
+)

@@ -14,6 +14,7 @@ from shoal.method.settings import SETTINGS, known_setting
 from shoal.method.stages import PARTITIONS, Stability
 from shoal.noise.families import NOISES
 from shoal.noise.staircase_shape import OPTIMISE
+from shoal.sensitivity.local import CALIBRATIONS
 
 _DEFAULTS: Mapping[str, Any] = {name: setting.default for name, setting in SETTINGS.items()}
 
@@ -102,7 +103,7 @@ class Method:
     @property
     def smallest(self) -> int:
         """The smallest cluster that has the statistics of this method at all."""
-        return 3 if self.sensitivity == "cluster" else self.moments + 1
+        return max(CALIBRATIONS[self.sensitivity].smallest, self.moments + 1)
 
     @property
     def budget(self) -> Fraction:
@@ -129,10 +130,11 @@ class Method:
         if "epsilon" in self.adjustable:
             _ = configured.budget
         configured = configured._with_joint_groups(changes)
-        if configured.sensitivity == "cluster" and configured.size < 3:
+        least = CALIBRATIONS[configured.sensitivity].smallest
+        if configured.size < least:
             raise OptionError(
-                f"method '{self.name}' needs k of at least 3, got {configured.size}: it sets aside the smallest and "
-                "the largest value of a cluster."
+                f"method '{self.name}' needs k of at least {least}, got {configured.size}: it sets aside the smallest "
+                "and the largest value of a cluster."
             )
         if configured.size <= configured.moments:
             raise OptionError(

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from shoal.errors import OptionError, did_you_mean
 from shoal.method.kanonymity_presets import KANONYMITY_PRESETS
 from shoal.method.method import Method
-from shoal.method.models import claims
 from shoal.method.moment_presets import MOMENT_PRESETS
-from shoal.method.settings import SETTINGS
 
 _ALWAYS = ("epsilon", "clip")
 _NOISE = ("noise", "optimise")
@@ -126,26 +123,6 @@ PRESETS: dict[str, Method] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class MethodInfo:
-    """What `shoal methods` lists about a preset. The claim is computed from the method's stages."""
-
-    name: str
-    paper: str
-    about: str
-    claim: str
-    parameters: dict[str, str]
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "paper": self.paper,
-            "about": self.about,
-            "claim": self.claim,
-            "parameters": dict(self.parameters),
-        }
-
-
 def preset(name: str) -> Method:
     """A published method by its name."""
     if name not in PRESETS:
@@ -188,25 +165,3 @@ def configured(name: str, **options: Any) -> Method:
     settings = {option: value for option, value in options.items() if option != "partition"}
     rebuild = "normal" if method.moments else "centroid"
     return PRESETS["tree-dp"].configure(**{"rebuild": rebuild, **settings})
-
-
-def methods() -> list[MethodInfo]:
-    """Every preset with its paper, claim and parameters.
-
-    >>> [info.name for info in methods()][:8]
-    ['laplace', 'mdav-dp', 'ranking-dp', 'optimal-dp', 'idp-ls', 'idp-cbls', 'insensitive-dp', 'tree-dp']
-    """
-    return [
-        MethodInfo(
-            name=method.name,
-            paper=method.paper,
-            about=method.about,
-            claim=claims(method),
-            parameters={
-                option: SETTINGS[option].sentence()
-                + (f" (default {default})" if (default := getattr(method, option)) is not None else "")
-                for option in method.adjustable
-            },
-        )
-        for method in PRESETS.values()
-    ]

@@ -19,6 +19,7 @@ from shoal.noise.entropy import Source
 from shoal.noise.laplace import discrete_laplace
 from shoal.noise.scale import round_up_scale
 from shoal.noise.staircase import check_staircase, discrete_staircase
+from shoal.origin import Outside
 
 Draws = NDArray[np.int64]
 Draw = Callable[[tuple[int, ...], Fraction, int, str, Source], Draws]
@@ -40,7 +41,7 @@ class NoiseFamily:
             cluster only. Otherwise a change costs in proportion to its L1 norm, over all clusters together.
         shaped: there are several shapes for one ε, and `optimise` says what the shape is best for.
         closed_form: Laplace noise of scale W/ε on every sum, whose expected errors and likelihoods are known.
-        outside: registered by somebody else, so that a claim made with it is not that of the package.
+        outside: whose it is, None for the package's own.
         draw_columns: one column of noise for each sensitivity and its own ε; by default drawn one after the other.
         draw_numbers: an array of noise for numbers that each move by so many steps and have an ε of their own.
     """
@@ -52,7 +53,7 @@ class NoiseFamily:
     blockwise: bool = True
     shaped: bool = False
     closed_form: bool = False
-    outside: bool = False
+    outside: Outside | None = None
     draw_columns: DrawColumns | None = None
     draw_numbers: DrawNumbers | None = None
 

@@ -23,11 +23,12 @@ from shoal.columns.schema import Schema
 from shoal.display import displayed, internal
 from shoal.errors import LeftOutWarning, OptionError
 from shoal.io import Codebook, Format, Table, read
-from shoal.mechanisms import MECHANISMS, Mechanism, Rebuilt
-from shoal.mechanisms.noise_rule import noise_allowed
+from shoal.mechanisms import MECHANISMS
+from shoal.mechanisms.base import Mechanism, Rebuilt
+from shoal.mechanisms.promises import noise_allowed, privacy_model, promise_of
 from shoal.method.budget import Plan
 from shoal.method.method import Method
-from shoal.method.models import MODELS, privacy_model
+from shoal.method.models import MODELS
 from shoal.method.presets import configured
 from shoal.method.statement import PrivacyStatement, state
 from shoal.method.tuned import tuned_settings, with_tuning
@@ -321,7 +322,8 @@ def prepare(
     source = noise_source(seed)
     described = with_tuning(described, chosen, settled)
     circumstances = _with_seed(described.circumstances, source)
-    statement = state(settled, described.lattices, plan, circumstances)
+    promise = promise_of(settled, len(described.lattices), circumstances.nominal)
+    statement = state(settled, described.lattices, plan, circumstances, promise)
     described = replace(described, notes=(*described.notes, *advice, *_starved(settled, plan)))
     mechanism.refuse(settled, described, plan, labels)
     return Preparation(settled, declared, described, mechanism, plan, source, statement, labels)

@@ -275,7 +275,7 @@ def plan(
     tell("preparing the release", 0, 1)
     prepared = prepare(table, **request)
     check_writable(prepared.described.columns, delivery.format or table.format)
-    if delivery.statistics and prepared.method.mechanism != "moments":
+    if delivery.statistics and not prepared.mechanism.statistics:
         raise OptionError(
             f"statistics is for the methods xm-*: '{prepared.method.name}' keeps none of its clusters."
         )

@@ -10,7 +10,7 @@ from shoal.columns.declaration import declared_types, missing_texts
 from shoal.columns.schema import Schema
 from shoal.errors import OptionError
 from shoal.io import read
-from shoal.mechanisms import Progress
+from shoal.mechanisms.base import Progress
 from shoal.method.tuned import Tuned
 from shoal.noise import parse_epsilon
 from shoal.progress import silent
