@@ -20,6 +20,7 @@ from shoal.method.presets import PRESETS
 from shoal.method.recipe import load_recipe
 from shoal.method.settings import DECLARATIONS, SETTINGS, Setting
 from shoal.noise.families import NOISES
+from shoal.release.request import Declared, Options
 from tools.settings_page import PAGE, with_section
 
 every_setting = pytest.mark.parametrize("setting", SETTINGS.values(), ids=SETTINGS)
@@ -73,9 +74,11 @@ def test_every_command_has_every_declaration(command: str) -> None:
         assert {"domains": "domain"}.get(name, name) in names, name
 
 
-def test_the_library_takes_every_declaration() -> None:
-    taken = set(inspect.signature(shoal.protect).parameters)
-    assert set(DECLARATIONS) <= taken
+def test_the_library_takes_every_declaration_and_setting() -> None:
+    named = set(inspect.signature(shoal.protect).parameters)
+    assert set(DECLARATIONS) <= set(Declared.__annotations__)
+    assert set(SETTINGS) <= {*Options.__annotations__, *named}
+    assert set(Options.__annotations__) <= {*SETTINGS, *Declared.__annotations__}
 
 
 @pytest.mark.parametrize("command", FLAGS)

@@ -61,9 +61,9 @@ _NAMED = (
 
 def flags() -> tuple[Flag, ...]:
     """The options of `shoal tune`: what is compared, and the settings that all compared methods share."""
+    from shoal.evaluation.measures import ranked_by
     from shoal.method.models import MODELS
     from shoal.method.settings import SETTINGS
-    from shoal.tuning.choose import UTILITIES
 
     splits, noises = (", ".join(SETTINGS[name].choices) for name in ("split", "noise"))
     return (
@@ -81,7 +81,7 @@ def flags() -> tuple[Flag, ...]:
             "fast", "Closed forms only: losses in seconds, no risks.", type=bool, default=False, common=True
         ),
         replace(options.TARGET, common=True),
-        Flag("utility", f"Rank by {', '.join(UTILITIES)}.", placeholder="MEASURE"),
+        Flag("utility", f"Rank by {', '.join(ranked_by())}.", placeholder="MEASURE"),
         Flag(
             "max_risk",
             "Recommend only what links at most this % of rows.",

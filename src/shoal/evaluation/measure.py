@@ -17,6 +17,7 @@ from shoal.evaluation.interval import CONFIDENCE
 from shoal.evaluation.learning import Protocol, Settings, check_learner, learn_pairs
 from shoal.evaluation.linkage import Linkage, record_linkage
 from shoal.evaluation.mean_sse import mean_sse
+from shoal.evaluation.measures import computed
 from shoal.evaluation.pair import Pair, make_pair
 from shoal.evaluation.result import Evaluation, plain
 from shoal.progress import Progress, silent
@@ -187,6 +188,7 @@ def _utility(columns: Sequence[Column], matched: bool, tell: Progress) -> dict[s
         "pair_total_variation": pairs.mean,
         "pair_total_variation_max": pairs.largest,
         "pair_total_variation_worst": pairs.worst,
+        **computed("utility", columns, matched),
         "attributes": attributes,
     }
 
@@ -235,6 +237,7 @@ def _risk(
         "actual_k": reached.k,
         "groups": reached.groups,
         "unique_share": reached.unique_share,
+        **computed("risk", measured, pair.matched),
         "actual_k_per_attribute": reached.per_attribute,
     }
 
