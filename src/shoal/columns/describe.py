@@ -67,7 +67,7 @@ class Described:
     @property
     def nominal(self) -> tuple[str, ...]:
         """The columns whose values have no order."""
-        return tuple(attribute.name for attribute in self.attributes if attribute.kind == "nominal")
+        return tuple(attribute.name for attribute in self.attributes if not attribute.kind_facts.ordered)
 
     def tree(self, name: str) -> Taxonomy | None:
         """The taxonomy of a nominal column, None for any other kind."""
@@ -195,10 +195,10 @@ def describe(
     taken: list[str] = []
     for attribute in chosen:
         settled = attribute
-        if free and attribute.lo is None and attribute.kind in ("numeric", "date"):
+        if free and attribute.lo is None and attribute.kind_facts.ranged:
             settled = _range_in_data(table, attribute, kept)
             undeclared.append(attribute.name)
-        if attribute.kind == "numeric" and attribute.lo is None and declared.domain_from_data is not None:
+        if attribute.kind_facts.measured and attribute.lo is None and declared.domain_from_data is not None:
             settled = _domain_from_data(table, attribute, declared.domain_from_data, kept)
             taken.append(attribute.name)
         lattices[attribute.name] = _lattice(table, settled)
@@ -213,7 +213,7 @@ def describe(
         private_domains=(*taken, *undeclared, *(a.name for a in attributes if "domain" in a.from_records)),
         domains={a.name: stated_facts(table, a, lattices[a.name]) for a in attributes},
         separated=gaps.separating,
-        nominal=sum(attribute.kind == "nominal" for attribute in attributes),
+        nominal=sum(not attribute.kind_facts.ordered for attribute in attributes),
     )
     return Described(
         table,
@@ -234,7 +234,7 @@ def _policy(attribute: Attribute, default: str) -> str:
     if policy != "category":
         return policy
     # under a policy for the whole table, other kinds of columns may have no gaps
-    return policy if attribute.kind == "nominal" else "error"
+    return policy if not attribute.kind_facts.ordered else "error"
 
 
 def _with_policy(attribute: Attribute, policy: str) -> Attribute:
@@ -244,7 +244,7 @@ def _with_policy(attribute: Attribute, policy: str) -> Attribute:
 
 def _with_values(table: Table, attribute: Attribute, undeclared: list[str]) -> Attribute:
     """A nominal attribute with its values: by its type, declared, or else those of the records, a private fact."""
-    if attribute.kind != "nominal" or attribute.tree is not None:
+    if attribute.kind_facts.ordered or attribute.tree is not None:
         return attribute
     if isinstance(table.dtype(attribute.name), nw.Boolean):
         return replace(attribute, values=("False", "True"))
@@ -299,17 +299,17 @@ def _choose(
             reason = f"its role is {attribute.role}"
         elif attribute.kind not in kinds:
             reason = f"it is {attribute.kind}, and this method takes {_or(kinds)} columns"
-        elif attribute.kind == "ordinal" and not attribute.ordered:
+        elif attribute.kind_facts.listed and not attribute.ordered:
             reason = "its order is not declared (ordered in the schema)"
         elif (
-            attribute.kind == "nominal"
+            not attribute.kind_facts.ordered
             and attribute.tree is None
             and not free
             and declared.schema is None
             and name not in requested
         ):
             reason = "its values are not declared (values or taxonomy in a schema)"
-        elif attribute.kind == "date" and attribute.lo is None and not free:
+        elif attribute.kind_facts.days and attribute.lo is None and not free:
             reason = "it has no public domain (lo and hi in the schema)"
         if reason and name in requested:
             raise OptionError(
@@ -372,7 +372,7 @@ def _range_in_data(table: Table, attribute: Attribute, kept: NDArray[np.int64] |
 def _lattice(table: Table, attribute: Attribute) -> Lattice:
     integer = table.is_integer(attribute.name)
     lattice = attribute.lattice(integer=integer)
-    if integer and attribute.kind == "numeric":
+    if integer and attribute.kind_facts.measured:
         lo, hi = table.integer_limits(attribute.name)
         if max(lo, math.ceil(lattice.lo)) > min(hi, math.floor(lattice.hi)):
             raise OptionError(

@@ -54,7 +54,7 @@ def expected_measures(prepared: Preparation, frozen: tuple[Clusters, ...]) -> di
         values = described.original(name)
         values = values[np.isfinite(values)]
         scaled.append(error / float(described.lattices[name].width) ** 2)
-        if described.attribute(name).kind != "numeric" or not values.size:
+        if not described.attribute(name).kind_facts.measured or not values.size:
             continue
         sse.append(error)
         if values.min() < values.max():
