@@ -80,6 +80,5 @@ class Mechanism:
         another mechanism.
         """
         check_k(method.size, described.n)
-        described.check()
         if self.check is not None:
             self.check(method, described, plan, labels)
