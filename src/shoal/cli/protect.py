@@ -111,20 +111,13 @@ def protect(
     ] = False,
 ) -> None:
     typed = locals()
+    from shoal.io import known_format
     from shoal.release.publish import Delivery, opened, plan
 
     if out is None and not dry_run:
         raise OptionError("--out is missing: name a new folder for the bundle.")
-    delivery = Delivery(
-        out,
-        internal,
-        format,
-        statistics,
-        evaluate,
-        target,
-        ledger,
-        dataset,  # type: ignore[arg-type]
-    )
+    written = None if format is None else known_format(format)
+    delivery = Delivery(out, internal, written, statistics, evaluate, target, ledger, dataset)
     delivery.check()
     arguments = {**options.recipe_arguments(typed), "seed": seed}
     source = opened(data, delivery.engine, **arguments)
