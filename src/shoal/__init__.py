@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from shoal.evaluation.attacks import AttackReport, attack
     from shoal.evaluation.checks import check
     from shoal.evaluation.measured import Check
+    from shoal.release.expected_noise import ExpectedNoise, expected_noise
     from shoal.release.publish import Published, publish
     from shoal.release.saved import Bundle
     from shoal.tuning import Tuning, tune
@@ -41,6 +42,8 @@ _ON_DEMAND = {
     "Check": "shoal.evaluation.measured",
     "check": "shoal.evaluation.checks",
     "Bundle": "shoal.release.saved",
+    "ExpectedNoise": "shoal.release.expected_noise",
+    "expected_noise": "shoal.release.expected_noise",
     "Published": "shoal.release.publish",
     "publish": "shoal.release.publish",
     "Tuning": "shoal.tuning",
@@ -56,6 +59,7 @@ __all__ = [
     "Check",
     "ClaimError",
     "Evaluation",
+    "ExpectedNoise",
     "InputError",
     "OptionError",
     "OutputError",
@@ -73,6 +77,7 @@ __all__ = [
     "audit",
     "check",
     "evaluate",
+    "expected_noise",
     "methods",
     "noise",
     "partition",

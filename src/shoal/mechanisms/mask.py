@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,8 +15,10 @@ from shoal.errors import OptionError, did_you_mean
 from shoal.method.method import Method
 from shoal.method.stages import Group
 from shoal.noise import Source, discrete_box, discrete_laplace, discrete_staircase, round_up_scale
+from shoal.noise.box_shape import LatticeBox
 from shoal.noise.categorical import categorical_centroids
 from shoal.noise.staircase import check_staircase
+from shoal.noise.staircase_shape import LatticeStaircase
 from shoal.partition import Partition
 from shoal.sensitivity.local import CALIBRATIONS, cluster_scales
 from shoal.sensitivity.sums import cluster_sum_scale
@@ -44,12 +47,15 @@ class NoiseFamily:
         joint: all sums of a cluster get their noise together and share one ε; otherwise each attribute has its own.
         blockwise: the whole ε is spent as soon as a cluster's sums change at all, so a record may touch one
             cluster only.
+        variances: of the noise on each sum, in squared steps, for the same sensitivities, ε and what to optimise; None
+            where nobody has worked them out.
     """
 
     draw: Callable[[tuple[int, ...], Fraction, int, str, Source], NDArray[np.int64]]
     check: Callable[[tuple[int, ...], Fraction], None]
     joint: bool = False
     blockwise: bool = True
+    variances: Callable[[tuple[int, ...], Fraction, str], tuple[float, ...]] | None = None
 
 
 def _laplace(
@@ -80,10 +86,24 @@ def _check_staircase(steps: tuple[int, ...], epsilon: Fraction) -> None:
         check_staircase(step, epsilon)
 
 
+def _laplace_variances(steps: tuple[int, ...], epsilon: Fraction, optimise: str) -> tuple[float, ...]:
+    # P(z) is proportional to q^|z| with q = exp(-1/b), which has variance 2q/(1-q)²
+    half = 0.5 / float(cluster_sum_scale(sum(steps), epsilon))
+    return (0.5 / math.sinh(half) ** 2 if half < 300 else 0.0,) * len(steps)
+
+
+def _staircase_variances(steps: tuple[int, ...], epsilon: Fraction, optimise: str) -> tuple[float, ...]:
+    return tuple(LatticeStaircase.best(width, epsilon, optimise).variance for width in steps)
+
+
+def _box_variances(steps: tuple[int, ...], epsilon: Fraction, optimise: str) -> tuple[float, ...]:
+    return LatticeBox.best(steps, epsilon, optimise).variances
+
+
 NOISES: Mapping[str, NoiseFamily] = {
-    "laplace": NoiseFamily(_laplace, _check_laplace, blockwise=False),
-    "staircase": NoiseFamily(_staircase, _check_staircase),
-    "box": NoiseFamily(_box, _check_staircase, joint=True),
+    "laplace": NoiseFamily(_laplace, _check_laplace, blockwise=False, variances=_laplace_variances),
+    "staircase": NoiseFamily(_staircase, _check_staircase, variances=_staircase_variances),
+    "box": NoiseFamily(_box, _check_staircase, joint=True, variances=_box_variances),
 }
 
 
