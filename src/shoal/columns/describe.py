@@ -75,8 +75,7 @@ class Described:
 
     def without_records(self) -> Described:
         """What is declared and settled about the columns, without any row."""
-        none = np.empty(0, dtype=np.int64)
-        return replace(self, table=self.table.rows(none), kept=None, gaps={})
+        return replace(self, table=self.table.without_rows(), kept=None, gaps={})
 
     def codes(self, name: str) -> NDArray[np.int64]:
         """Concepts of a nominal column; a missing value that stays missing counts as the first of the domain."""
