@@ -219,6 +219,7 @@ def test_the_check_sees_a_flag(tmp_path: Path) -> None:
         ('clip with outside="clip".', "clip with --outside clip."),
         ("leave fast= out, or give link=False.", "leave --fast out, or give --no-link."),
         ("'missing=3' is not of the form column=lo:hi.", "'missing=3' is not of the form column=lo:hi."),
+        ("a column's type and Stata's: give format=csv.", "a column's type and Stata's: give --format csv."),
         ("a table with role=unit.", "a table with role=unit."),
         ("ε = 1, n=5, domain_from_data=1.", "ε = 1, n=5, --domain-from-data 1."),
     ],

@@ -40,7 +40,7 @@ _FLAGS = (
     ),
     *("private", "quasi", "schema", "secret", "seed", "statistics", "target", "tuned", "types"),
 )
-_QUOTED = re.compile(r"('[^']*')")
+_QUOTED = re.compile(r"((?<!\w)'[^']*'(?!\w))")
 _WORD = r"(?:\"(?P<quoted>\w[\w-]*)\"|(?P<bare>\w[\w-]*))"
 _NAMED = re.compile(rf"(?<![\w-])(?P<name>[a-z]\w*)={_WORD}?")
 

@@ -10,7 +10,6 @@ import typer
 
 from shoal.cli import options
 from shoal.cli.evaluate import Target
-from shoal.cli.flags import with_flags
 from shoal.cli.interrupt import charge_words, interruptibly, noting
 from shoal.cli.output import complain, messages, print_json, progress_bar, results
 from shoal.errors import OptionError
@@ -187,9 +186,9 @@ def _say(published: Published, as_json: bool) -> None:
     console = results()
     console.print(release.statement.sentence, markup=False)
     for reason in release.statement.not_publishable_because:
-        complain(f"not for publication: {with_flags(reason)}")
+        complain(f"not for publication: {reason}")
     for entry in release.statement.data_dependent:
-        complain(f"looked at the records: {with_flags(entry)}")
+        complain(f"looked at the records: {entry}")
     for text in warnings:
         complain(text)
     for note in release.notes:
