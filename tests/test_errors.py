@@ -63,7 +63,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     ),
     "unknown column": (
         {"columns": ["agee"]},
-        {"code": "input", "column": "agee", "fix": "Did you mean 'age'?"},
+        {"code": "unknown-column", "column": "agee", "fix": "Did you mean 'age'?"},
     ),
     "outside is a word": ({"outside": "ignore"}, {"code": "option", "option": "outside"}),
 }
@@ -107,7 +107,10 @@ def test_all_kinds_of_problems_come_together() -> None:
 
 def test_every_column_that_does_not_fit_is_named() -> None:
     error = refusal(table(pay=["a"] * 30, age=["b"] * 30), columns=["age", "pay"], domains=DOMAINS)
-    assert [problem.column for problem in error.problems] == ["age", "pay"]
+    assert [(problem.code, problem.column, problem.row) for problem in error.problems] == [
+        ("not-a-number", "age", 1),
+        ("not-a-number", "pay", 1),
+    ]
 
 
 def test_one_problem_is_raised_as_itself() -> None:
