@@ -323,7 +323,7 @@ def test_an_evaluation_of_all_rows_is_kept() -> None:
 
 
 def test_what_cannot_be_measured_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise shoal.InputError("no measure today.")
 
     monkeypatch.setattr("shoal.evaluation.evaluate", fail)
