@@ -87,7 +87,16 @@ def test_five_missing_domains_are_one_error() -> None:
     assert [problem.column for problem in error.problems] == ["c0", "c1", "c2", "c3", "c4"]
     assert {problem.code for problem in error.problems} == {"no-domain"}
     assert str(error).count("\n") == 4
-    assert error.code == "problems"
+    assert (error.code, error.column, error.option, error.fix) == ("problems", None, None, "")
+
+
+def test_what_a_sentence_is_about_is_no_option() -> None:
+    for error in (
+        shoal.OptionError("column 'age' is stored as text: convert it."),
+        shoal.InputError("k is a letter here: no."),
+    ):
+        assert error.option is None
+    assert shoal.OptionError("split 'fair' is not one of equal, optimal.").option == "split"
 
 
 def test_all_kinds_of_problems_come_together() -> None:
