@@ -330,8 +330,8 @@ def test_a_replaced_ledger_closes_the_server_and_its_health(
     os.replace(copy, path)
     closed = server.ask()
     assert (closed.status_code, closed.json()["error"]) == (503, "closed")
-    health = server.raw("GET", "/v1/health", None)
-    assert (health.status_code, health.json()["error"]) == (503, "closed")
+    unwell = server.raw("GET", "/v1/health", None)
+    assert (unwell.status_code, unwell.json()["error"]) == (503, "closed")
 
 
 def test_a_regular_end_notes_what_the_file_holds(
