@@ -77,7 +77,12 @@ ROOMS: Mapping[str, Room] = {
         ),
     ),
     "statement": Room(
-        (f"{PACKAGE}/method/statement.py", f"{PACKAGE}/method/models.py"),
+        (
+            f"{PACKAGE}/method/statement.py",
+            f"{PACKAGE}/method/models.py",
+            f"{PACKAGE}/method/claims.py",
+            f"{PACKAGE}/mechanisms/promises.py",
+        ),
         ("tests/test_statement.py", "tests/test_noise_rule.py", "tests/test_conformance.py"),
     ),
     "ledger": Room((f"{PACKAGE}/ledger",), ("tests/query/ledger",)),
