@@ -155,6 +155,11 @@ def audit_prepared(
             f"method '{method.name}' has no ε of its own: give the epsilon to measure it against."
         )
     budget = parse_epsilon(yardstick) if method.epsilon is None else method.epsilon
+    if described.flagged:
+        raise OptionError(
+            f"an audit compares numbers, and column '{described.flagged[0]}' can be released as missing "
+            "(missing=category): leave it out with columns."
+        )
     if described.nominal:
         raise OptionError(
             f"an audit compares numbers, and column '{described.nominal[0]}' is nominal: leave it out with columns."

@@ -146,7 +146,7 @@ def protect(
                 f"--statistics is for the methods xm-*: '{prepared.method.name}' keeps none of its clusters."
             )
         parquet = written in (None, "parquet")
-        simple = not (prepared.described.nominal or prepared.described.gaps)
+        simple = prepared.described.plain
         on_disk = (
             table.path is not None
             and prepared.method.columnwise

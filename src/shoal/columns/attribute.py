@@ -90,10 +90,6 @@ class Attribute:
             raise OptionError(
                 f"column '{self.name}': missing '{self.missing}' is not one of {', '.join(POLICIES)}."
             )
-        if self.missing == "category" and self.kind != "nominal":
-            raise OptionError(
-                f"column '{self.name}': missing 'category' is for nominal columns, and it is {self.kind}."
-            )
         self._check_type()
         if self.taxonomy is not None and not self.values and not _of_leaves(self.taxonomy):
             # a tree that was told its values keeps them also where only its links are written down
@@ -152,6 +148,11 @@ class Attribute:
             )
         more = Taxonomy.from_pairs([*found.to_pairs(), (MISSING_VALUE, found.labels[0])])
         return more.minimal([*found.values, MISSING_VALUE])
+
+    @property
+    def flagged(self) -> bool:
+        """Whether "missing" is a place of its own beside the values of an order, whether or not a gap occurs."""
+        return self.missing == "category" and self.kind != "nominal"
 
     @property
     def declared_step(self) -> Fraction | None:

@@ -69,6 +69,20 @@ class Described:
         """The columns whose values have no order."""
         return tuple(attribute.name for attribute in self.attributes if attribute.kind == "nominal")
 
+    @property
+    def flagged(self) -> tuple[str, ...]:
+        """The columns with an order of which "missing" is a place of its own: settled by what is declared."""
+        return tuple(attribute.name for attribute in self.attributes if attribute.flagged)
+
+    @property
+    def plain(self) -> bool:
+        """Whether every column is one of numbers without gaps, which can be treated by itself."""
+        return not (self.nominal or self.gaps or self.flagged)
+
+    def absent(self, name: str) -> NDArray[np.bool_]:
+        """Which of the rows that take part have no value (a private fact)."""
+        return np.isnan(self.original(name))
+
     def tree(self, name: str) -> Taxonomy | None:
         """The taxonomy of a nominal column, None for any other kind."""
         return self.attribute(name).tree
@@ -124,6 +138,10 @@ class Described:
         if name in self.gaps:
             # such a row has a cluster of its own, where this number is never looked at
             values = np.where(self.gaps[name], float(self.lattices[name].lo), values)
+        if self.attribute(name).flagged:
+            # a public value, whatever the records: the middle of the domain is nowhere far off
+            lattice = self.lattices[name]
+            values = np.where(np.isnan(values), float(lattice.lo + lattice.step * (lattice.steps // 2)), values)
         return values
 
     def _outside(self, name: str, values: NDArray[np.float64]) -> int:
@@ -148,11 +166,17 @@ class Described:
 
 
 def describe(
-    table: Table, declared: Declaration, kinds: Sequence[str] = ("numeric",), *, free: bool = False
+    table: Table,
+    declared: Declaration,
+    kinds: Sequence[str] = ("numeric",),
+    *,
+    free: bool = False,
+    flags: bool = False,
 ) -> Described:
     """Settle which columns are released, on which lattices, from which rows; `kinds` are those the method takes.
 
     `free` says that the method's claim does not need domains known beforehand: those not declared come from the data.
+    `flags` says that the method can have "missing" as a place of its own in columns with an order.
     """
     if table.n == 0:
         raise InputError("the table has no rows: there is nothing to protect.")
@@ -167,7 +191,7 @@ def describe(
             "without a schema, which columns are released follows from types read off the records: name them "
             "(columns=, --columns), or describe them in a schema."
         )
-    policies = {attribute.name: _policy(attribute, declared.missing) for attribute in chosen}
+    policies = {attribute.name: _policy(attribute, declared.missing, flags=flags) for attribute in chosen}
     chosen = [_with_policy(attribute, policies[attribute.name]) for attribute in chosen]
     undeclared: list[str] = []
     chosen = [_with_values(table, attribute, undeclared) for attribute in chosen]
@@ -221,13 +245,18 @@ def describe(
     )
 
 
-def _policy(attribute: Attribute, default: str) -> str:
-    """What becomes of missing values; a category is for names only."""
+def _policy(attribute: Attribute, default: str, *, flags: bool) -> str:
+    """What becomes of missing values; most methods have a category for names only."""
     policy = attribute.missing or default
-    if policy != "category":
+    if policy != "category" or flags or attribute.kind == "nominal":
         return policy
+    if attribute.flagged:
+        raise OptionError(
+            f"column '{attribute.name}' is {attribute.kind} and declared with missing=category, which takes method "
+            "tree-dp or laplace: use one of them, or declare another policy for its missing values."
+        )
     # under a policy for the whole table, other kinds of columns may have no gaps
-    return policy if attribute.kind == "nominal" else "error"
+    return "error"
 
 
 def _with_policy(attribute: Attribute, policy: str) -> Attribute:
@@ -344,7 +373,7 @@ def _domain_from_data(
     table: Table, attribute: Attribute, factor: Fraction, kept: NDArray[np.int64] | None
 ) -> Attribute:
     values = table.numeric(attribute.name)
-    largest = float(np.max(values if kept is None else values[kept]))
+    largest = float(np.nanmax(values if kept is None else values[kept]))
     if largest <= 0:
         raise InputError(
             f"column '{attribute.name}' has no positive value, so 0 to {float(factor):g} times its maximum is no "

@@ -111,6 +111,7 @@ class PartitionStage:
         columnwise: an attribute's clusters do not depend on other attributes, so columns can be treated one by one.
         unbounded: clusters can be of any size above k, so that k = 1 does not mean every record by itself.
         check: raises what `run` would raise for a group.
+        flags: "missing" can be a place of its own in columns with an order (docs/missing.md).
     """
 
     stability: Stability
@@ -119,6 +120,7 @@ class PartitionStage:
     columnwise: bool = False
     unbounded: bool = False
     check: Callable[[Group, Method], object] | None = None
+    flags: bool = False
 
 
 def _alone(group: Group, method: Method) -> Partition:
@@ -193,7 +195,7 @@ def _boxes(group: Group, method: Method) -> Partition:
 
 
 PARTITIONS: Mapping[str, PartitionStage] = {
-    "alone": PartitionStage("record", "every record by itself", _alone, columnwise=True),
+    "alone": PartitionStage("record", "every record by itself", _alone, columnwise=True, flags=True),
     "mdav": PartitionStage("data", "fixed-size clusters of records that are close in all attributes", _mdav),
     "vmdav": PartitionStage(
         "data", "clusters of k to 2k-1 records, larger where records are dense", _vmdav, check=_only_ordered
@@ -212,7 +214,7 @@ PARTITIONS: Mapping[str, PartitionStage] = {
     "insensitive": PartitionStage(
         "each", "the k records nearest to a corner of the domain, in turn", _insensitive
     ),
-    "boxes": PartitionStage("private", "boxes of a tree that is drawn under the budget", _boxes),
+    "boxes": PartitionStage("private", "boxes of a tree that is drawn under the budget", _boxes, flags=True),
 }
 
 

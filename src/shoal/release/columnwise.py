@@ -62,10 +62,10 @@ def carry_out_columnwise(
         raise OptionError(
             f"method '{prepared.method.name}' looks at several columns together: it cannot work column by column."
         )
-    if prepared.described.nominal or prepared.described.gaps:
+    if not prepared.described.plain:
         raise OptionError(
-            "nominal columns and missing values that stay missing are protected in memory: leave them out, or use "
-            "shoal.protect."
+            "nominal columns and missing values that can be released as such are protected in memory: leave them out, "
+            "or use shoal.protect."
         )
     check_output(folder, internal)
     report = progress or silent

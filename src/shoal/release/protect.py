@@ -28,6 +28,7 @@ from shoal.method.budget import Plan
 from shoal.method.method import Method
 from shoal.method.models import MODELS, privacy_model
 from shoal.method.presets import configured
+from shoal.method.stages import PARTITIONS
 from shoal.method.statement import PrivacyStatement, state
 from shoal.method.tuned import Tuned, tuned_settings, with_tuning
 from shoal.noise import Source
@@ -134,8 +135,8 @@ def protect(
             values or a `shoal.Taxonomy`.
         domain_from_data: take missing domains as 0 to this multiple of the maximum; taints the statement.
         outside: what to do with values outside their domain: "error" or "clip".
-        missing: what to do with missing values: "error", "drop" (taints the statement), "category" (one more value of
-            a nominal column) or "separate" (they stay missing, in clusters of their own).
+        missing: what to do with missing values: "error", "drop" (taints the statement), "category" (one more value;
+            for columns with an order with tree-dp and laplace) or "separate" (they stay missing, in clusters of their own).
         na: texts that stand for a missing value, such as ["?"].
         types: declared type by column (integer, decimal:2, date, timestamp, text, boolean), on top of the schema; types
             of a file's other columns are read off the records, which taints the statement.
@@ -297,7 +298,13 @@ def prepare(
     declared = replace(
         Declaration.of(schema, columns, domains, domain_from_data, outside, missing, na, types), tuned=chosen
     )
-    described = describe(table, declared, settled.kinds, free=MODELS[privacy_model(settled, 1)].of_the_table)
+    described = describe(
+        table,
+        declared,
+        settled.kinds,
+        free=MODELS[privacy_model(settled, 1)].of_the_table,
+        flags=PARTITIONS[settled.partition].flags,
+    )
     for attribute in described.attributes:
         check_storable(described.table, attribute, generalise=settled.generalise)
     noise_allowed(settled, len(described.columns))
@@ -338,7 +345,7 @@ def published_columns(
     found: dict[str, NDArray[Any]] = {}
     for column, values in rebuilt.values.items():
         order = orders[column]
-        gaps = described.gaps.get(column)
+        gaps = np.isnan(values) if column in described.flagged else described.gaps.get(column)
         computed = column not in rebuilt.unchanged
         if gaps is None:
             found[column] = described.stored(column, values[order], clip=method.clip, computed=computed)

@@ -49,7 +49,7 @@ def has_closed_form(prepared: Preparation) -> bool:
         method.mechanism in _SHARES
         and method.noise == "laplace"
         and method.composition == "strict"
-        and not described.nominal
+        and not (described.nominal or described.flagged)
         and (method.link or len(described.columns) == 1)
     )
 
