@@ -323,3 +323,31 @@ def test_own_shares_are_taken_as_weights() -> None:
 def test_impossible_shapes_are_errors(options: dict[str, int], words: str) -> None:
     with pytest.raises(OptionError, match=words):
         lay_out(method(**options), 2, 1000, Fraction(1))
+
+
+@given(st.integers(0, 4), st.sampled_from(["uniform", "normal"]), st.booleans())
+def test_a_place_for_gaps_costs_an_attribute_nothing_more(cuts: int, rebuild: str, adding: bool) -> None:
+    neighbours = "add-remove" if adding else "replace-one"
+    rows = {"rows": 100} if adding else {}
+    method = preset("tree-dp").configure(epsilon=1, cuts=cuts, rebuild=rebuild, neighbours=neighbours, **rows)
+    layout = lay_out(method, 3, 100, Fraction(1))
+    assert layout.for_gaps.attribute == layout.attribute
+    assert layout.for_gaps.gap > 0
+    assert layout.gap == 0
+
+
+def test_missing_values_are_cut_off_first_and_nothing_else_stands_for_them() -> None:
+    method = preset("tree-dp").configure(epsilon=200, cuts=2)
+    layout = lay_out(method, 1, 1000, Fraction(200)).for_gaps
+    positions = np.repeat([0, 3, 9, 10], [400, 200, 200, 200])
+    found, codes = measure_intervals(positions, 10, 1000.0, layout, Seeded(2))
+    assert found.gap
+    # four intervals of values and as many for the one place behind them
+    assert found.edges[4:].tolist() == [10, 11, 11, 11, 11]
+    assert (codes[positions == 10] == 4).all()
+    assert (codes[positions < 10] < 4).all()
+    assert found.counts[1] == pytest.approx([800, 200], abs=5)
+    assert (found.highs[:4] <= 9).all()
+    assert (found.lows[4:] == 10).all()
+    assert found.means is not None
+    assert found.means[4] == 10
