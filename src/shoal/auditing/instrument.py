@@ -19,11 +19,11 @@ from shoal.auditing.neighbours import Domain, Pair, find_pairs
 from shoal.auditing.result import Attack, Audit
 from shoal.auditing.statistics import Statistics
 from shoal.auditing.trial import Released, Stage, World, make_stage, release
-from shoal.columns.declaration import declared_types
+from shoal.columns.declaration import read_declared
 from shoal.columns.describe import Described
 from shoal.columns.schema import Schema
 from shoal.errors import OptionError, did_you_mean
-from shoal.io import read
+from shoal.io import Conventions
 from shoal.mechanisms import MECHANISMS, Progress
 from shoal.method.presets import preset
 from shoal.noise import Source, parse_epsilon
@@ -68,7 +68,9 @@ def audit(
     domain_from_data: float | None = None,
     outside: str = "error",
     missing: str = "error",
+    na: Sequence[str] = (),
     types: Mapping[str, str] | None = None,
+    file: Conventions | Mapping[str, Any] | None = None,
     runs: int | None = None,
     confidence: float = 0.99,
     seed: int | None = None,
@@ -114,7 +116,7 @@ def audit(
             "an audit makes its own clusters: leave partition='given' out and name the method that made them."
         )
     prepared = prepare(
-        read(data, types=declared_types(schema, types)),
+        read_declared(data, schema, na=na, types=types, file=file),
         schema,
         method,
         epsilon if "epsilon" in preset(method).adjustable else None,
@@ -124,7 +126,9 @@ def audit(
         domain_from_data=domain_from_data,
         outside=outside,
         missing=missing,
+        na=na,
         types=types,
+        file=file,
         **options,
     )
     for name in prepared.described.columns:

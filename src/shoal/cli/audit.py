@@ -69,6 +69,13 @@ def audit(
     outside: options.Outside = None,
     missing: options.Missing = None,
     na: options.MissingTexts = None,
+    encoding: options.Encoding = None,
+    separator: options.Separator = None,
+    decimal: options.DecimalSign = None,
+    thousands: options.Thousands = None,
+    quote: options.Quote = None,
+    sheet: options.Sheet = None,
+    date_format: options.DateFormats = None,
     domain_from_data: options.DomainFromData = None,
     tuned: options.TunedOnRecords = None,
     runs: Annotated[
@@ -89,7 +96,6 @@ def audit(
     _check_plot(plot)
     arguments = options.recipe_arguments(typed)
     table = options.read_declared(data, arguments)
-    arguments.pop("na", None)
     if columns:
         arguments["columns"] = options.column_names(columns, table.names)
     arguments |= {"view": view, "runs": runs, "confidence": confidence, "seed": seed, "workers": workers}

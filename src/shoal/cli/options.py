@@ -11,13 +11,32 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shoal.errors import OptionError
+from shoal.io.formats import titles
 
 if TYPE_CHECKING:
     from shoal.io import Table
 
 Data = Annotated[
     Path,
-    typer.Argument(help="The table: CSV, Parquet, Stata or SPSS.", metavar="DATA", show_default=False),
+    typer.Argument(help=f"The table: {titles()}.", metavar="DATA", show_default=False),
+]
+# how a file is written
+Encoding = Annotated[str | None, typer.Option(help="Encoding of a text file: latin-1, windows-1252, utf-16.")]
+Separator = Annotated[str | None, typer.Option(help="Sign between the fields of a text file; 'tab' for a tab.")]
+DecimalSign = Annotated[str | None, typer.Option("--decimal", help="Decimal sign of a text file: . or ,")]
+Thousands = Annotated[str | None, typer.Option(help="Sign between thousands: . or , or ' ' or none.")]
+Quote = Annotated[str | None, typer.Option(help="Sign around fields of a text file, or none.")]
+Sheet = Annotated[str | None, typer.Option(help="Sheet of an Excel workbook.")]
+DateFormats = Annotated[
+    list[str] | None,
+    typer.Option("--date-format", help="How dates are written, DD.MM.YYYY or column=DD.MM.YYYY; repeat it."),
+]
+SpreadsheetSafe = Annotated[
+    bool | None,
+    typer.Option(
+        "--spreadsheet-safe/--no-spreadsheet-safe",
+        help="Write texts that a spreadsheet would run, such as =1+1, with ' in front.",
+    ),
 ]
 SchemaFile = Annotated[Path | None, typer.Option(help="Schema file; 'shoal schema DATA' drafts one.")]
 Config = Annotated[Path | None, typer.Option(help="Take the recipe of a method.toml.")]
@@ -107,6 +126,22 @@ TunedOnRecords = Annotated[
 _DECLARATIONS = ("method", "outside", "missing", "domain_from_data")
 
 
+_FILE = ("encoding", "separator", "decimal", "thousands", "quote", "sheet", "spreadsheet_safe")
+
+
+def file_arguments(typed: Mapping[str, Any]) -> dict[str, Any]:
+    """What was typed about the file itself: `file` and date formats as `types`, where there are any."""
+    told = {name: typed[name] for name in _FILE if typed.get(name) is not None}
+    types: dict[str, str] = {}
+    for text in typed.get("date_format") or ():
+        name, equals, form = text.rpartition("=")
+        if not equals:
+            told["date_format"] = form
+        else:
+            types[name] = f"{'timestamp' if 'HH' in form else 'date'}:{form}"
+    return ({"file": told} if told else {}) | ({"types": types} if types else {})
+
+
 def recipe_arguments(typed: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments of `shoal.protect` from a command's parameters: the recipe first, then what was typed."""
     from shoal.columns.schema import Schema, parse_domains
@@ -125,8 +160,11 @@ def recipe_arguments(typed: Mapping[str, Any]) -> dict[str, Any]:
         raise OptionError("--method is missing: 'shoal methods' lists what there is.")
     if typed.get("na"):
         arguments["na"] = typed["na"]
-    if typed.get("types"):
-        arguments["types"] = parse_types(typed["types"])
+    about_file = file_arguments(typed)
+    types = {**about_file.pop("types", {}), **parse_types(typed.get("types") or ())}
+    arguments |= about_file
+    if types:
+        arguments["types"] = types
     if typed.get("tuned"):
         # on top of what the recipe says: a line typed later does not undo a look at the records
         before = arguments.get("tuned", [])
@@ -141,11 +179,10 @@ def recipe_arguments(typed: Mapping[str, Any]) -> dict[str, Any]:
 
 def read_declared(data: Path, arguments: Mapping[str, Any]) -> Table:
     """The table, its columns in the types that the schema and the command line declare."""
-    from shoal.columns.declaration import declared_types
-    from shoal.io import read
+    from shoal.columns.declaration import read_declared as read
 
-    types = declared_types(arguments.get("schema"), arguments.get("types"))
-    return read(data, arguments.get("na", ()), types)
+    declared = {name: arguments[name] for name in ("na", "types", "file") if name in arguments}
+    return read(data, arguments.get("schema"), **declared)
 
 
 def _taxonomies(texts: Sequence[str]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from shoal.cli.evaluate import Target
 from shoal.cli.interrupt import interruptibly
 from shoal.cli.output import complain, messages, print_json, progress_bar, results
 from shoal.errors import OptionError
+from shoal.io.formats import FORMATS
 
 if TYPE_CHECKING:
     from shoal.evaluation import Evaluation
@@ -28,8 +29,8 @@ _LONG_SECONDS = 60
 
 _HELP = """Protect a table and write a bundle that may be published.
 
-    DIR gets the data in the format of the input (data.csv, data.parquet, data.dta or data.sav), statement.json,
-    method.toml and report.html. Nothing is written when anything goes wrong, and nothing is overwritten.
+    DIR gets the data in the format of the input (data.csv, data.parquet and so on), statement.json, method.toml
+    and report.html. Nothing is written when anything goes wrong, and nothing is overwritten.
 
     Examples:
 
@@ -88,6 +89,14 @@ def protect(
     outside: options.Outside = None,
     missing: options.Missing = None,
     na: options.MissingTexts = None,
+    encoding: options.Encoding = None,
+    separator: options.Separator = None,
+    decimal: options.DecimalSign = None,
+    thousands: options.Thousands = None,
+    quote: options.Quote = None,
+    sheet: options.Sheet = None,
+    date_format: options.DateFormats = None,
+    spreadsheet_safe: options.SpreadsheetSafe = None,
     domain_from_data: options.DomainFromData = None,
     tuned: options.TunedOnRecords = None,
     seed: Annotated[
@@ -96,7 +105,7 @@ def protect(
     ledger: options.LedgerAddress = None,
     dataset: options.DatasetName = None,
     format: Annotated[
-        str | None, typer.Option(help="csv, parquet, stata or spss; default: like DATA.")
+        str | None, typer.Option(help=f"{', '.join(FORMATS)}; default: like DATA.")
     ] = None,
     statistics: Annotated[
         bool,
@@ -128,7 +137,7 @@ def protect(
     if out is not None:
         check_output(out, internal)
     account = named_dataset(ledger, dataset)
-    written = None if format is None else known_format(format)
+    written = None if format is None else known_format(format).name
     if target is not None and not evaluate:
         raise OptionError("--target is measured by --evaluate: give that option too.")
     arguments = options.recipe_arguments(typed)
@@ -199,9 +208,10 @@ def protect(
 
 def _open(path: Path, arguments: Mapping[str, Any]) -> Table:
     """The table; a large Parquet file stays on disk, unless its text has to be looked through."""
-    from shoal.io import SUFFIXES, read_columnwise
+    from shoal.io import find_format, read_columnwise
 
-    if SUFFIXES.get(path.suffix.lower()) == "parquet" and not arguments.get("na"):
+    kind = find_format(path)
+    if kind is not None and kind.name == "parquet" and not arguments.get("na"):
         table = read_columnwise(path)
         if table.n * len(table.names) >= _LARGE:
             return table

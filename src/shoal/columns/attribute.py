@@ -18,6 +18,7 @@ from shoal.display import displayed
 from shoal.errors import InputError, OptionError, did_you_mean
 from shoal.io import ColumnType, known_type
 from shoal.io.column_types import TYPES
+from shoal.io.date_formats import DateFormat
 from shoal.taxonomy import Taxonomy
 
 # what a missing value is called where it counts as a value
@@ -56,6 +57,7 @@ class Attribute:
     max_rows: int | None = None
     type: ColumnType | None = None
     decimals: int | None = None
+    format: str | None = None
     # a mapping has no hash; columns that differ only in it are still told apart
     source: Mapping[str, str] = field(default_factory=dict, hash=False)
 
@@ -104,6 +106,8 @@ class Attribute:
     def _check_type(self) -> None:
         if self.type is not None:
             object.__setattr__(self, "type", known_type(self.type, f"column '{self.name}'"))
+        if self.format is not None:
+            self._check_format()
         fitting = types_of(self.kind)
         if self.type is not None and self.type not in fitting:
             raise OptionError(
@@ -125,6 +129,18 @@ class Attribute:
                 f"column '{self.name}': its step has more than {self.decimals} decimals: give it more decimals, or a "
                 "larger step."
             )
+
+    def _check_format(self) -> None:
+        if not isinstance(self.format, str):
+            raise OptionError(f"column '{self.name}': format must be text such as DD.MM.YYYY, got {self.format!r}.")
+        try:
+            form = DateFormat.of(self.format)
+        except OptionError as error:
+            raise OptionError(f"column '{self.name}': {error}") from None
+        if self.type is None and self.kind == "date":
+            object.__setattr__(self, "type", "timestamp" if form.has_time else "date")
+        if self.type not in _DAYS:
+            raise OptionError(f"column '{self.name}': format is for columns of dates, and it is {self.kind}.")
 
     @cached_property
     def tree(self) -> Taxonomy | None:
@@ -238,13 +254,15 @@ class Attribute:
         )
 
     def with_type(self, type: str) -> Attribute:
-        """The attribute with a declared type; decimal:2 has two decimals.
+        """The attribute with a declared type; decimal:2 has two decimals, date:DD.MM.YYYY a format.
 
         >>> Attribute("income").with_type("decimal:2").decimals
         2
         """
-        word, colon, decimals = type.partition(":")
-        if colon and not decimals.strip().isdigit():
+        word, colon, rest = type.partition(":")
+        form = rest if colon and word.strip() in _DAYS else None
+        decimals = "" if form else rest
+        if colon and not form and not decimals.strip().isdigit():
             raise OptionError(f"column '{self.name}': type '{type}' is not of the form decimal:2.")
         kept = {fact: origin for fact, origin in self.source.items() if fact not in ("kind", "type")}
         named = known_type(word.strip(), f"column '{self.name}'")
@@ -253,7 +271,12 @@ class Attribute:
             # whoever declares the type knows better than a guess of the kind from a file's cells
             kind = "numeric" if named in types_of("numeric") else "date" if named in _DAYS else "nominal"
         return replace(
-            self, kind=kind, type=named, decimals=int(decimals) if colon else self.decimals, source=kept
+            self,
+            kind=kind,
+            type=named,
+            decimals=int(decimals) if decimals else self.decimals,
+            format=form or (self.format if named in _DAYS else None),
+            source=kept,
         )
 
     @property

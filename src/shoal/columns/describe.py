@@ -29,7 +29,7 @@ from shoal.columns.schema import Schema
 from shoal.decimals import exact
 from shoal.display import internal
 from shoal.errors import InputError, OptionError, did_you_mean
-from shoal.io import Table, first_row
+from shoal.io import Table, check_doubts, first_row
 from shoal.taxonomy import Taxonomy
 
 
@@ -181,7 +181,10 @@ def describe(
     if table.n == 0:
         raise InputError("the table has no rows: there is nothing to protect.")
     schema, chosen, notes = _choose(table, declared, kinds, free)
-    table = as_declared(table, chosen, declared.na)
+    texts = tuple(dict.fromkeys((*declared.na, *declared.file.na)))
+    table = as_declared(table, chosen, texts)
+    # texts where numbers should be are complained about with their row
+    check_doubts(table, [a.name for a in chosen if a.kind != "numeric" or table.is_numeric(a.name)])
     chosen = [with_stored_type(table, attribute) for attribute in chosen]
     left_out = tuple(name for name in table.names if name not in {a.name for a in chosen})
     tainted = [] if free else facts_from_records(table, schema, chosen)

@@ -69,13 +69,13 @@ def load_recipe(path: str | Path) -> dict[str, Any]:
     """The keyword arguments of `shoal.protect` that a recipe file stands for."""
     path = Path(path)
     raw = load(path, "recipe")
-    known = {"shoal", "method", "attribute", *_DECLARED, *OPTIONS}
+    known = {"shoal", "method", "attribute", "file", *_DECLARED, *OPTIONS}
     for key in raw:
         if key not in known:
             raise OptionError(f"the recipe '{path}' has an unknown key '{key}'.")
     if "method" not in raw:
         raise OptionError(f"the recipe '{path}' names no method.")
-    arguments = {key: value for key, value in raw.items() if key not in ("shoal", "attribute")}
+    arguments = {key: value for key, value in raw.items() if key not in ("shoal", "attribute", "file")}
     if not isinstance(raw["method"], str):
         raise OptionError(f"the recipe '{path}': method must be the name of a method, got {raw['method']}.")
     if "attribute" in raw:

@@ -14,14 +14,14 @@ from numpy.typing import ArrayLike, NDArray
 from shoal import summaries
 from shoal.columns.circumstances import Circumstances
 from shoal.columns.coding import check_storable, restored
-from shoal.columns.declaration import Declaration, declared_types, missing_texts
+from shoal.columns.declaration import Declaration, read_declared
 from shoal.columns.describe import Described, describe
 from shoal.columns.missing import with_gaps
 from shoal.columns.provenance import public_attribute
 from shoal.columns.schema import Schema
 from shoal.display import displayed
 from shoal.errors import LeftOutWarning
-from shoal.io import Codebook, Format, Table, read
+from shoal.io import Codebook, Conventions, Table, read
 from shoal.mechanisms import MECHANISMS, Mechanism, Progress, Rebuilt
 from shoal.mechanisms.noise_rule import noise_allowed
 from shoal.method.budget import Plan
@@ -53,6 +53,7 @@ class Release:
         notes: for the custodian: columns left out and why.
         internal: private facts about the original data (how many values were clipped); never published.
         codebook: codes and labels of a table that came from a Stata or SPSS file.
+        conventions: how the input file is written; released files are written alike.
         statistics: masked statistics of every cluster with its size, one row each, where the method keeps them; covered
             by the statement as the data are.
         linked: further tables that are released with the data, by name.
@@ -71,8 +72,9 @@ class Release:
     kept: NDArray[np.int64] | None
     notes: tuple[str, ...]
     internal: dict[str, Any]
-    format: Format
+    format: str
     codebook: Codebook | None = None
+    conventions: Conventions = field(default_factory=Conventions)
     statistics: Any = None
     linked: dict[str, Any] = field(default_factory=dict)
     verify: Callable[[Table, Mapping[str, Table]], None] | None = None
@@ -86,7 +88,7 @@ class Release:
         folder: str | Path,
         internal: str | Path | None = None,
         *,
-        format: Format | None = None,
+        format: str | None = None,
         evaluation: Any = None,
         original: Any = None,
         statistics: bool = False,
@@ -114,6 +116,7 @@ def protect(
     missing: str = "error",
     na: Sequence[str] = (),
     types: Mapping[str, str] | None = None,
+    file: Conventions | Mapping[str, Any] | None = None,
     labels: ArrayLike | None = None,
     tuned: str | Sequence[str] | Tuned | None = None,
     tuned_epsilon: Any = None,
@@ -124,7 +127,7 @@ def protect(
     """Turn a table about people into one that can be published.
 
     Args:
-        data: a path (CSV, Parquet, Stata, SPSS) or a pandas, polars or pyarrow table.
+        data: a path (see `shoal.io.FORMATS`) or a pandas, polars or pyarrow table.
         schema: kinds, roles and public domains; without one they are guessed and domains must be given.
         method: a preset, see `shoal.methods()`.
         epsilon: the privacy budget; decimal text is exact, a float means its shortest decimal text.
@@ -140,6 +143,7 @@ def protect(
         na: texts that stand for a missing value, such as ["?"].
         types: declared type by column (integer, decimal:2, date, timestamp, text, boolean), on top of the schema; types
             of a file's other columns are read off the records, which taints the statement.
+        file: how a text file is written, such as {"encoding": "latin-1", "decimal": ","}, on top of the schema.
         labels: cluster labels made elsewhere, for methods with partition="given".
         tuned: what was chosen by looking at these records: settings such as "k", "columns", "domains" or "domain:NAME";
             taints the statement, unless it is the `Tuning.tuned` of a private choice.
@@ -164,7 +168,7 @@ def protect(
     (['age', 'income'], 4, 'dp-given-partition')
     """
     prepared = prepare(
-        read(data, missing_texts(na), declared_types(schema, types)),
+        read_declared(data, schema, na=na, types=types, file=file),
         schema,
         method,
         epsilon,
@@ -177,6 +181,7 @@ def protect(
         missing=missing,
         na=na,
         types=types,
+        file=file,
         labels=labels,
         tuned=tuned,
         tuned_epsilon=tuned_epsilon,
@@ -259,6 +264,7 @@ class Preparation:
             internal={"rows_read": described.table.n, "rows_released": described.n, **internal},
             format=described.table.format,
             codebook=described.table.codebook,
+            conventions=described.table.conventions,
             statistics=statistics,
             linked=linked or {},
             verify=self._verify if self.mechanism.verify is not None else None,
@@ -284,6 +290,7 @@ def prepare(
     missing: str = "error",
     na: Sequence[str] = (),
     types: Mapping[str, str] | None = None,
+    file: Conventions | Mapping[str, Any] | None = None,
     labels: ArrayLike | None = None,
     tuned: str | Sequence[str] | Tuned | None = None,
     tuned_epsilon: Any = None,
@@ -296,7 +303,7 @@ def prepare(
     settled = configured(method, epsilon=epsilon, k=k, **options)
     chosen = tuned_settings(tuned, tuned_epsilon, tuned_choice)
     declared = replace(
-        Declaration.of(schema, columns, domains, domain_from_data, outside, missing, na, types), tuned=chosen
+        Declaration.of(schema, columns, domains, domain_from_data, outside, missing, na, types, file), tuned=chosen
     )
     described = describe(
         table,
@@ -406,4 +413,4 @@ def public_schema(described: Described, declared: Declaration) -> Schema:
     attributes = [public_attribute(a, private_domain=a.name in private) for a in described.attributes]
     if declared.schema is not None and declared.schema.unit is not None:
         attributes.append(declared.schema.unit)
-    return Schema(tuple(attributes))
+    return Schema(tuple(attributes), declared.file)
