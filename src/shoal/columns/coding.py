@@ -48,7 +48,9 @@ def _value_places(table: Table, attribute: Attribute) -> NDArray[np.float64]:
     """Places of values in the domain of the attribute's taxonomy."""
     tree = attribute.tree
     assert tree is not None
-    codes = tree.encode(labels_of(table, attribute), f"column '{attribute.name}'", missing=-1)
+    listed = attribute.taxonomy is None
+    labels = labels_of(table, attribute)
+    codes = tree.encode(labels, f"column '{attribute.name}'", missing=-1, listed_values=listed)
     if attribute.missing == "category":
         codes[codes < 0] = tree.code(MISSING_VALUE)
     places = np.searchsorted(np.asarray(tree.domain), codes).astype(np.float64)

@@ -6,7 +6,6 @@ by piece and only its size is kept.
 
 from __future__ import annotations
 
-import contextlib
 import io
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from shoal.errors import InputError
+from shoal.taxonomy.documents import check_xml
 
 MOST_BYTES = 8 * 2**30
 # tables of text shrink to a tenth or a twentieth; what grows more than this is made to grow
@@ -116,31 +116,3 @@ def check_zip(path: Path) -> None:
         if isinstance(error, InputError):
             raise
         raise InputError(f"'{path}' is not the archive that its ending says: {error}.") from None
-
-
-class _RootReached(Exception):
-    """What a document declares comes before its first element."""
-
-
-def check_xml(opening: bytes, what: str) -> None:
-    """Refuse XML that declares a document type: its entities can stand for gigabytes, or for other files.
-
-    >>> check_xml(b"<?xml version='1.0'?><rdf/>", "it")
-    """
-    from xml.parsers import expat
-
-    def refuse(*declared: object) -> None:
-        raise InputError(
-            f"{what} declares a document type (<!DOCTYPE ...>), whose entities can grow without end or load other files: "
-            "remove the declaration and write out what it abbreviates."
-        )
-
-    def stop(*element: object) -> None:
-        raise _RootReached
-
-    parser = expat.ParserCreate()
-    parser.StartDoctypeDeclHandler = refuse
-    parser.StartElementHandler = stop
-    # what is no XML at all is left to those who read it
-    with contextlib.suppress(expat.ExpatError, _RootReached, LookupError, ValueError):
-        parser.Parse(opening, False)
