@@ -20,6 +20,7 @@ from typing import IO, TYPE_CHECKING, Any
 from shoal.errors import InputError
 from shoal.io.conventions import Conventions, python_codec
 from shoal.io.limits import Unpacked
+from shoal.io.spreadsheets import MARKED
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,6 +53,7 @@ def read_delimited(path: Path, told: Conventions, packing: str = "", usual: str 
         InputError: not text, not of that encoding, ragged, or readable in two ways.
     """
     import pyarrow as pa
+    from pyarrow import compute
     from pyarrow import csv as arrow_csv
 
     header = _header(path, told, packing, usual)
@@ -86,6 +88,10 @@ def read_delimited(path: Path, told: Conventions, packing: str = "", usual: str 
         if "Empty CSV file" in str(error):
             return pa.table([pa.array([], pa.string()) for _ in names], names=list(names)), found
         raise _unreadable(path, packing, found, quote, len(names), error) from None
+    if told.spreadsheet_safe:
+        # the apostrophe that was put in front of what looks like a formula is no part of the text
+        columns = [compute.replace_substring_regex(column, MARKED, r"\1") for column in table.columns]
+        return pa.table(columns, names=[re.sub(MARKED, r"\1", name) for name in names]), found
     return table.rename_columns(list(names)), found
 
 

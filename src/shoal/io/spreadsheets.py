@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable
 
 _FORMULA = re.compile(r"^[=+\-@\t\r]")
+# what `harmless` writes
+MARKED = r"^'([=+\-@\t\r])"
 _NUMBER = re.compile(r"[+-]?[\d.,'\s]*\d[\d.,'\s]*([eE][+-]?\d+)?%?")
 
 

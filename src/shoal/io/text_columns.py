@@ -336,17 +336,24 @@ def _half_dates(column: _Column, which: Any, form: str) -> str:
 
 def _doubt_about_text(column: _Column, conventions: Conventions) -> str | None:
     """What makes a column of texts look like one of something else."""
-    if not conventions.signs_told:
-        found = _other_signs(column)
-        if found is not None:
-            return found
-    return _other_dates(column) or _half_numbers(column, signs_of(conventions))
+    return (
+        _other_signs(column, conventions)
+        or _other_dates(column)
+        or _half_numbers(column, signs_of(conventions))
+    )
 
 
-def _other_signs(column: _Column) -> str | None:
-    fitting = [signs for signs in USUAL_SIGNS[1:] if column.all_match(signs.pattern)]
+def _other_signs(column: _Column, conventions: Conventions) -> str | None:
+    mine = signs_of(conventions)
+    fitting = [signs for signs in USUAL_SIGNS if signs != mine and column.all_match(signs.pattern)]
     if not fitting:
         return None
+    if conventions.signs_told:
+        text = str(column.distinct[0].as_py())
+        return (
+            f"column '{column.name}' looks like numbers (row {column.row_of(text)}: '{text}'), but not with {mine.words}, as the "
+            f"file has them: write them alike, or use --type '{column.name}=text' if it is text."
+        )
     doubt = _two_readings(column, fitting[0])
     if doubt is not None:
         return doubt

@@ -34,6 +34,7 @@ from shoal.method.tuned import Tuned, tuned_settings, with_tuning
 from shoal.noise import Source
 from shoal.noise import source as noise_source
 from shoal.partition import Partition
+from shoal.release.advice import advice
 
 
 @displayed(summaries.of_release)
@@ -316,15 +317,16 @@ def prepare(
         check_storable(described.table, attribute, generalise=settled.generalise)
     noise_allowed(settled, len(described.columns))
     mechanism = MECHANISMS[settled.mechanism]
-    advice: tuple[str, ...] = ()
+    found: tuple[str, ...] = ()
     if mechanism.settle is not None:
-        settled, advice = mechanism.settle(settled, described)
+        settled, found = mechanism.settle(settled, described)
     plan = mechanism.plan(settled, described)
     source = noise_source(seed)
     described = with_tuning(described, chosen, settled)
     circumstances = _with_seed(described.circumstances, source)
     statement = state(settled, described.lattices, plan, circumstances)
-    described = replace(described, notes=(*described.notes, *advice, *_starved(settled, plan)))
+    careful = (*_starved(settled, plan), *advice(settled, described, plan))
+    described = replace(described, notes=(*described.notes, *found, *careful))
     mechanism.refuse(settled, described, plan, labels)
     return Preparation(settled, declared, described, mechanism, plan, source, statement)
 
