@@ -103,8 +103,6 @@ def schema(
         messages().print("Everything is settled.", markup=False)
         return
     made = Schema.draft(table, {**told.get("file", {}), **({"na": list(na)} if na else {})})
-    for line in table.doubts.values():
-        complain(line)
     if out is None:
         print(draft_text(made), end="")
     else:
@@ -119,6 +117,8 @@ def schema(
             "source where you know them from.",
             markup=False,
         )
+    for line in table.doubts.values():
+        complain(line)
     unit = made.unit
     if unit is not None:
         complain(

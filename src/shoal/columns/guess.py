@@ -22,7 +22,8 @@ from shoal.io import ColumnType, Table, Variable, type_of
 # numbers whose decimals are counted for a draft, and the most that look like a choice rather than like a computation
 _LOOKED_AT = 10_000
 # texts of so many words on average are prose; columns with fewer different values are too short to tell
-_FEW_TEXTS, _WORDS_OF_PROSE, _OWN_TEXTS = 20, 4, 0.9
+_FEW_TEXTS, _WORDS_OF_PROSE, _OWN_TEXTS, _OWN_CODES = 20, 4, 0.9, 0.1
+_CODE = re.compile(r"[A-Za-z]{0,4}[-_/ ]?\d{3,}[A-Za-z]?")
 _MOST_DRAFTED = 6
 COMMON = SOURCES[2]
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?$")
@@ -86,26 +87,27 @@ def _drafted(table: Table, attribute: Attribute) -> Attribute:
     """A guess with what the records suggest, all of it for a person to confirm."""
     name = attribute.name
     found = replace(attribute, source=dict.fromkeys(FACTS, RECORDS), format=_format(table, attribute))
-    if attribute.role == "identifier":
-        most = _most_rows(table, name)
-        return found if most == 1 or is_prose(table, name) else replace(found, role="unit", max_rows=most)
     written = attribute.role == "other" and attribute.kind == "nominal" and name not in table.doubts
-    if written and (is_prose(table, name) or _is_key(table, name)):
-        return replace(found, role="identifier")
+    if attribute.role == "identifier" or (written and (is_prose(table, name) or _is_key(table, name))):
+        most = _most_rows(table, name)
+        if most == 1 or is_prose(table, name):
+            return replace(found, role="identifier")
+        return replace(found, role="unit", max_rows=most)
     if attribute.kind != "numeric":
         return found
     if attribute.role != "weight" and _counts_rows(table, attribute):
         return replace(found, role="identifier")
-    ends = common_range(name)
-    if ends is not None and attribute.role not in DROPPED_ROLES:
-        source = dict.fromkeys(FACTS, RECORDS) | {"domain": COMMON}
-        found = replace(found, lo=Fraction(ends[0]), hi=Fraction(ends[1]), source=source)
     if attribute.type == "integer":
-        return replace(found, step=Fraction(1))
-    decimals = _decimals(table, name)
-    if decimals is None:
+        found = replace(found, step=Fraction(1))
+    else:
+        decimals = _decimals(table, name)
+        if decimals is not None:
+            found = replace(found, decimals=decimals, step=Fraction(1, 10**decimals))
+    ends = common_range(name)
+    if ends is None or attribute.role in DROPPED_ROLES:
         return found
-    return replace(found, decimals=decimals, step=Fraction(1, 10**decimals))
+    found = replace(found, lo=Fraction(ends[0]), hi=Fraction(ends[1]))
+    return replace(found, source=dict.fromkeys(found.facts, RECORDS) | {"domain": COMMON})
 
 
 def _format(table: Table, attribute: Attribute) -> str | None:
@@ -126,14 +128,17 @@ def is_prose(table: Table, name: str) -> bool:
 
 
 def _is_key(table: Table, name: str) -> bool:
-    """Whether nearly every row of a column of texts has a text of its own."""
+    """Whether nearly every row of a column of texts has a text of its own, or many have codes such as P0042."""
     from shoal.columns.labels import texts
 
     if not isinstance(table.dtype(name), nw.String):
         return False
     found, which = texts(table, name)
-    rows = int((which >= 0).sum())
-    return rows >= _FEW_TEXTS and len([text for text in found if text]) > _OWN_TEXTS * rows
+    rows, own = int((which >= 0).sum()), [text for text in found if text]
+    if len(own) < _FEW_TEXTS:
+        return False
+    coded = all(_CODE.fullmatch(text) for text in own)
+    return len(own) > (_OWN_CODES if coded else _OWN_TEXTS) * rows
 
 
 def _counts_rows(table: Table, attribute: Attribute) -> bool:

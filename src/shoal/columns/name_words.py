@@ -19,6 +19,8 @@ _WHO = (
     "sample|interview|subject|participant|insurance|social|tax"
 )
 _IDENTIFIER_ENDING = re.compile(rf"(^|[^a-z])({_WHO})[ _.-]*(id|num|no|nr|number|nummer|key)$|({_WHO})(id|num|nr)$|(nr|nummer)\.?$")
+# the whole name of a column that says who somebody is
+_PERSONS = {"patient", "person", "respondent", "client", "customer", "participant", "subject", "employee", "pupil", "student"}
 _WEIGHT_WORDS = {"weight", "weights", "wgt", "wght", "wt", "gewicht", "pond", "pondera", "weighting"}
 _WEIGHT = re.compile(r"w(ei)?gh?t")
 # weights that people have
@@ -29,7 +31,7 @@ _PROSE_WORDS = {
 }
 _QUASI_WORDS = {
     *("age", "sex", "gender", "race", "ethnicity", "zip", "zipcode", "postcode", "region", "county"),
-    *("country", "native", "birth", "birthdate", "dob", "marital", "education", "occupation", "household"),
+    *("country", "native", "birth", "birthdate", "born", "dob", "marital", "education", "occupation", "household"),
 }
 # what everybody knows about a quantity of that name
 _RANGES: Mapping[str, tuple[int, int]] = {
@@ -59,7 +61,7 @@ def role_of(name: str, kind: Kind) -> Role:
     ['identifier', 'weight', 'quasi-identifier', 'confidential']
     """
     words = words_of(name)
-    if words & _IDENTIFIER_WORDS or _IDENTIFIER_ENDING.search(name.lower()):
+    if words & _IDENTIFIER_WORDS or (len(words) == 1 and words <= _PERSONS) or _IDENTIFIER_ENDING.search(name.lower()):
         return "identifier"
     if kind == "numeric" and not words & _WEIGHED and (words & _WEIGHT_WORDS or any(map(_WEIGHT.search, words))):
         return "weight"

@@ -164,11 +164,26 @@ def _separator(path: Path, text: str, told: Conventions) -> str:
     first = re.split(r"\r\n|\n|\r", bare, maxsplit=1)[0]
     there = [sign for sign in _USUAL_SEPARATORS if sign in first]
     if len(there) > 1:
+        # a sign that leaves the rows ragged cannot be it
+        there = [sign for sign in there if _parts_alike(text, sign, quote)] or there
+    if len(there) > 1:
         ways = " or ".join(
             f"{first.count(sign) + 1} columns between {_WORDS[sign]} with --separator '{_written(sign)}'" for sign in there
         )
         raise InputError(f"'{path}' can be read as {ways}: say which.")
     return there[0] if there else ","
+
+
+def _parts_alike(text: str, separator: str, quote: str) -> bool:
+    """Whether the first rows have as many fields as the header."""
+    lines = text.splitlines(keepends=True)
+    complete = lines if len(text) < _OPENING // 4 else lines[:-1]
+    reader = csv.reader(complete[: _LOOKED_AT + 1], **_dialect(separator, quote))
+    try:
+        counts = [len(row) for row in reader if row]
+    except csv.Error:
+        return False
+    return len(set(counts)) == 1
 
 
 def _written(sign: str) -> str:
@@ -285,10 +300,9 @@ def write_delimited(table: pa.Table, path: Path, conventions: Conventions, packi
 
     quote = '"' if conventions.quote is None else conventions.quote
     separator, newline = conventions.separator or ",", conventions.newline or "\n"
-    plain = quote == '"' and newline == "\n" and _is_utf8(conventions.encoding)
+    # the fast way puts quotes around every text, as files of Shoal always had them
+    plain = quote == '"' and newline == "\n" and separator == "," and conventions.encoding in (None, "utf-8")
     with _target(path, packing) as file:
-        if conventions.encoding == "utf-8-sig":
-            file.write(codecs.BOM_UTF8)
         if plain:
             from pyarrow import csv as arrow_csv
 
