@@ -1,6 +1,6 @@
 """Three tables as offices have them, about people who do not exist: python examples/messy_tables.py
 
-comunas.csv    a register: Latin-1, semicolons, decimal commas, dates with points, a number that is missing here and there
+comunas.csv    a register: Latin-1, semicolons, decimal commas, dates with points, an age missing here and there
 visits.xlsx    a workbook of two sheets in which a patient has several rows
 wages.csv.gz   a compressed export: weights, badges, remarks, texts for missing values, a cell that is a formula
 """
@@ -43,7 +43,12 @@ def visits(path: Path, rows: int = 600) -> None:
     for row in range(rows):
         patient = row // 3
         sheet.append(
-            [f"P{patient:04d}", int(20 + patient % 60), str(rng.choice(["eye", "heart", "skin"])), int(rng.integers(5, 90))]
+            [
+                f"P{patient:04d}",
+                int(20 + patient % 60),
+                str(rng.choice(["eye", "heart", "skin"])),
+                int(rng.integers(5, 90)),
+            ]
         )
     book.save(path)
 
@@ -55,7 +60,9 @@ def wages(path: Path, people: int = 1500) -> None:
         wage = "k.A." if row % 50 == 3 else f"{table['income'][row] / 12:.2f}"
         remark = "=HYPERLINK(A1)" if row == 7 else f"spoke to him about shift {row} on the phone"
         hours = table["hours per week"][row]
-        lines.append(f"B-{row * 7919 % 100_000:05d},{1 + row % 9 / 10:.1f},{table['sector'][row]},{hours},{wage},{remark}")
+        lines.append(
+            f"B-{row * 7919 % 100_000:05d},{1 + row % 9 / 10:.1f},{table['sector'][row]},{hours},{wage},{remark}"
+        )
     path.write_bytes(gzip.compress(("\n".join(lines) + "\n").encode(), mtime=0))
 
 

@@ -27,7 +27,19 @@ def draft(**columns: Any) -> shoal.Schema:
 @pytest.mark.parametrize(
     "name",
     [
-        *("persnum", "badge", "person_id", "caseid", "case no", "hhid", "serial", "IBAN", "email", "Nachname", "respondentId"),
+        *(
+            "persnum",
+            "badge",
+            "person_id",
+            "caseid",
+            "case no",
+            "hhid",
+            "serial",
+            "IBAN",
+            "email",
+            "Nachname",
+            "respondentId",
+        ),
         *("staff_number", "badge no", "patient", "UserID", "PersNr", "policy number", "ssn"),
     ],
 )
@@ -35,12 +47,16 @@ def test_names_of_identifiers_are_drafted_so(name: str) -> None:
     assert role_of(name, "nominal") == role_of(name, "numeric") == "identifier"
 
 
-@pytest.mark.parametrize("name", ["wght", "weight", "pweight", "hh_weight", "fnlwgt", "wt", "Gewicht", "WGT2"])
+@pytest.mark.parametrize(
+    "name", ["wght", "weight", "pweight", "hh_weight", "fnlwgt", "wt", "Gewicht", "WGT2"]
+)
 def test_names_of_weights_are_drafted_so(name: str) -> None:
     assert role_of(name, "numeric") == "weight"
 
 
-@pytest.mark.parametrize("name", ["weight_kg", "birth weight", "income", "number of rooms", "code", "occupation", "grade"])
+@pytest.mark.parametrize(
+    "name", ["weight_kg", "birth weight", "income", "number of rooms", "code", "occupation", "grade"]
+)
 def test_other_names_stay_releasable(name: str) -> None:
     assert role_of(name, "numeric") not in DROPPED_ROLES
 
@@ -84,7 +100,9 @@ def test_what_only_the_cells_show_is_drafted_so_too() -> None:
         ("agency", None),
     ],
 )
-def test_common_knowledge_is_offered_by_name_with_that_source(name: str, ends: tuple[int, int] | None) -> None:
+def test_common_knowledge_is_offered_by_name_with_that_source(
+    name: str, ends: tuple[int, int] | None
+) -> None:
     assert common_range(name) == ends
     attribute = draft(**{name: [1, 2, 3, 2]})[name]
     assert ((attribute.lo, attribute.hi) == ends) if ends else attribute.lo is None
@@ -100,7 +118,8 @@ def test_any_name_has_a_role(name: str) -> None:
 
 def test_what_is_unsettled_is_listed() -> None:
     table = read(
-        pa.table({"age": [30, None, 41], "town": ["A", "B", "=1+1"], "id": [1, 1, 2], "extra": [1, 2, 3]}), strict=False
+        pa.table({"age": [30, None, 41], "town": ["A", "B", "=1+1"], "id": [1, 1, 2], "extra": [1, 2, 3]}),
+        strict=False,
     )
     schema = shoal.Schema.from_dict(
         {
@@ -116,19 +135,24 @@ def test_what_is_unsettled_is_listed() -> None:
         "column 'age': domain is known from these records only: check, and name a source other than 'these records'.",
         "column 'age' has missing values, the first in row 2: say what becomes of them with missing.",
         "column 'town' has no list of values: give values, or a taxonomy.",
-        "column 'town' holds '=1+1', which a spreadsheet would run: correct it, or write the release with --spreadsheet-safe.",
+        "column 'town' holds '=1+1', which a spreadsheet would run: correct it, or write the release with "
+        "--spreadsheet-safe.",
         "column 'gone' is not in the table: correct its name, or remove the entry.",
         "column 'extra' is not described: add an entry, or leave it as it is, and it is not released.",
         "column 'id' repeats: give it the role unit and max_rows, or a promise is about rows and not about persons.",
     )
 
 
-def test_check_has_a_status(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_has_a_status(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     Path("ages.csv").write_text("age\n30\n41\n52\n")
     assert run(["schema", "ages.csv", "--check"]) == 1
     assert "column 'age': kind, type and step are known from these records only" in capsys.readouterr().out
-    Path("ages.toml").write_text('[[attribute]]\nname = "age"\ntype = "integer"\nlo = 0\nhi = 120\nsource = "law"\n')
+    Path("ages.toml").write_text(
+        '[[attribute]]\nname = "age"\ntype = "integer"\nlo = 0\nhi = 120\nsource = "law"\n'
+    )
     assert run(["schema", "ages.csv", "--schema", "ages.toml", "--check"]) == 0
     assert capsys.readouterr().err == "Everything is settled.\n"
     assert run(["schema", "ages.csv", "--schema", "ages.toml"]) == 2
@@ -168,6 +192,7 @@ def test_a_value_that_is_not_among_the_declared_ones_is_called_that() -> None:
     with pytest.raises(shoal.InputError) as refused:
         shoal.protect(table, method="laplace", epsilon=1, domains={"job": ["clerk", "farmer"]})
     assert str(refused.value) == (
-        "column 'job', row 2: 'clrk' is not among the declared values. Did you mean 'clerk'? Correct it, or add it to values "
+        "column 'job', row 2: 'clrk' is not among the declared values. Did you mean 'clerk'? Correct it, or add it "
+        "to values "
         "in the schema."
     )

@@ -93,7 +93,7 @@ def test_category_counts_gaps_as_one_more_value(method: str, library: str) -> No
 def test_with_a_large_budget_gaps_are_as_frequent_as_they_were(method: str) -> None:
     data = columns(400, gaps=WITH_GAPS)
     more: dict[str, Any] = {} if method in ("laplace", "tree-dp") else {"k": 1}
-    of = schema(**dict.fromkeys(("smokes", "job", "code", "colour"), {"missing": "category"}))
+    of = schema(**{name: {"missing": "category"} for name in ("smokes", "job", "code", "colour")})
     release = protect(table(data, "polars"), method, of, epsilon=10**6, **more)
     for name in WITH_GAPS:
         before, after = data[name].count(None), values_of(release.data, name).count(None)
@@ -126,7 +126,7 @@ def test_a_gap_is_one_of_the_values_whether_or_not_the_type_of_the_frame_has_roo
 @pytest.mark.parametrize("method", [name for name in METHODS if name not in FLAGGING])
 def test_other_methods_have_a_category_for_names_only(method: str) -> None:
     data = columns(gaps=["age"])
-    with pytest.raises(InputError, match="column 'age' has 48 missing values.* with tree-dp or laplace"):
+    with pytest.raises(InputError, match=r"column 'age' has 48 missing values.* with tree-dp or laplace"):
         protect(table(data, "polars"), method, missing="category")
     with pytest.raises(
         OptionError,
@@ -137,7 +137,7 @@ def test_other_methods_have_a_category_for_names_only(method: str) -> None:
 
 
 ORDERED = ("age", AMOUNT, "level", "born")
-EVERY_GAP = dict.fromkeys(("age", "amount", "level", "born"), {"missing": "category"})
+EVERY_GAP = {name: {"missing": "category"} for name in ("age", "amount", "level", "born")}
 
 
 @pytest.mark.parametrize("method", FLAGGING)
@@ -208,7 +208,9 @@ def test_missing_numbers_are_not_treated_column_by_column(tmp_path: Path) -> Non
     path = tmp_path / "ages.parquet"
     pa.parquet.write_table(pa.table({"age": [30, 40, None]}), path)
     of = small("age", age={"missing": "category"})
-    with pytest.raises(OptionError, match="missing values that can be released as such are protected in memory"):
+    with pytest.raises(
+        OptionError, match="missing values that can be released as such are protected in memory"
+    ):
         protect_file(path, tmp_path / "out", schema=of, method="laplace", epsilon=1)
 
 

@@ -91,7 +91,9 @@ COLUMNS: Mapping[str, Column] = {
         "float64",
     ),
     "grade": Column(
-        {"kind": "ordinal", "ordered": ["low", "high"], "missing": "category"}, ["low", None, "high"], "object"
+        {"kind": "ordinal", "ordered": ["low", "high"], "missing": "category"},
+        ["low", None, "high"],
+        "object",
     ),
     "since": Column(
         {"kind": "date", "lo": "2000-02-25", "hi": "2000-03-04", "missing": "category"},

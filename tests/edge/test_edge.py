@@ -75,7 +75,8 @@ def test_neighbours_and_one_transcript_give_one_bundle(case: str, ending: str, t
 def test_whether_a_number_is_missing_shows_nowhere(case: str, ending: str, tmp_path: Path) -> None:
     """One table without any gap, its neighbour with a record that has nothing but gaps."""
     usual, odd = (
-        neighbours.write(tmp_path / f"{name}.{ending}", odd=name == "odd", gaps=True) for name in ("usual", "odd")
+        neighbours.write(tmp_path / f"{name}.{ending}", odd=name == "odd", gaps=True)
+        for name in ("usual", "odd")
     )
     for seed in (1, 2):
         with recording(seed) as mine:

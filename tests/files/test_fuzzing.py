@@ -1,4 +1,4 @@
-"""Readers on thousands of made-up files: a table or one line, never a traceback; and what was told is read as it was written."""
+"""Readers on thousands of made-up files: a table or one line, never a traceback, and what is told is read as written."""
 
 from __future__ import annotations
 
@@ -28,11 +28,15 @@ Check = Callable[..., None]
 QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture]
 
 
-def quick_and_slow(check: Check, quick: int, slow: int, *files: st.SearchStrategy[Any]) -> tuple[Check, Check]:
+def quick_and_slow(
+    check: Check, quick: int, slow: int, *files: st.SearchStrategy[Any]
+) -> tuple[Check, Check]:
     """The same property for a few hundred files in `make test` and for thousands in `make test-all`."""
 
     def test(examples: int) -> Check:
-        return settings(max_examples=examples, deadline=None, suppress_health_check=QUIET)(given(*files)(check))
+        return settings(max_examples=examples, deadline=None, suppress_health_check=QUIET)(
+            given(*files)(check)
+        )
 
     return test(quick), pytest.mark.slow(test(slow))
 
@@ -58,8 +62,12 @@ def in_a_file(content: bytes, ending: str, **told: Any) -> dict[str, list[Any]] 
 
 
 # what goes wrong in files of text: signs of all kinds, halves of characters, marks, bytes of no text
-SIGNS = st.sampled_from([*",;\t|^ \"'\n\r.-+0123456789eE%=@#/:", "\r\n", "NA", "nan", "é", "ñ", "\ufeff", "\u00a0", "€"])
-PIECES = st.one_of(SIGNS.map(str.encode), st.binary(max_size=4), st.text(max_size=6).map(lambda text: text.encode()))
+SIGNS = st.sampled_from(
+    [*",;\t|^ \"'\n\r.-+0123456789eE%=@#/:", "\r\n", "NA", "nan", "é", "ñ", "\ufeff", "\u00a0", "€"]
+)
+PIECES = st.one_of(
+    SIGNS.map(str.encode), st.binary(max_size=4), st.text(max_size=6).map(lambda text: text.encode())
+)
 MESS = st.lists(PIECES, max_size=60).map(b"".join)
 TOLD = st.fixed_dictionaries(
     {},
@@ -88,7 +96,23 @@ def _mess(content: bytes, told: dict[str, Any]) -> None:
 
 
 CELLS = st.one_of(
-    st.sampled_from(["", "NA", "7", "0.5", "35.000", "1,5", "1984-05-31", "31.05.1984", "true", "x", "0123", "1e400", "inf"]),
+    st.sampled_from(
+        [
+            "",
+            "NA",
+            "7",
+            "0.5",
+            "35.000",
+            "1,5",
+            "1984-05-31",
+            "31.05.1984",
+            "true",
+            "x",
+            "0123",
+            "1e400",
+            "inf",
+        ]
+    ),
     st.text(st.characters(codec="utf-8"), max_size=8),
     st.integers().map(str),
     st.floats().map(str),
@@ -153,7 +177,10 @@ def _broken(ending: str, data: st.DataObject) -> None:
 
 
 NAMES = st.lists(
-    st.text(st.characters(codec="latin-1", exclude_categories=("Cc", "Zs")), min_size=1, max_size=6), min_size=2, max_size=4, unique=True
+    st.text(st.characters(codec="latin-1", exclude_categories=("Cc", "Zs")), min_size=1, max_size=6),
+    min_size=2,
+    max_size=4,
+    unique=True,
 )
 
 
@@ -162,12 +189,18 @@ def _told(data: st.DataObject, names: list[str], separator: str, encoding: str, 
     if separator in quote or any(name.startswith("sep=") or not name.strip() for name in names):
         return
     cell = st.text(st.characters(codec="latin-1", exclude_characters="\0\r"), max_size=6)
-    rows = data.draw(st.lists(st.lists(cell, min_size=len(names), max_size=len(names)), min_size=1, max_size=6))
+    rows = data.draw(
+        st.lists(st.lists(cell, min_size=len(names), max_size=len(names)), min_size=1, max_size=6)
+    )
     text = io.StringIO()
-    writer = csv.writer(text, delimiter=separator, quotechar=quote, quoting=csv.QUOTE_ALL, lineterminator="\n")
+    writer = csv.writer(
+        text, delimiter=separator, quotechar=quote, quoting=csv.QUOTE_ALL, lineterminator="\n"
+    )
     writer.writerows([names, *rows])
     told = {"separator": separator, "encoding": encoding, "quote": quote}
-    found = in_a_file(text.getvalue().encode(encoding), ".csv", types=dict.fromkeys(names, "text"), conventions=told)
+    found = in_a_file(
+        text.getvalue().encode(encoding), ".csv", types=dict.fromkeys(names, "text"), conventions=told
+    )
     assert found == {name: [row[place] for row in rows] for place, name in enumerate(names)}
 
 
@@ -178,7 +211,9 @@ SIGN_PAIRS = st.sampled_from([(".", ""), (",", ""), (",", "."), (".", ","), (","
 def _numbers(values: list[Decimal], signs: tuple[str, str]) -> None:
     """Numbers written with signs that are told are the numbers that were written."""
     decimal, thousands = signs
-    texts = [f"{value:,.2f}".replace(",", "\0").replace(".", decimal).replace("\0", thousands) for value in values]
+    texts = [
+        f"{value:,.2f}".replace(",", "\0").replace(".", decimal).replace("\0", thousands) for value in values
+    ]
     content = "x;y\n" + "".join(f"{text};a\n" for text in texts)
     found = in_a_file(content.encode(), ".csv", conventions={"decimal": decimal, "thousands": thousands})
     assert isinstance(found, dict), found

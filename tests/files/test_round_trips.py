@@ -42,7 +42,12 @@ def lines(separator: str) -> list[list[str]]:
     names = ["renta", "edad", "nacido", "comuna"]
     towns = ("Peñalolén", "Ñuñoa", "Las Condes")
     rows = [
-        [f"{1 + i}.{234 + i},5{i % 10}", str(20 + i), f"{1 + i % 28:02d}.0{1 + i % 9}.19{40 + i}", towns[i % 3]]
+        [
+            f"{1 + i}.{234 + i},5{i % 10}",
+            str(20 + i),
+            f"{1 + i % 28:02d}.0{1 + i % 9}.19{40 + i}",
+            towns[i % 3],
+        ]
         for i in range(ROWS)
     ]
     return [names, *rows]
@@ -160,7 +165,9 @@ def test_a_release_leaves_in_the_format_of_its_input(format: str, tmp_path: Path
 
 def test_a_sheet_keeps_its_name_and_runs_nothing(tmp_path: Path) -> None:
     path = tmp_path / "people.xlsx"
-    write(pa.table({"job": ["=cmd|' /C calc'!A0", "clerk"] * 10}), path, conventions=Conventions(sheet="2024"))
+    write(
+        pa.table({"job": ["=cmd|' /C calc'!A0", "clerk"] * 10}), path, conventions=Conventions(sheet="2024")
+    )
     book = openpyxl.load_workbook(path)
     assert book.sheetnames == ["2024"]
     cell = book["2024"]["A2"]
@@ -182,14 +189,15 @@ def test_formulas_are_pointed_out_and_written_harmlessly_on_demand(tmp_path: Pat
     release = shoal.protect(path, of, "laplace", epsilon=10)
     (note,) = release.notes
     assert note == (
-        "column 'job' can be released with '=1+1', which a spreadsheet would run: --spreadsheet-safe writes it with ' in "
+        "column 'job' can be released with '=1+1', which a spreadsheet would run: --spreadsheet-safe writes it with "
+        "' in "
         "front."
     )
     assert '\n"=1+1",' in (release.save(tmp_path / "plain") / "data.csv").read_text()
     safe = shoal.protect(path, of, "laplace", epsilon=10, file={"spreadsheet_safe": True})
     assert safe.notes == ()
     out = safe.save(tmp_path / "safe")
-    assert "\n\"'=1+1\"," in (out / "data.csv").read_text()
+    assert '\n"\'=1+1",' in (out / "data.csv").read_text()
     assert '"=1+1"' not in (out / "data.csv").read_text()
     # the recipe says so, and the release can be read with it
     assert shoal.protect(out / "data.csv", **_recipe(out)).statement.publishable

@@ -152,7 +152,9 @@ def test_leaves_cover_every_combination_of_intervals_once(
 @given(st.lists(st.integers(0, 12), max_size=12), st.integers(0, 3), st.integers(0, 10**6))
 @settings(max_examples=100, deadline=None)
 def test_edges_cover_the_lattice_in_order(values: list[int], levels: int, seed: int) -> None:
-    edges = draw_edges(np.sort(np.array(values, dtype=np.int64)), [0, 13], [Fraction(1)] * levels, Seeded(seed))
+    edges = draw_edges(
+        np.sort(np.array(values, dtype=np.int64)), [0, 13], [Fraction(1)] * levels, Seeded(seed)
+    )
     assert edges.size == (1 << levels) + 1
     assert (edges[0], edges[-1]) == (0, 13)
     assert (np.diff(edges) >= 0).all()

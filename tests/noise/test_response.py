@@ -19,7 +19,7 @@ from shoal.noise.response import _untruth, check_response, randomised_response, 
 @given(st.fractions(Fraction(1, 10**6), 10**6))
 def test_the_odds_of_the_truth_are_never_more_than_epsilon_allows(epsilon: Fraction) -> None:
     untruth, scale = _untruth(epsilon)
-    assert 1 <= scale
+    assert scale >= 1
     assert untruth / scale <= epsilon
     # and lose no more than two parts in a million of it
     assert untruth / scale >= epsilon * (1 - Fraction(1, 2**18))

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from shoal.cli import options
 from shoal.cli.output import print_json, results
 
 
@@ -25,6 +26,14 @@ def attack(
         float, typer.Option(help="How far off a right guess of a number may be, as a share of its range.")
     ] = 0.05,
     seed: Annotated[int | None, typer.Option(help="Reproducible choice of targets.")] = None,
+    na: options.MissingTexts = None,
+    encoding: options.Encoding = None,
+    separator: options.Separator = None,
+    decimal: options.DecimalSign = None,
+    thousands: options.Thousands = None,
+    quote: options.Quote = None,
+    sheet: options.Sheet = None,
+    date_format: options.DateFormats = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Attack a released table: linkability, singling out, attribute inference.
@@ -34,16 +43,16 @@ def attack(
 
     Example: shoal attack people.csv release/data.csv --control held-out.csv
     """
-    from shoal.cli.options import column_names
+    typed = locals()
     from shoal.evaluation.attacks import attack as run
-    from shoal.io import read
 
-    table = read(original)
-    chosen = None if columns is None else column_names([columns], table.names)
+    table, published, held_out = options.read_tables([original, released, control], typed)
+    chosen = None if columns is None else options.column_names([columns], table.names)
+    options.check_compared([table, published, held_out], chosen)
     report = run(
         table,
-        read(released),
-        None if control is None else read(control),
+        published,
+        held_out,
         columns=chosen,
         secret=secret,
         attempts=attacks,

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from shoal.cli import options
 from shoal.cli.output import complain, print_json, results
 
 
@@ -31,6 +32,14 @@ def check(
     t_ratio: Annotated[
         float | None, typer.Option(help="Ask for ratios of shares, group to table, of at most this.")
     ] = None,
+    na: options.MissingTexts = None,
+    encoding: options.Encoding = None,
+    separator: options.Separator = None,
+    decimal: options.DecimalSign = None,
+    thousands: options.Thousands = None,
+    quote: options.Quote = None,
+    sheet: options.Sheet = None,
+    date_format: options.DateFormats = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Measure the k-anonymity, l-diversity and t-closeness that a table reaches, whichever tool made it.
@@ -39,17 +48,18 @@ def check(
 
     Example: shoal check release/data.csv --quasi age,sex,town --confidential illness --k 5 --l 2
     """
-    from shoal.cli.options import column_names
+    typed = locals()
+    from shoal.columns.declaration import read_declared
     from shoal.columns.schema import Schema
     from shoal.evaluation.checks import check as measure
-    from shoal.io import read
 
-    data = read(table)
+    declared = None if schema is None else Schema.load(schema)
+    data = read_declared(table, declared, na=na or (), **options.file_arguments(typed))
     found = measure(
         data,
-        None if quasi is None else column_names(quasi, data.names),
-        None if confidential is None else column_names(confidential, data.names),
-        schema=None if schema is None else Schema.load(schema),
+        None if quasi is None else options.column_names(quasi, data.names),
+        None if confidential is None else options.column_names(confidential, data.names),
+        schema=declared,
         k=k,
         l=diversity,
         t_emd=t_emd,

@@ -21,6 +21,13 @@ def evaluate(
     columns: Annotated[str | None, typer.Option(help="Compare only these columns, a,b,c.")] = None,
     target: Target = None,
     na: options.MissingTexts = None,
+    encoding: options.Encoding = None,
+    separator: options.Separator = None,
+    decimal: options.DecimalSign = None,
+    thousands: options.Thousands = None,
+    quote: options.Quote = None,
+    sheet: options.Sheet = None,
+    date_format: options.DateFormats = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Compare a released table with its original, without using the order of rows.
@@ -35,12 +42,13 @@ def evaluate(
 
       shoal evaluate people.csv release/data.csv --target 'income>30000'
     """
+    typed = locals()
     from shoal.evaluation import evaluate as measure
-    from shoal.io import read
 
-    table = read(original, na or ())
+    table, published = options.read_tables([original, released], typed)
     chosen = None if columns is None else options.column_names([columns], table.names)
-    measured = measure(table, read(released, na or ()), columns=chosen, target=target)
+    options.check_compared([table, published], chosen)
+    measured = measure(table, published, columns=chosen, target=target)
     if json:
         print_json(measured.to_dict())
         return

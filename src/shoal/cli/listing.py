@@ -113,7 +113,8 @@ def schema(
         except OSError as error:
             raise OutputError(f"cannot write '{out}': {error.strerror}.") from None
         messages().print(
-            f"Draft written to {out}. Fill in lo and hi of every numeric column, check kinds, types and roles, and say in "
+            f"Draft written to {out}. Fill in lo and hi of every numeric column, check kinds, types and roles, and "
+            "say in "
             "source where you know them from.",
             markup=False,
         )

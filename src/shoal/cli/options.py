@@ -22,7 +22,9 @@ Data = Annotated[
 ]
 # how a file is written
 Encoding = Annotated[str | None, typer.Option(help="Encoding of a text file: latin-1, windows-1252, utf-16.")]
-Separator = Annotated[str | None, typer.Option(help="Sign between the fields of a text file; 'tab' for a tab.")]
+Separator = Annotated[
+    str | None, typer.Option(help="Sign between the fields of a text file; 'tab' for a tab.")
+]
 DecimalSign = Annotated[str | None, typer.Option("--decimal", help="Decimal sign of a text file: . or ,")]
 Thousands = Annotated[str | None, typer.Option(help="Sign between thousands: . or , or ' ' or none.")]
 Quote = Annotated[str | None, typer.Option(help="Sign around fields of a text file, or none.")]
@@ -175,6 +177,24 @@ def recipe_arguments(typed: Mapping[str, Any]) -> dict[str, Any]:
     if typed.get("taxonomy"):
         arguments["domains"] = {**arguments.get("domains", {}), **_taxonomies(typed["taxonomy"])}
     return arguments
+
+
+def read_tables(paths: Sequence[Path | None], typed: Mapping[str, Any]) -> list[Any]:
+    """Tables that are compared, all of them written alike; columns that can be read in two ways keep their doubts."""
+    from shoal.columns.declaration import read_declared as read
+
+    declared = {**file_arguments(typed), "na": typed.get("na") or ()}
+    return [None if path is None else read(path, **declared) for path in paths]
+
+
+def check_compared(tables: Sequence[Any], columns: Sequence[str] | None) -> None:
+    """Refuse columns that are compared and can be read in two ways."""
+    from shoal.io import check_doubts
+
+    there = [table for table in tables if table is not None]
+    shared = [name for name in there[0].names if all(name in table.names for table in there)]
+    for table in there:
+        check_doubts(table, [name for name in columns or shared if name in table.names])
 
 
 def read_declared(data: Path, arguments: Mapping[str, Any]) -> Table:

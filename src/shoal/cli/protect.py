@@ -104,9 +104,7 @@ def protect(
     ] = None,
     ledger: options.LedgerAddress = None,
     dataset: options.DatasetName = None,
-    format: Annotated[
-        str | None, typer.Option(help=f"{', '.join(FORMATS)}; default: like DATA.")
-    ] = None,
+    format: Annotated[str | None, typer.Option(help=f"{', '.join(FORMATS)}; default: like DATA.")] = None,
     statistics: Annotated[
         bool,
         typer.Option("--statistics", help="xm-*: also publish the masked statistics, one row per cluster."),

@@ -132,7 +132,9 @@ class Attribute:
 
     def _check_format(self) -> None:
         if not isinstance(self.format, str):
-            raise OptionError(f"column '{self.name}': format must be text such as DD.MM.YYYY, got {self.format!r}.")
+            raise OptionError(
+                f"column '{self.name}': format must be text such as DD.MM.YYYY, got {self.format!r}."
+            )
         try:
             form = DateFormat.of(self.format)
         except OptionError as error:

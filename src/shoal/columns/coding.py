@@ -138,7 +138,8 @@ def check_storable(table: Table, attribute: Attribute, *, generalise: bool) -> N
             text.encode(encoding)
         except UnicodeEncodeError:
             raise InputError(
-                f"column '{attribute.name}': '{text}' has no place in a file of encoding {encoding}: correct the values in "
+                f"column '{attribute.name}': '{text}' has no place in a file of encoding {encoding}: correct the "
+                "values in "
                 "the schema, or save the data as UTF-8."
             ) from None
 

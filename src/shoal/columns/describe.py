@@ -141,7 +141,9 @@ class Described:
         if self.attribute(name).flagged:
             # a public value, whatever the records: the middle of the domain is nowhere far off
             lattice = self.lattices[name]
-            values = np.where(np.isnan(values), float(lattice.lo + lattice.step * (lattice.steps // 2)), values)
+            values = np.where(
+                np.isnan(values), float(lattice.lo + lattice.step * (lattice.steps // 2)), values
+            )
         return values
 
     def _outside(self, name: str, values: NDArray[np.float64]) -> int:

@@ -8,30 +8,120 @@ from collections.abc import Mapping
 from shoal.columns.attribute import Kind, Role
 
 _IDENTIFIER_WORDS = {
-    *("id", "ids", "uid", "uuid", "guid", "pid", "ssn", "nin", "nif", "dni", "tin", "mrn", "passport", "licence", "license"),
-    *("email", "mail", "phone", "telephone", "tel", "mobile", "fax", "iban", "account", "ip", "imei", "url", "username"),
-    *("login", "address", "street", "name", "names", "surname", "firstname", "lastname", "forename", "fullname", "vorname"),
-    *("nachname", "prenom", "apellido", "apellidos", "badge", "serial", "barcode", "persnum", "persnr", "nr", "signature"),
+    *(
+        "id",
+        "ids",
+        "uid",
+        "uuid",
+        "guid",
+        "pid",
+        "ssn",
+        "nin",
+        "nif",
+        "dni",
+        "tin",
+        "mrn",
+        "passport",
+        "licence",
+        "license",
+    ),
+    *(
+        "email",
+        "mail",
+        "phone",
+        "telephone",
+        "tel",
+        "mobile",
+        "fax",
+        "iban",
+        "account",
+        "ip",
+        "imei",
+        "url",
+        "username",
+    ),
+    *(
+        "login",
+        "address",
+        "street",
+        "name",
+        "names",
+        "surname",
+        "firstname",
+        "lastname",
+        "forename",
+        "fullname",
+        "vorname",
+    ),
+    *(
+        "nachname",
+        "prenom",
+        "apellido",
+        "apellidos",
+        "badge",
+        "serial",
+        "barcode",
+        "persnum",
+        "persnr",
+        "nr",
+        "signature",
+    ),
 }
 _WHO = (
     "person|pers|user|client|patient|pat|record|rec|utility|respondent|resp|case|customer|cust|member|employee|emp|staff|"
     "student|pupil|household|hh|family|fam|serial|account|acct|badge|card|policy|ticket|order|invoice|contract|file|row|line|"
     "sample|interview|subject|participant|insurance|social|tax"
 )
-_IDENTIFIER_ENDING = re.compile(rf"(^|[^a-z])({_WHO})[ _.-]*(id|num|no|nr|number|nummer|key)$|({_WHO})(id|num|nr)$|(nr|nummer)\.?$")
+_IDENTIFIER_ENDING = re.compile(
+    rf"(^|[^a-z])({_WHO})[ _.-]*(id|num|no|nr|number|nummer|key)$|({_WHO})(id|num|nr)$|(nr|nummer)\.?$"
+)
 # the whole name of a column that says who somebody is
-_PERSONS = {"patient", "person", "respondent", "client", "customer", "participant", "subject", "employee", "pupil", "student"}
+_PERSONS = {
+    "patient",
+    "person",
+    "respondent",
+    "client",
+    "customer",
+    "participant",
+    "subject",
+    "employee",
+    "pupil",
+    "student",
+}
 _WEIGHT_WORDS = {"weight", "weights", "wgt", "wght", "wt", "gewicht", "pond", "pondera", "weighting"}
 _WEIGHT = re.compile(r"w(ei)?gh?t")
 # weights that people have
 _WEIGHED = {"kg", "kilo", "kilos", "g", "gram", "grams", "lb", "lbs", "body", "birth", "gain", "loss"}
 _PROSE_WORDS = {
-    *("note", "notes", "comment", "comments", "remark", "remarks", "description", "text", "freetext", "verbatim", "memo"),
+    *(
+        "note",
+        "notes",
+        "comment",
+        "comments",
+        "remark",
+        "remarks",
+        "description",
+        "text",
+        "freetext",
+        "verbatim",
+        "memo",
+    ),
     *("bemerkung", "bemerkungen", "observaciones", "commentaire", "details", "reason", "story"),
 }
 _QUASI_WORDS = {
     *("age", "sex", "gender", "race", "ethnicity", "zip", "zipcode", "postcode", "region", "county"),
-    *("country", "native", "birth", "birthdate", "born", "dob", "marital", "education", "occupation", "household"),
+    *(
+        "country",
+        "native",
+        "birth",
+        "birthdate",
+        "born",
+        "dob",
+        "marital",
+        "education",
+        "occupation",
+        "household",
+    ),
 }
 # what everybody knows about a quantity of that name
 _RANGES: Mapping[str, tuple[int, int]] = {
@@ -61,9 +151,17 @@ def role_of(name: str, kind: Kind) -> Role:
     ['identifier', 'weight', 'quasi-identifier', 'confidential']
     """
     words = words_of(name)
-    if words & _IDENTIFIER_WORDS or (len(words) == 1 and words <= _PERSONS) or _IDENTIFIER_ENDING.search(name.lower()):
+    if (
+        words & _IDENTIFIER_WORDS
+        or (len(words) == 1 and words <= _PERSONS)
+        or _IDENTIFIER_ENDING.search(name.lower())
+    ):
         return "identifier"
-    if kind == "numeric" and not words & _WEIGHED and (words & _WEIGHT_WORDS or any(map(_WEIGHT.search, words))):
+    if (
+        kind == "numeric"
+        and not words & _WEIGHED
+        and (words & _WEIGHT_WORDS or any(map(_WEIGHT.search, words)))
+    ):
         return "weight"
     if words & _PROSE_WORDS and kind == "nominal":
         return "identifier"

@@ -27,7 +27,9 @@ def unsettled(schema: Schema, table: Table | None = None) -> tuple[str, ...]:
     found: list[str] = [] if table is None else list(table.doubts.values())
     for attribute in schema.attributes:
         if table is not None and attribute.name not in table.names:
-            found.append(f"column '{attribute.name}' is not in the table: correct its name, or remove the entry.")
+            found.append(
+                f"column '{attribute.name}' is not in the table: correct its name, or remove the entry."
+            )
             continue
         found += _about_unit(attribute) if attribute.role in DROPPED_ROLES else _about(attribute, table)
     if table is not None:
@@ -44,7 +46,9 @@ def _about(attribute: Attribute, table: Table | None) -> list[str]:
     name = attribute.name
     found: list[str] = []
     if attribute.kind in ("numeric", "date") and attribute.lo is None:
-        found.append(f"column '{name}' has no public domain: give lo and hi, known without looking at these records.")
+        found.append(
+            f"column '{name}' has no public domain: give lo and hi, known without looking at these records."
+        )
     if attribute.kind == "ordinal" and not attribute.ordered:
         found.append(f"column '{name}' has no order: list its values, lowest first, as ordered.")
     if attribute.kind == "nominal" and attribute.tree is None and attribute.type != "boolean":
@@ -54,7 +58,8 @@ def _about(attribute: Attribute, table: Table | None) -> list[str]:
     private = [fact for fact in FACTS if fact in attribute.from_records]
     if private:
         found.append(
-            f"column '{name}': {_listed(private)} {'are' if len(private) > 1 else 'is'} known from these records only: check, "
+            f"column '{name}': {_listed(private)} {'are' if len(private) > 1 else 'is'} known from these records "
+            "only: check, "
             f"and name a source other than '{RECORDS}'."
         )
     if table is not None:
@@ -77,19 +82,22 @@ def _about_cells(attribute: Attribute, table: Table) -> list[str]:
     found = []
     if absent.any() and attribute.missing is None:
         found.append(
-            f"column '{name}' has missing values, the first in row {int(np.argmax(absent)) + 1}: say what becomes of them "
+            f"column '{name}' has missing values, the first in row {int(np.argmax(absent)) + 1}: say what becomes of "
+            "them "
             "with missing."
         )
     if isinstance(table.dtype(name), nw.String):
         formula = first_formula(labels_of(table, attribute))
         if formula is not None:
             found.append(
-                f"column '{name}' holds '{formula[:40]}', which a spreadsheet would run: correct it, or write the release "
+                f"column '{name}' holds '{formula[:40]}', which a spreadsheet would run: correct it, or write the "
+                "release "
                 "with --spreadsheet-safe."
             )
         if is_prose(table, name):
             found.append(
-                f"column '{name}' holds sentences, which can point at a person: give it the role identifier, so that it is "
+                f"column '{name}' holds sentences, which can point at a person: give it the role identifier, so that "
+                "it is "
                 "not released."
             )
     return found
@@ -99,10 +107,13 @@ def _about_unit(attribute: Attribute) -> list[str]:
     if attribute.role != "unit":
         return []
     if attribute.max_rows is None:
-        return [f"unit column '{attribute.name}' has no max_rows: say how many rows one person can have at most."]
+        return [
+            f"unit column '{attribute.name}' has no max_rows: say how many rows one person can have at most."
+        ]
     if "max_rows" in attribute.from_records:
         return [
-            f"unit column '{attribute.name}': max_rows is known from these records only: declare a number that is known "
+            f"unit column '{attribute.name}': max_rows is known from these records only: declare a number that is "
+            "known "
             "from elsewhere, and its source."
         ]
     return []
@@ -116,7 +127,8 @@ def _about_persons(schema: Schema, table: Table) -> list[str]:
             labels = [label for label in labels_of(table, attribute) if label is not None]
             if len(set(labels)) < len(labels) and not is_prose(table, attribute.name):
                 found.append(
-                    f"column '{attribute.name}' repeats: give it the role unit and max_rows, or a promise is about rows and "
+                    f"column '{attribute.name}' repeats: give it the role unit and max_rows, or a promise is about "
+                    "rows and "
                     "not about persons."
                 )
     if table.n < _FEW_ROWS:

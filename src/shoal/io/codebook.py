@@ -9,7 +9,6 @@ from typing import Any
 
 import narwhals as nw
 
-
 Code = int | float | str
 
 

@@ -127,7 +127,8 @@ def converted(
         row = _first_wrong(values, convert)
         found = str(values[row - 1].as_py())[:40]
         raise InputError(
-            f"column '{name}' is declared as {type}, but row {row} holds '{found}'{_hint(type, found, textual, date_format)}: "
+            f"column '{name}' is declared as {type}, but row {row} holds "
+            f"'{found}'{_hint(type, found, textual, date_format)}: "
             "correct it, or declare another type in the schema."
         ) from None
 

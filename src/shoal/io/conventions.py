@@ -67,7 +67,16 @@ class Conventions:
         def settle(name: str, value: Any) -> None:
             object.__setattr__(self, name, value)
 
-        for name in ("encoding", "separator", "decimal", "thousands", "quote", "date_format", "sheet", "newline"):
+        for name in (
+            "encoding",
+            "separator",
+            "decimal",
+            "thousands",
+            "quote",
+            "date_format",
+            "sheet",
+            "newline",
+        ):
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):
                 raise OptionError(f"{_named(name)} must be text, got {value!r}.")
@@ -122,7 +131,12 @@ class Conventions:
             if key not in known:
                 raise OptionError(f"file has an unknown key '{key}'.{did_you_mean(str(key), known)}")
         texts = told.get("na", ())
-        return cls(**{**told, "na": tuple(texts) if isinstance(texts, Iterable) and not isinstance(texts, str) else texts})
+        return cls(
+            **{
+                **told,
+                "na": tuple(texts) if isinstance(texts, Iterable) and not isinstance(texts, str) else texts,
+            }
+        )
 
     def with_told(self, told: Conventions | Mapping[str, Any] | None) -> Conventions:
         """The same, with what is told on top; texts for missing values add up."""

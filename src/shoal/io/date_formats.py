@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, time
 from functools import lru_cache
 
 from shoal.errors import OptionError
@@ -22,7 +22,18 @@ _TOKENS = {
 }
 _TOKEN = re.compile("|".join(_TOKENS) + r"|[A-Za-z]+|.", re.DOTALL)
 # what a column of such texts could be, tried in this order
-USUAL = ("DD.MM.YYYY", "D.M.YYYY", "DD/MM/YYYY", "MM/DD/YYYY", "D/M/YYYY", "M/D/YYYY", "DD-MM-YYYY", "MM-DD-YYYY", "YYYY/MM/DD", "YYYY.MM.DD")
+USUAL = (
+    "DD.MM.YYYY",
+    "D.M.YYYY",
+    "DD/MM/YYYY",
+    "MM/DD/YYYY",
+    "D/M/YYYY",
+    "M/D/YYYY",
+    "DD-MM-YYYY",
+    "MM-DD-YYYY",
+    "YYYY/MM/DD",
+    "YYYY.MM.DD",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +63,8 @@ class DateFormat:
             elif token.isalpha() and token != "T":
                 hint = " (a year of two digits does not tell its century)" if token == "YY" else ""
                 raise OptionError(
-                    f"the date format '{text}' has '{token}'{hint}: it is made of YYYY, MM or M, DD or D, perhaps HH, mm "
+                    f"the date format '{text}' has '{token}'{hint}: it is made of YYYY, MM or M, DD or D, perhaps "
+                    "HH, mm "
                     "and ss, and the signs between them, as in DD.MM.YYYY."
                 )
             else:
@@ -77,7 +89,11 @@ class DateFormat:
         found = self.pattern.fullmatch(text) if text.isascii() else None
         if found is None:
             raise ValueError(f"not of the form {self.text}")
-        return datetime(**{part: int(digits) for part, digits in found.groupdict().items()})
+        parts = {part: int(digits) for part, digits in found.groupdict().items()}
+        day = date(parts["year"], parts["month"], parts["day"])
+        return datetime.combine(
+            day, time(parts.get("hour", 0), parts.get("minute", 0), parts.get("second", 0))
+        )
 
     def reads(self, text: str) -> bool:
         try:

@@ -1,7 +1,7 @@
 """Text files with separators (CSV, TSV): a file comes in, columns of texts leave, as it was written.
 
-Nothing is guessed from the records: the encoding is UTF-8 unless it is told, the separator stands in the header, and a file
-that could be read in two ways is refused with both.
+Nothing is guessed from the records: the encoding is UTF-8 unless it is told, the separator stands in the header, and
+a file that could be read in two ways is refused with both.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ class _Header:
     conventions: Conventions
 
 
-def read_delimited(path: Path, told: Conventions, packing: str = "", usual: str | None = None) -> tuple[pa.Table, Conventions]:
+def read_delimited(
+    path: Path, told: Conventions, packing: str = "", usual: str | None = None
+) -> tuple[pa.Table, Conventions]:
     """Columns of texts, and the conventions that the file was read with.
 
     Args:
@@ -126,7 +128,9 @@ def _header(path: Path, told: Conventions, packing: str, usual: str | None) -> _
         raise _bad_text(path, packing, encoding) from None
     text = text.removeprefix("\ufeff")
     newline = re.search(r"\r\n|\n|\r", text)
-    conventions = replace(told, encoding=encoding, newline=told.newline or (newline.group() if newline else None))
+    conventions = replace(
+        told, encoding=encoding, newline=told.newline or (newline.group() if newline else None)
+    )
     skipped = 0
     # what spreadsheets write above the header to say which separator they used
     stated = re.match(r'"?sep=(.)"?(\r\n|\n|\r)', text)
@@ -142,7 +146,9 @@ def _header(path: Path, told: Conventions, packing: str, usual: str | None) -> _
     except csv.Error as error:
         raise InputError(f"'{path}': the header cannot be read: {error}.") from None
     if names is None:
-        raise InputError(f"'{path}' holds nothing but empty lines: a header line and at least one row are needed.")
+        raise InputError(
+            f"'{path}' holds nothing but empty lines: a header line and at least one row are needed."
+        )
     if told.quote is None and len(names) > 1 and all(re.fullmatch(r"\s*'.*'\s*", name) for name in names):
         raise InputError(f"'{path}' has its column names between apostrophes: use --quote \"'\".")
     if len(names) == 1 and told.separator is None and usual is None:
@@ -168,7 +174,8 @@ def _separator(path: Path, text: str, told: Conventions) -> str:
         there = [sign for sign in there if _parts_alike(text, sign, quote)] or there
     if len(there) > 1:
         ways = " or ".join(
-            f"{first.count(sign) + 1} columns between {_WORDS[sign]} with --separator '{_written(sign)}'" for sign in there
+            f"{first.count(sign) + 1} columns between {_WORDS[sign]} with --separator '{_written(sign)}'"
+            for sign in there
         )
         raise InputError(f"'{path}' can be read as {ways}: say which.")
     return there[0] if there else ","
@@ -197,7 +204,8 @@ def _check_one_column(path: Path, text: str, name: str) -> None:
         count = lines[0].count(sign)
         if sign.isascii() and len(lines) > 1 and all(line.count(sign) == count for line in lines):
             raise InputError(
-                f"'{path}' can be read as one column named '{name}' with --separator , or as {count + 1} columns between "
+                f"'{path}' can be read as one column named '{name}' with --separator , or as {count + 1} columns "
+                "between "
                 f"{_WORDS.get(sign, repr(sign))} with --separator '{sign}': say which."
             )
 
@@ -229,7 +237,9 @@ def _check_rows(path: Path, packing: str, found: Conventions, quote: str, fields
         lines = io.TextIOWrapper(file, python_codec(found.encoding), newline="")
         if (first := lines.readline()).removeprefix("\ufeff")[:5].strip('"')[:4] != "sep=":
             # the mark at the beginning belongs to no field
-            rows = csv.reader(chain([first.removeprefix("\ufeff")], lines), **_dialect(str(found.separator), quote))
+            rows = csv.reader(
+                chain([first.removeprefix("\ufeff")], lines), **_dialect(str(found.separator), quote)
+            )
         else:
             rows = csv.reader(lines, **_dialect(str(found.separator), quote))
         number = -1
@@ -247,13 +257,15 @@ def _check_rows(path: Path, packing: str, found: Conventions, quote: str, fields
             elif "field larger" in str(error):
                 reason = f"is not closed within {_LONGEST_FIELD:,} characters"
             raise InputError(
-                f"'{path}': a quote in {where} {reason}: correct it, or use --quote none if quotes are part of the text."
+                f"'{path}': a quote in {where} {reason}: correct it, or use --quote none if quotes are part of the "
+                "text."
             ) from None
 
 
 def _ragged(path: Path, row: int, found: int, wanted: int, separator: str) -> InputError:
     return InputError(
-        f"'{path}': row {row} has {found} field{'s' if found != 1 else ''} where the header has {wanted}: correct it, put "
+        f"'{path}': row {row} has {found} field{'s' if found != 1 else ''} where the header has {wanted}: correct "
+        "it, put "
         f"quotes around a field that holds '{_written(separator)}', or name another --separator."
     )
 
@@ -289,7 +301,8 @@ def _bad_text(path: Path, packing: str, encoding: str | None) -> InputError:
     where = f"row {lines}" if lines else "the header"
     name = "UTF-8" if _is_utf8(encoding) else str(encoding)
     return InputError(
-        f"'{path}' is not {name} text: {where} holds the byte {byte}; name its encoding, for example --encoding latin-1, "
+        f"'{path}' is not {name} text: {where} holds the byte {byte}; name its encoding, for example --encoding "
+        "latin-1, "
         "windows-1252 or utf-16."
     )
 
@@ -307,7 +320,9 @@ def write_delimited(table: pa.Table, path: Path, conventions: Conventions, packi
             from pyarrow import csv as arrow_csv
 
             arrow_csv.write_csv(
-                table, pa.PythonFile(file, mode="w"), arrow_csv.WriteOptions(quoting_style="needed", delimiter=separator)
+                table,
+                pa.PythonFile(file, mode="w"),
+                arrow_csv.WriteOptions(quoting_style="needed", delimiter=separator),
             )
             return
         text = io.TextIOWrapper(file, python_codec(conventions.encoding), newline="")

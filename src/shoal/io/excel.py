@@ -45,8 +45,12 @@ def read_excel(path: Path, told: Conventions) -> tuple[pa.Table, dict[str, str],
     while rows and all(cell is None for cell in rows[-1]):
         rows.pop()
     if not rows:
-        raise InputError(f"sheet '{sheet}' of '{path}' is empty: a row of names and at least one row are needed.")
-    width = max(max((place + 1 for place, cell in enumerate(row) if cell is not None), default=0) for row in rows)
+        raise InputError(
+            f"sheet '{sheet}' of '{path}' is empty: a row of names and at least one row are needed."
+        )
+    width = max(
+        max((place + 1 for place, cell in enumerate(row) if cell is not None), default=0) for row in rows
+    )
     rows = [[*row[:width], *[None] * (width - len(row))] for row in rows]
     _check_formulas(path, sheet, rows)
     names = ["" if cell is None else str(cell) for cell in rows[0]]
@@ -115,10 +119,13 @@ def _check_formulas(path: Path, sheet: str, rows: list[list[Any]]) -> None:
     _, formulas = _rows(path, sheet, values=False)
     for number, row in enumerate(rows):
         for place, cell in enumerate(row):
-            there = formulas[number][place] if number < len(formulas) and place < len(formulas[number]) else None
+            there = (
+                formulas[number][place] if number < len(formulas) and place < len(formulas[number]) else None
+            )
             if cell is None and isinstance(there, str) and there.startswith("="):
                 raise InputError(
-                    f"'{path}': cell {_cell(number, place)} of sheet '{sheet}' holds a formula without its value: open the "
+                    f"'{path}': cell {_cell(number, place)} of sheet '{sheet}' holds a formula without its value: "
+                    "open the "
                     "file in a spreadsheet program and save it, or write the value."
                 )
 
@@ -136,7 +143,9 @@ def check_size(names: Any) -> None:
     """Refuse, before any work is done, what a sheet cannot hold."""
     library()
     if len(names) > _MOST_COLUMNS:
-        raise InputError(f"a sheet has at most {_MOST_COLUMNS:,} columns, not {len(names):,}: choose another format.")
+        raise InputError(
+            f"a sheet has at most {_MOST_COLUMNS:,} columns, not {len(names):,}: choose another format."
+        )
 
 
 def write_excel(table: pa.Table, path: Path, conventions: Conventions, formats: dict[str, str]) -> None:
@@ -144,7 +153,9 @@ def write_excel(table: pa.Table, path: Path, conventions: Conventions, formats: 
     from shoal.errors import OutputError
 
     if table.num_rows > _MOST_ROWS:
-        raise OutputError(f"a sheet has at most {_MOST_ROWS:,} rows: choose another format, such as --format csv.")
+        raise OutputError(
+            f"a sheet has at most {_MOST_ROWS:,} rows: choose another format, such as --format csv."
+        )
     openpyxl = library()
     from openpyxl.cell import WriteOnlyCell
 
@@ -192,7 +203,9 @@ def _without_clock(path: Path) -> None:
         for part in before.infolist():
             content = before.read(part)
             if part.filename == "docProps/core.xml":
-                content = re.sub(rb"(<dcterms:\w+[^>]*>)[^<]*(</dcterms)", rb"\g<1>1980-01-01T00:00:00Z\g<2>", content)
+                content = re.sub(
+                    rb"(<dcterms:\w+[^>]*>)[^<]*(</dcterms)", rb"\g<1>1980-01-01T00:00:00Z\g<2>", content
+                )
                 content = re.sub(rb"(<dc:creator>)[^<]*(</dc:creator>)", rb"\g<1>\g<2>", content)
             after.writestr(zipfile.ZipInfo(part.filename, _EPOCH), content, zipfile.ZIP_DEFLATED)
     aside.replace(path)

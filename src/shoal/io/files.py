@@ -18,7 +18,7 @@ from shoal.io.table import Table, check_doubts, with_types, without_texts
 from shoal.io.text_columns import settled
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    pass
 
 # a name that is longer is most likely a row of something else
 _LONGEST_NAME = 1000
@@ -41,8 +41,8 @@ def read(
             `inferred` of the table says so; a frame, a Parquet and a Feather file have types of their own.
         conventions: what is known about a text file: encoding, separator, decimal sign and so on.
         dates: how dates are written, by column, such as DD.MM.YYYY.
-        strict: refuse a column without a declared type whose cells can be read in two ways. Otherwise the table keeps its
-            doubts, for those who use the column.
+        strict: refuse a column without a declared type whose cells can be read in two ways. Otherwise the table keeps
+            its doubts, for those who use the column.
 
     Raises:
         InputError: the file is missing, empty, not a table, has two columns of one name, can be read in two ways, or
@@ -53,13 +53,17 @@ def read(
     texts = tuple(dict.fromkeys((*na, *told.na)))
     table = _read(source, texts, declared, told, dates or {})
     table = with_types(without_texts(table, texts), declared, texts)
-    if strict:
+    if strict and not isinstance(source, Table):
         check_doubts(table, table.names)
     return table
 
 
 def _read(
-    source: Any, na: Sequence[str], types: Mapping[str, ColumnType], told: Conventions, dates: Mapping[str, str]
+    source: Any,
+    na: Sequence[str],
+    types: Mapping[str, ColumnType],
+    told: Conventions,
+    dates: Mapping[str, str],
 ) -> Table:
     if isinstance(source, Table):
         return source
@@ -127,7 +131,11 @@ def read_columnwise(path: Path) -> Table:
 
 
 def _read_path(
-    path: Path, na: Sequence[str], types: Mapping[str, ColumnType], told: Conventions, dates: Mapping[str, str]
+    path: Path,
+    na: Sequence[str],
+    types: Mapping[str, ColumnType],
+    told: Conventions,
+    dates: Mapping[str, str],
 ) -> Table:
     import pyarrow as pa
 
@@ -204,7 +212,8 @@ def _check_names(names: Sequence[str], path: Path) -> None:
     long = next((name for name in names if len(name) > _LONGEST_NAME), None)
     if long is not None:
         raise InputError(
-            f"'{path}': a column name has {len(long):,} characters and begins with '{long[:40]}': is the first row a header?"
+            f"'{path}': a column name has {len(long):,} characters and begins with '{long[:40]}': is the first row a "
+            "header?"
         )
     repeated = sorted({name for name in names if list(names).count(name) > 1})
     if repeated:

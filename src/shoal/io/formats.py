@@ -98,7 +98,9 @@ def _read_delimited(path: Path, asked: Asked, *, packing: str = "", usual: str |
     return Content(table, conventions, cells=True)
 
 
-def _write_delimited(table: pa.Table, path: Path, manner: Manner, *, packing: str = "", usual: str | None = None) -> None:
+def _write_delimited(
+    table: pa.Table, path: Path, manner: Manner, *, packing: str = "", usual: str | None = None
+) -> None:
     from shoal.io.delimited import write_delimited
     from shoal.io.spelled import spelled
 
@@ -213,10 +215,22 @@ FORMATS: dict[str, Format] = {
             for packing in ("", ".gz", ".zst")
         ),
         Format(
-            "parquet", "Parquet", (".parquet", ".pq"), _read_parquet, _write_parquet, keeps="column types", typed=True
+            "parquet",
+            "Parquet",
+            (".parquet", ".pq"),
+            _read_parquet,
+            _write_parquet,
+            keeps="column types",
+            typed=True,
         ),
         Format(
-            "feather", "Feather", (".feather", ".arrow"), _read_feather, _write_feather, keeps="column types", typed=True
+            "feather",
+            "Feather",
+            (".feather", ".arrow"),
+            _read_feather,
+            _write_feather,
+            keeps="column types",
+            typed=True,
         ),
         Format(
             "excel",
@@ -286,7 +300,9 @@ def format_of(path: Path) -> Format:
     """The file format by the name's ending."""
     found = find_format(path)
     if found is None:
-        old = " An .xls file is of an older format: save it as .xlsx." if path.suffix.lower() == ".xls" else ""
+        old = (
+            " An .xls file is of an older format: save it as .xlsx." if path.suffix.lower() == ".xls" else ""
+        )
         raise InputError(f"'{path.name}' has an unknown ending: use one of {', '.join(suffixes())}.{old}")
     return found
 
@@ -300,7 +316,11 @@ def table_name(path: Path) -> str | None:
     found = find_format(path)
     if found is None:
         return None
-    ending = next(suffix for suffix in sorted(found.suffixes, key=len, reverse=True) if path.name.lower().endswith(suffix))
+    ending = next(
+        suffix
+        for suffix in sorted(found.suffixes, key=len, reverse=True)
+        if path.name.lower().endswith(suffix)
+    )
     return path.name[: -len(ending)]
 
 

@@ -58,7 +58,9 @@ def _object(path: Path, line: str, row: int) -> dict[str, Any]:
         return found
 
     def refuse(word: str) -> Any:
-        raise InputError(f"'{path}': row {row} holds {word}, which is no value of JSON: write null for what is missing.")
+        raise InputError(
+            f"'{path}': row {row} holds {word}, which is no value of JSON: write null for what is missing."
+        )
 
     try:
         found = json.loads(line, object_pairs_hook=once, parse_constant=refuse)
@@ -73,7 +75,8 @@ def _object(path: Path, line: str, row: int) -> dict[str, Any]:
     for name, value in found.items():
         if isinstance(value, dict | list):
             raise InputError(
-                f"'{path}': row {row} holds a list or an object in '{name}': a table has one value per cell, write them as "
+                f"'{path}': row {row} holds a list or an object in '{name}': a table has one value per cell, write "
+                "them as "
                 "columns."
             )
     return found

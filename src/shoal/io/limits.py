@@ -1,7 +1,7 @@
 """How much is unpacked: a compressed file comes in, an error that says what is too large leaves, or its content.
 
-A small file can hold a table that fills the memory: what a file says of itself is looked at first, then it is read piece
-by piece and only its size is kept.
+A small file can hold a table that fills the memory: what a file says of itself is looked at first, then it is read
+piece by piece and only its size is kept.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import io
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from shoal.errors import InputError
 from shoal.taxonomy.documents import check_xml
@@ -22,21 +22,20 @@ _ALWAYS_FINE = 64 * 2**20
 _PIECE_ROWS = 1024
 
 
-def _gzip(path: Path) -> IO[bytes]:
+def _gzip(path: Path) -> Any:
     import gzip
 
     return gzip.open(path, "rb")
 
 
-def _zstd(path: Path) -> IO[bytes]:
+def _zstd(path: Path) -> Any:
     import pyarrow as pa
 
-    found: IO[bytes] = pa.CompressedInputStream(pa.OSFile(str(path)), "zstd")
-    return found
+    return pa.CompressedInputStream(pa.OSFile(str(path)), "zstd")
 
 
 # by ending: how such a file is unpacked
-PACKINGS: Mapping[str, Callable[[Path], IO[bytes]]] = {".gz": _gzip, ".zst": _zstd}
+PACKINGS: Mapping[str, Callable[[Path], Any]] = {".gz": _gzip, ".zst": _zstd}
 
 
 def most_unpacked(packed: int) -> int:
@@ -49,7 +48,7 @@ def most_unpacked(packed: int) -> int:
 
 
 class Unpacked(io.RawIOBase):
-    """The content of a compressed file, up to the limit; what is broken or too large is an error that names the file."""
+    """The content of a compressed file, up to the limit; broken or too large ones are errors that name the file."""
 
     def __init__(self, path: Path, packing: str, most: int | None = None) -> None:
         self._path, self._done = path, 0
@@ -80,7 +79,8 @@ class Unpacked(io.RawIOBase):
 
 def too_much(path: Path, most: int) -> InputError:
     return InputError(
-        f"'{path}' unpacks to more than {most / 1e6:,.0f} MB, which a table of its size does not: if it is right, unpack "
+        f"'{path}' unpacks to more than {most / 1e6:,.0f} MB, which a table of its size does not: if it is right, "
+        "unpack "
         "it and name the unpacked file."
     )
 

@@ -6,7 +6,15 @@ from collections.abc import Sequence
 from datetime import date, datetime, time
 from typing import Any
 
-_NAMES = {bool: "truth values", int: "numbers", float: "numbers", str: "text", datetime: "dates", date: "dates", time: "times"}
+_NAMES = {
+    bool: "truth values",
+    int: "numbers",
+    float: "numbers",
+    str: "text",
+    datetime: "dates",
+    date: "dates",
+    time: "times",
+}
 _EXACT_WHOLE = 2**53
 
 
@@ -28,14 +36,18 @@ def column_of(name: str, cells: Sequence[Any]) -> tuple[Any, str | None]:
         (first, (row, cell)), (second, (other_row, other)) = list(kinds.items())[:2]
         texts = pa.array([None if value is None else plain_text(value) for value in cells], pa.string())
         return texts, (
-            f"column '{name}' holds {first} (row {row}: '{_short(cell)}') and {second} (row {other_row}: '{_short(other)}'): "
+            f"column '{name}' holds {first} (row {row}: '{_short(cell)}') and {second} (row {other_row}: "
+            f"'{_short(other)}'): "
             f"correct it, or read all of it as text with --type '{name}=text'."
         )
     (kind,) = kinds
     if kind == "numbers":
         return _numbers(name, cells)
     if kind == "dates":
-        moments = [cell if isinstance(cell, datetime) or cell is None else datetime(cell.year, cell.month, cell.day) for cell in cells]
+        moments = [
+            cell if isinstance(cell, datetime) or cell is None else datetime(cell.year, cell.month, cell.day)
+            for cell in cells
+        ]
         whole = all(cell is None or cell.time() == time() for cell in moments)
         if whole:
             return pa.array([None if cell is None else cell.date() for cell in moments], pa.date32()), None
@@ -50,13 +62,19 @@ def _numbers(name: str, cells: Sequence[Any]) -> tuple[Any, str | None]:
 
     whole = all(cell is None or isinstance(cell, int) for cell in cells)
     large = next(
-        ((row, cell) for row, cell in enumerate(cells, start=1) if isinstance(cell, int) and abs(cell) > _EXACT_WHOLE), None
+        (
+            (row, cell)
+            for row, cell in enumerate(cells, start=1)
+            if isinstance(cell, int) and abs(cell) > _EXACT_WHOLE
+        ),
+        None,
     )
     if large is not None and (not whole or abs(large[1]) >= 2**63):
         row, cell = large
         texts = pa.array([None if value is None else plain_text(value) for value in cells], pa.string())
         return texts, (
-            f"column '{name}': row {row} holds '{_short(cell)}', a number of which only the first digits count with --type "
+            f"column '{name}': row {row} holds '{_short(cell)}', a number of which only the first digits count with "
+            "--type "
             f"'{name}=decimal', or a code with --type '{name}=text': say which."
         )
     if whole:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-
 if TYPE_CHECKING:
     import pyarrow as pa
 

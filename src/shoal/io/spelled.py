@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def spelled(table: pa.Table, manner: Manner) -> pa.Table:
-    """Numbers with the decimal and thousands signs, dates in their format, formulas made harmless where that is asked."""
+    """Numbers with the decimal and thousands signs, dates in their format, formulas made harmless if asked."""
     import pyarrow as pa
 
     conventions = manner.conventions
@@ -24,8 +24,14 @@ def spelled(table: pa.Table, manner: Manner) -> pa.Table:
     if conventions.decimal_sign != "." or conventions.thousands_sign:
         for place, name in enumerate(table.column_names):
             column = table.column(name)
-            if pa.types.is_integer(column.type) or pa.types.is_floating(column.type) or pa.types.is_decimal(column.type):
-                table = table.set_column(place, name, _each(column, lambda text: number_text(text, conventions)))
+            if (
+                pa.types.is_integer(column.type)
+                or pa.types.is_floating(column.type)
+                or pa.types.is_decimal(column.type)
+            ):
+                table = table.set_column(
+                    place, name, _each(column, lambda text: number_text(text, conventions))
+                )
     if conventions.spreadsheet_safe:
         for place, name in enumerate(table.column_names):
             column = table.column(name)
@@ -72,5 +78,7 @@ def _each(column: Any, convert: Callable[[Any], str], *, as_text: bool = True) -
     if as_text:
         column = column.cast(pa.string())
     encoded = column.combine_chunks().dictionary_encode()
-    found = pa.array([None if value is None else convert(value) for value in encoded.dictionary.to_pylist()], pa.string())
+    found = pa.array(
+        [None if value is None else convert(value) for value in encoded.dictionary.to_pylist()], pa.string()
+    )
     return pa.chunked_array([found.take(encoded.indices)])

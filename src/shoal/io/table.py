@@ -326,9 +326,12 @@ def _not_numeric(name: str, series: nw.Series[Any]) -> str:
             float(value)
         except (TypeError, ValueError):
             shown = str(value)[:40]
-            other = next((f" (say {s.words} if it is a number)" for s in USUAL_SIGNS if s.plain(shown) is not None), "")
+            other = next(
+                (f" (say {s.words} if it is a number)" for s in USUAL_SIGNS if s.plain(shown) is not None), ""
+            )
             return (
-                f"column '{name}' should hold numbers, but row {row} holds '{shown}': correct it{other}, make it missing "
+                f"column '{name}' should hold numbers, but row {row} holds '{shown}': correct it{other}, make it "
+                "missing "
                 f"with --na '{shown}', or leave the column out."
             )
     return f"column '{name}' holds numbers stored as {series.dtype}: convert it to a numeric column first."

@@ -48,7 +48,13 @@ class Signs:
         """What a number looks like."""
         whole = r"\d+"
         if self.thousands:
-            between = f"[{BLANKS}]" if self.thousands == " " else "['’]" if self.thousands == "'" else rf"\{self.thousands}"
+            between = (
+                f"[{BLANKS}]"
+                if self.thousands == " "
+                else "['’]"
+                if self.thousands == "'"
+                else rf"\{self.thousands}"
+            )
             whole = rf"(?:\d+|\d{{1,3}}(?:{between}\d{{3}})+)"
         number = rf"(?:{whole}(?:\{self.decimal}\d*)?|\{self.decimal}\d+)(?:[eE][+-]?\d+)?"
         # an infinite number is none that could be released, and is complained about with its row
@@ -134,7 +140,8 @@ def settled(
     >>> settled(pa.array(["7", "", "8"]), "age", Conventions()).values.to_pylist()
     [7, None, 8]
     >>> settled(pa.array(["35.000"]), "pay", Conventions()).doubt  # doctest: +ELLIPSIS
-    "column 'pay': row 1 holds '35.000', which is 35 with --decimal '.' or 35000 with --decimal ',' --thousands '.': ..."
+    "column 'pay': row 1 holds '35.000', which is 35 with --decimal '.' or 35000 with --decimal ',' --thousands '.': "
+    "..."
     """
     import pyarrow as pa
     from pyarrow import compute
@@ -172,7 +179,9 @@ class _Column:
         whole = f"^(?:{pattern})$"
         # most patterns fail early
         pieces = (self.distinct.slice(0, _FEW), self.distinct.slice(_FEW))
-        return all(compute.all(compute.match_substring_regex(one, whole)).as_py() is not False for one in pieces)
+        return all(
+            compute.all(compute.match_substring_regex(one, whole)).as_py() is not False for one in pieces
+        )
 
     def any_match(self, pattern: str) -> str | None:
         """The first value that holds the pattern."""
@@ -192,7 +201,8 @@ class _Column:
 
         chosen = compute.is_in(self.cells, value_set=self.distinct.filter(which))
         present = len(self.cells) - self.cells.null_count
-        return float(compute.sum(chosen).as_py() or 0) / max(present, 1)
+        count: int = compute.sum(chosen).as_py() or 0
+        return count / max(present, 1)
 
     def first(self, which: Any, *, wanted: bool) -> str:
         """The first of the different values that is among the chosen ones, or not."""
@@ -254,7 +264,9 @@ def _as_numbers(column: _Column, conventions: Conventions) -> Settled | None:
     elif not conventions.signs_told:
         doubt = _two_readings(column, signs)
     plain = compute.replace_substring_regex(plain_numbers(column.cells, signs), r"^\+", "")
-    if column.all_match(r"[+-]?[0-9]+") or (signs.thousands and not column.any_match(rf"\{signs.decimal}|[eE]")):
+    if column.all_match(r"[+-]?[0-9]+") or (
+        signs.thousands and not column.any_match(rf"\{signs.decimal}|[eE]")
+    ):
         long = column.any_match(rf"[0-9]{{{_MOST_DIGITS + 1},}}")
         if long is None:
             return Settled(plain.cast(pa.int64()), doubt)
@@ -320,7 +332,9 @@ def _moments(column: _Column, read: Callable[[str], datetime], *, whole: bool) -
     import pyarrow as pa
 
     if whole:
-        return Settled(column.converted(lambda text: None if text is None else read(text).date(), pa.date32()))
+        return Settled(
+            column.converted(lambda text: None if text is None else read(text).date(), pa.date32())
+        )
     return Settled(column.converted(lambda text: None if text is None else read(text), pa.timestamp("us")))
 
 
@@ -329,7 +343,8 @@ def _half_dates(column: _Column, which: Any, form: str) -> str:
     name = column.name
     return (
         f"column '{name}' holds dates of the form {form} (row {column.row_of(date)}: '{date}') and other text (row "
-        f"{column.row_of(other)}: '{_short(other)}'): correct it, make it missing with --na '{_short(other)}', or read all as "
+        f"{column.row_of(other)}: '{_short(other)}'): correct it, make it missing with --na '{_short(other)}', or "
+        "read all as "
         f"text with --type '{name}=text'."
     )
 
@@ -351,7 +366,8 @@ def _other_signs(column: _Column, conventions: Conventions) -> str | None:
     if conventions.signs_told:
         text = str(column.distinct[0].as_py())
         return (
-            f"column '{column.name}' looks like numbers (row {column.row_of(text)}: '{text}'), but not with {mine.words}, as the "
+            f"column '{column.name}' looks like numbers (row {column.row_of(text)}: '{text}'), but not with "
+            f"{mine.words}, as the "
             f"file has them: write them alike, or use --type '{column.name}=text' if it is text."
         )
     doubt = _two_readings(column, fitting[0])
@@ -384,13 +400,15 @@ def _other_dates(column: _Column) -> str | None:
         for text in texts:
             if first.read(text) != other.read(text):
                 return (
-                    f"column '{name}': row {column.row_of(text)} holds '{text}', which is {first.read(text):%Y-%m-%d} with "
+                    f"column '{name}': row {column.row_of(text)} holds '{text}', which is "
+                    f"{first.read(text):%Y-%m-%d} with "
                     f"--date-format '{name}={first.text}' or {other.read(text):%Y-%m-%d} with --date-format "
                     f"'{name}={other.text}': say which."
                 )
     text = str(texts[0])
     return (
-        f"column '{name}' looks like dates of the form {first.text} (row {column.row_of(text)}: '{text}'): use --date-format "
+        f"column '{name}' looks like dates of the form {first.text} (row {column.row_of(text)}: '{text}'): use "
+        "--date-format "
         f"'{name}={first.text}', or --type '{name}=text' if it is text."
     )
 
@@ -402,8 +420,10 @@ def _half_numbers(column: _Column, signs: Signs) -> str | None:
     number, other = column.first(which, wanted=True), column.first(which, wanted=False)
     name = column.name
     return (
-        f"column '{name}' holds numbers (row {column.row_of(number)}: '{number}') and other text (row {column.row_of(other)}: "
-        f"'{_short(other)}'): for numbers, correct it or make it missing with --na '{_short(other)}'; for text, use --type "
+        f"column '{name}' holds numbers (row {column.row_of(number)}: '{number}') and other text (row "
+        f"{column.row_of(other)}: "
+        f"'{_short(other)}'): for numbers, correct it or make it missing with --na '{_short(other)}'; for text, use "
+        "--type "
         f"'{name}=text'."
     )
 

@@ -1,4 +1,4 @@
-"""Randomised response. In: a private yes or no of each record and an ε. Out: the answers, each reversed now and then."""
+"""Randomised response. In: a private yes or no of each record and an ε. Out: answers, each reversed now and then."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def randomised_response(truth: NDArray[np.bool_], epsilon: Fraction, source: Sou
     """
     untruth, scale = _untruth(epsilon)
     answers = np.where(truth[:, np.newaxis], [untruth, 0], [0, untruth]).astype(np.int64)
-    return exponential_places(answers, scale, source) == 1
+    told: NDArray[np.bool_] = exponential_places(answers, scale, source) == 1
+    return told
 
 
 def reversal_probability(epsilon: Fraction) -> float:

@@ -38,7 +38,8 @@ def _about_rows(described: Described) -> str | None:
         return None
     rows = "one row" if described.n == 1 else f"{described.n} rows"
     return (
-        f"the table has {rows}: whoever is in it is protected by noise alone, and what is released says little; collect more "
+        f"the table has {rows}: whoever is in it is protected by noise alone, and what is released says little; "
+        "collect more "
         "before you publish."
     )
 
@@ -47,7 +48,8 @@ def _about_epsilon(method: Method) -> str | None:
     if method.epsilon is None or method.epsilon < _MUCH_EPSILON:
         return None
     return (
-        f"epsilon {decimal_text(method.epsilon)} promises next to nothing: one record may change the odds of an outcome by a "
+        f"epsilon {decimal_text(method.epsilon)} promises next to nothing: one record may change the odds of an "
+        "outcome by a "
         f"factor of e^{decimal_text(method.epsilon)}; usual are 0.1 to 10."
     )
 
@@ -60,7 +62,8 @@ def _about_columns(method: Method, described: Described, plan: Plan) -> str | No
     if share >= _LITTLE_EPSILON:
         return None
     return (
-        f"epsilon {decimal_text(method.epsilon)} is shared by {number} columns, about {share:.2g} each: noise will drown most of "
+        f"epsilon {decimal_text(method.epsilon)} is shared by {number} columns, about {share:.2g} each: noise will "
+        "drown most of "
         "what they say; release fewer of them (--columns)."
     )
 
@@ -69,7 +72,10 @@ def _about_formulas(method: Method, described: Described) -> list[str]:
     found = []
     conventions = described.table.conventions
     for attribute in described.attributes:
-        names = [attribute.name, *map(str, releasable(described.table, attribute, generalise=method.generalise) or ())]
+        names = [
+            attribute.name,
+            *map(str, releasable(described.table, attribute, generalise=method.generalise) or ()),
+        ]
         formula = first_formula(names)
         if formula is not None and not conventions.spreadsheet_safe:
             found.append(

@@ -71,7 +71,9 @@ def save_bundle(
     internal_path = None if internal is None else Path(internal)
     check_output(folder, internal_path)
     with contextlib.ExitStack() as undo, staged(folder) as aside:
-        manner = release.conventions if kind.title == known_format(release.format).title else no_separator(release)
+        manner = (
+            release.conventions if kind.title == known_format(release.format).title else no_separator(release)
+        )
         dates = {a.name: a.format for a in release.schema.attributes if a.format is not None}
         for name, frame in {"data": release.data, **release.linked}.items():
             write(frame, aside / f"{name}{kind.ending}", public_codebook(release, frame), manner, dates)

@@ -21,7 +21,7 @@ from shoal.columns.provenance import public_attribute
 from shoal.columns.schema import Schema
 from shoal.display import displayed
 from shoal.errors import LeftOutWarning
-from shoal.io import Codebook, Conventions, Table, read
+from shoal.io import Codebook, Conventions, Table
 from shoal.mechanisms import MECHANISMS, Mechanism, Progress, Rebuilt
 from shoal.mechanisms.noise_rule import noise_allowed
 from shoal.method.budget import Plan
@@ -139,8 +139,8 @@ def protect(
             values or a `shoal.Taxonomy`.
         domain_from_data: take missing domains as 0 to this multiple of the maximum; taints the statement.
         outside: what to do with values outside their domain: "error" or "clip".
-        missing: what to do with missing values: "error", "drop" (taints the statement), "category" (one more value;
-            for columns with an order with tree-dp and laplace) or "separate" (they stay missing, in clusters of their own).
+        missing: what to do with missing values: "error", "drop" (taints the statement), "category" (one more value; in
+            columns with an order with tree-dp and laplace) or "separate" (they stay missing, in clusters of their own).
         na: texts that stand for a missing value, such as ["?"].
         types: declared type by column (integer, decimal:2, date, timestamp, text, boolean), on top of the schema; types
             of a file's other columns are read off the records, which taints the statement.
@@ -304,7 +304,8 @@ def prepare(
     settled = configured(method, epsilon=epsilon, k=k, **options)
     chosen = tuned_settings(tuned, tuned_epsilon, tuned_choice)
     declared = replace(
-        Declaration.of(schema, columns, domains, domain_from_data, outside, missing, na, types, file), tuned=chosen
+        Declaration.of(schema, columns, domains, domain_from_data, outside, missing, na, types, file),
+        tuned=chosen,
     )
     described = describe(
         table,

@@ -37,7 +37,8 @@ def check_xml(opening: bytes, what: str) -> None:
         parser.Parse(opening, False)
     if declared:
         raise InputError(
-            f"{what} declares a document type (<!DOCTYPE ...>), whose entities can grow without end or load other files: "
+            f"{what} declares a document type (<!DOCTYPE ...>), whose entities can grow without end or load other "
+            "files: "
             "remove the declaration and write out what it abbreviates."
         )
 
@@ -58,7 +59,9 @@ def check_json_ld(content: bytes) -> None:
         if isinstance(part, dict):
             contexts = part.get("@context", [])
             if any(isinstance(one, str) for one in (contexts if isinstance(contexts, list) else [contexts])):
-                raise InputError("its @context is an address, and nothing is loaded from elsewhere: write it out.")
+                raise InputError(
+                    "its @context is an address, and nothing is loaded from elsewhere: write it out."
+                )
             if "@import" in part:
                 raise InputError("it has an @import, and nothing is loaded from elsewhere: write it out.")
             waiting += part.values()

@@ -66,7 +66,8 @@ class Names:
         hint = did_you_mean(name, self.labels) or did_you_mean(loose(name), self.similar)
         if listed_values:
             raise InputError(
-                f"{what}: '{name}' is not among the declared values.{hint} Correct it, or add it to values in the schema."
+                f"{what}: '{name}' is not among the declared values.{hint} Correct it, or add it to values in the "
+                "schema."
             )
         raise InputError(
             f"{what}: '{name}' is not in the taxonomy.{hint} Correct the value, or add it to the taxonomy."

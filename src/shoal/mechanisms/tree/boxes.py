@@ -38,9 +38,7 @@ class Tree:
         return len(self.halved)
 
 
-def grow(
-    edges: Sequence[Integers], counts: Sequence[Sequence[NDArray[np.float64]]], depth: int
-) -> Tree:
+def grow(edges: Sequence[Integers], counts: Sequence[Sequence[NDArray[np.float64]]], depth: int) -> Tree:
     """A tree of `depth` levels; every node halves the attribute in which its box is largest.
 
     Largest is meant half by width and half by records: the geometric mean of the box's share of the domain and its
@@ -58,8 +56,11 @@ def grow(
     nodes_of = (2 << int(cuts.max())) - 1
     sizes, shares = np.full((number, nodes_of), -1.0), np.full((number, nodes_of), 0.5)
     for j in range(number):
-        own = (2 << int(cuts[j])) - 1
-        sizes[j, :own], shares[j, :own] = _sizes(edges[j], counts[j], int(cuts[j])), _left_shares(counts[j])
+        all_own = (2 << int(cuts[j])) - 1
+        sizes[j, :all_own], shares[j, :all_own] = (
+            _sizes(edges[j], counts[j], int(cuts[j])),
+            _left_shares(counts[j]),
+        )
     attributes, fractions = [], []
     for _ in range(depth):
         columns = np.arange(number)

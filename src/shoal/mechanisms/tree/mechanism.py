@@ -44,8 +44,8 @@ def plan(method: Method, described: Described) -> Plan:
             "cut points, counts and sums, level by level as the number of rows allows": budget,
         }
         condition = "Depth and shares follow from the noisy number of rows, ε and the number of attributes."
-        conditions = (condition, *_about_gaps(described))
-        return Plan(spending, dict.fromkeys(described.columns, budget / number), conditions, {})
+        said = (condition, *_about_gaps(described))
+        return Plan(spending, dict.fromkeys(described.columns, budget / number), said, {})
     layout = lay_out(method, number, rows, budget)
     counted = _counted(described, layout, rows)
     condition = (
@@ -71,7 +71,8 @@ def _about_gaps(described: Described) -> list[str]:
     if not described.flagged:
         return []
     return [
-        f"Missing values of {', '.join(described.flagged)} are a place of their own beside the values. How many there are "
+        f"Missing values of {', '.join(described.flagged)} are a place of their own beside the values. How many "
+        "there are "
         "is noisy like every count: a table without any can be released with some."
     ]
 

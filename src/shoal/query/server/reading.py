@@ -13,7 +13,6 @@ from shoal.io import find_format
 from shoal.io.limits import MOST_BYTES, unpacked_sizes
 
 
-
 def check_size(path: Path, dataset: str, most_rows: int, most_bytes: int = MOST_BYTES) -> None:
     """Refuse a file with more rows or more bytes, once unpacked, than a server is meant to hold.
 
