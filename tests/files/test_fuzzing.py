@@ -1,4 +1,4 @@
-"""Readers on thousands of made-up files: a table or one line, never a traceback, and what is told is read as written."""
+"""Readers on thousands of made-up files: a table or one line, never a traceback; what is told is read as written."""
 
 from __future__ import annotations
 

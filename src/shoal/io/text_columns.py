@@ -201,8 +201,8 @@ class _Column:
 
         chosen = compute.is_in(self.cells, value_set=self.distinct.filter(which))
         present = len(self.cells) - self.cells.null_count
-        count: int = compute.sum(chosen).as_py() or 0
-        return count / max(present, 1)
+        count = compute.sum(chosen).as_py() or 0
+        return float(count / max(present, 1))
 
     def first(self, which: Any, *, wanted: bool) -> str:
         """The first of the different values that is among the chosen ones, or not."""
