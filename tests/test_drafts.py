@@ -136,7 +136,7 @@ def test_what_is_unsettled_is_listed() -> None:
         "column 'age' has missing values, the first in row 2: say what becomes of them with missing.",
         "column 'town' has no list of values: give values, or a taxonomy.",
         "column 'town' holds '=1+1', which a spreadsheet would run: correct it, or write the release with "
-        "--spreadsheet-safe.",
+        "spreadsheet_safe=True.",
         "column 'gone' is not in the table: correct its name, or remove the entry.",
         "column 'extra' is not described: add an entry, or leave it as it is, and it is not released.",
         "column 'id' repeats: give it the role unit and max_rows, or a promise is about rows and not about persons.",

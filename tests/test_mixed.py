@@ -134,7 +134,7 @@ def small(*names: str, **changes: Any) -> shoal.Schema:
 
 
 def never(what: str, done: int, total: int) -> None:
-    raise AssertionError("work has begun")
+    assert what == "reading the table", "work has begun"
 
 
 @pytest.mark.parametrize(
@@ -543,7 +543,7 @@ class Watched:
                 self.seen.append(("sums", masked.summaries[number], steps / share / factor))
             return masked
 
-        monkeypatch.setattr(mask, "discrete_laplace", quiet)
+        monkeypatch.setattr("shoal.noise.families.discrete_laplace", quiet)
         monkeypatch.setattr(mask, "categorical_centroids", counted)
         monkeypatch.setattr(clusters, "mask_group", watching)
 
@@ -595,7 +595,7 @@ def worst_loss(
     factor: int = 1,
     **more: Any,
 ) -> float:
-    from shoal.release.protect import silent
+    from shoal.progress import silent
 
     watched = Watched(monkeypatch, factor)
     domains = {name: WORLD_DOMAINS[name] for name in names}

@@ -189,9 +189,8 @@ def test_formulas_are_pointed_out_and_written_harmlessly_on_demand(tmp_path: Pat
     release = shoal.protect(path, of, "laplace", epsilon=10)
     (note,) = release.notes
     assert note == (
-        "column 'job' can be released with '=1+1', which a spreadsheet would run: --spreadsheet-safe writes it with "
-        "' in "
-        "front."
+        "column 'job' can be released with '=1+1', which a spreadsheet would run: "
+        "spreadsheet_safe=True writes it with an apostrophe in front."
     )
     assert '\n"=1+1",' in (release.save(tmp_path / "plain") / "data.csv").read_text()
     safe = shoal.protect(path, of, "laplace", epsilon=10, file={"spreadsheet_safe": True})
@@ -216,12 +215,12 @@ def test_a_value_without_a_place_in_the_encoding_is_refused_before_any_work(tmp_
 @pytest.mark.parametrize(
     ("told", "says"),
     [
-        ({"encoding": "klingon"}, "--encoding 'klingon' is not known"),
-        ({"encoding": "base64"}, "--encoding 'base64' is not"),
-        ({"separator": "::"}, "--separator '::' is not one plain character"),
-        ({"decimal": ";"}, "--decimal ';' is not a point or a comma"),
+        ({"encoding": "klingon"}, "encoding 'klingon' is not known"),
+        ({"encoding": "base64"}, "encoding 'base64' is not"),
+        ({"separator": "::"}, "separator '::' is not one plain character"),
+        ({"decimal": ";"}, "decimal ';' is not a point or a comma"),
         ({"decimal": ",", "thousands": ","}, "',' cannot be both the decimal and the thousands sign"),
-        ({"thousands": "x"}, "--thousands 'x' is not a point"),
+        ({"thousands": "x"}, "thousands 'x' is not a point"),
         ({"separator": ";", "quote": ";"}, "';' cannot be both the separator and the quote"),
         ({"date_format": "DD.MM.YY"}, "a year of two digits does not tell its century"),
         ({"date_format": "DD.MM"}, "needs YYYY, MM or M, and DD or D"),

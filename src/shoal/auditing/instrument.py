@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -19,17 +19,18 @@ from shoal.auditing.neighbours import Domain, Pair, find_pairs
 from shoal.auditing.result import Attack, Audit
 from shoal.auditing.statistics import Statistics
 from shoal.auditing.trial import Released, Stage, World, make_stage, release
-from shoal.columns.declaration import read_declared
+from shoal.columns.declaration import read_as_asked
 from shoal.columns.describe import Described
 from shoal.columns.schema import Schema
 from shoal.errors import OptionError, did_you_mean
-from shoal.io import Conventions
-from shoal.mechanisms import MECHANISMS, Progress
+from shoal.mechanisms import MECHANISMS
+from shoal.mechanisms.base import Progress
 from shoal.method.presets import preset
 from shoal.noise import Source, parse_epsilon
 from shoal.noise import source as noise_source
 from shoal.partition import Partition
 from shoal.release.protect import Preparation, prepare
+from shoal.release.request import Options
 from shoal.workers import Run, available_cores, pool
 
 VIEWS: Mapping[str, str] = {
@@ -63,20 +64,12 @@ def audit(
     k: int | None = None,
     view: str = "original",
     *,
-    columns: Sequence[str] | None = None,
-    domains: Mapping[str, tuple[object, object]] | None = None,
-    domain_from_data: float | None = None,
-    outside: str = "error",
-    missing: str = "error",
-    na: Sequence[str] = (),
-    types: Mapping[str, str] | None = None,
-    file: Conventions | Mapping[str, Any] | None = None,
     runs: int | None = None,
     confidence: float = 0.99,
     seed: int | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
-    **options: Any,
+    **options: Unpack[Options],
 ) -> Audit:
     """Try to refute a privacy claim: a lower bound on the real ε of a method, from running it many times.
 
@@ -93,6 +86,7 @@ def audit(
         confidence: the probability that the bound is true, at least.
         seed: repeats the same audit; None takes fresh randomness.
         workers: processes; all cores when absent.
+        progress: called with (what, done, total); what it raises ends the work.
         options: as in `shoal.protect`, and so are the other arguments.
 
     Guarantee:
@@ -111,30 +105,13 @@ def audit(
     """
     if view not in VIEWS:
         raise OptionError(f"view '{view}' is not one of {', '.join(VIEWS)}.{did_you_mean(view, VIEWS)}")
-    if options.get("partition") == "given":
+    if options.get("partition") == "given" or options.get("labels") is not None:
         raise OptionError(
-            "an audit makes its own clusters: leave partition='given' out and name the method that made them."
+            "an audit makes its own clusters: leave partition=given out and name the method that made them."
         )
-    prepared = prepare(
-        read_declared(data, schema, na=na, types=types, file=file),
-        schema,
-        method,
-        epsilon if "epsilon" in preset(method).adjustable else None,
-        k,
-        columns=columns,
-        domains=domains,
-        domain_from_data=domain_from_data,
-        outside=outside,
-        missing=missing,
-        na=na,
-        types=types,
-        file=file,
-        **options,
-    )
-    for name in prepared.described.columns:
-        prepared.described.positions(
-            name
-        )  # complains about values outside their domain before any work is done
+    table = read_as_asked(data, {"schema": schema, **options})
+    budget = epsilon if "epsilon" in preset(method).adjustable else None
+    prepared = prepare(table, schema, method, budget, k, **options)
     return audit_prepared(prepared, view, runs, confidence, seed, workers, progress, yardstick=epsilon)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from shoal.cli.command import Commands
 from shoal.cli.output import messages, print_json, results
 from shoal.errors import InputError, OutputError
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from shoal.ledger import Entry, Ledger, Standing
 
-ledger = typer.Typer(name="ledger", help="The budget ledger: show, verify, export, unit.")
+ledger = typer.Typer(name="ledger", cls=Commands, help="The budget ledger: show, verify, export, unit.")
 Address = Annotated[
     str,
     typer.Argument(
@@ -100,7 +101,7 @@ def verify(
     Example: shoal ledger verify shoal-served/ledger.sqlite --head 2c26b46b68ff...
     """
     from shoal.ledger import LedgerError, examine
-    from shoal.query.server.heads import HeadFile
+    from shoal.query.server.ledger_heads import HeadFile
 
     if heads is not None and not heads.exists():
         raise InputError(f"there is no file '{heads}' with heads.")

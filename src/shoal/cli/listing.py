@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from shoal.cli import options
-from shoal.cli.output import complain, messages, print_json, results
-from shoal.io import parse_types
+from shoal.cli.declared import parse_types
+from shoal.cli.output import complain, messages, print_json, print_table
 
 
 def methods(
@@ -20,9 +20,7 @@ def methods(
 
     Example: shoal methods ranking-dp
     """
-    from rich.table import Table
-
-    from shoal.method.presets import methods as known
+    from shoal.mechanisms.promises import methods as known
     from shoal.method.presets import preset
 
     if name is not None:
@@ -31,21 +29,18 @@ def methods(
     if json:
         print_json([info.to_dict() for info in chosen])
         return
-    table = Table("name", "what it does", "claim", "paper", box=None, pad_edge=False)
-    for info in chosen:
-        table.add_row(info.name, info.about, info.claim, info.paper)
-    console = results()
-    console.print(table)
+    print_table(
+        ("name", "what it does", "claim", "paper"),
+        [(info.name, info.about, info.claim, info.paper) for info in chosen],
+    )
     if name is None:
-        console.print(
-            "\nOptions of a method: shoal methods NAME. What a claim means: docs/claims.md.", markup=False
-        )
+        print("\nOptions of a method: shoal methods NAME. What a claim means: docs/claims.md.")
         return
-    options = Table("option", "meaning", box=None, pad_edge=False)
-    for option, meaning in chosen[0].parameters.items():
-        options.add_row(f"--{option}", meaning)
-    console.print()
-    console.print(options)
+    print()
+    print_table(
+        ("option", "meaning"),
+        [(f"--{option.replace('_', '-')}", meaning) for option, meaning in chosen[0].parameters.items()],
+    )
 
 
 def schema(
@@ -97,7 +92,7 @@ def schema(
     if check:
         open_questions = unsettled(known or Schema.draft(table, told.get("file")), table)
         for line in open_questions:
-            print(line)
+            print(_with_flags(line))
         if open_questions:
             raise typer.Exit(1)
         messages().print("Everything is settled.", markup=False)
@@ -119,10 +114,17 @@ def schema(
             markup=False,
         )
     for line in table.doubts.values():
-        complain(line)
+        complain(_with_flags(line))
     unit = made.unit
     if unit is not None:
         complain(
             f"column '{unit.name}' repeats, up to {unit.max_rows} rows each: it is drafted as the unit, so that a "
             "promise is about persons and not about rows; declare max_rows as it is known from elsewhere."
         )
+
+
+def _with_flags(line: str) -> str:
+    from shoal.cli.flags import in_flags
+    from shoal.errors import InputError
+
+    return in_flags(InputError(line))

@@ -11,20 +11,20 @@ from typing import Any, Literal, get_args
 
 from shoal import summaries
 from shoal.columns.dates import ISO_DAY, day_number
+from shoal.columns.kinds import KIND_FACTS, ColumnKind, Kind, kind_of_type
 from shoal.columns.lattice import DEFAULT_REAL_STEPS, Lattice
 from shoal.columns.missing import POLICIES
 from shoal.decimals import exact
 from shoal.display import displayed
 from shoal.errors import InputError, OptionError, did_you_mean
 from shoal.io import ColumnType, known_type
-from shoal.io.column_types import TYPES
+from shoal.io.column_types import DAY_TYPES
 from shoal.io.date_formats import DateFormat
 from shoal.taxonomy import Taxonomy
 
 # what a missing value is called where it counts as a value
 MISSING_VALUE = "(missing)"
 
-Kind = Literal["numeric", "ordinal", "nominal", "date"]
 Role = Literal["identifier", "quasi-identifier", "confidential", "unit", "weight", "other"]
 # Where a fact about a column is known from; the last one is no source that a promise could rest on.
 SOURCES = ("questionnaire", "law", "common knowledge", "an earlier release", "these records")
@@ -34,7 +34,6 @@ FACTS = ("kind", "type", "domain", "step", "max_rows")
 # Roles whose columns never leave the house.
 DROPPED_ROLES: frozenset[Role] = frozenset({"identifier", "unit", "weight"})
 
-_DAYS: tuple[ColumnType, ...] = ("date", "timestamp")
 # more do not fit into a float64
 MOST_DECIMALS = 15
 
@@ -67,7 +66,7 @@ class Attribute:
             raise OptionError(f"column '{self.name}': kind '{self.kind}' is not one of {_words(Kind)}.")
         if self.role not in get_args(Role):
             raise OptionError(f"column '{self.name}': role '{self.role}' is not one of {_words(Role)}.")
-        if self.kind == "nominal" and self.ordered:
+        if not self.kind_facts.ordered and self.ordered:
             # an order is what makes names ordinal
             object.__setattr__(self, "kind", "ordinal")
         if (self.lo is None) != (self.hi is None):
@@ -84,7 +83,7 @@ class Attribute:
             )
         if len({value.strip() for value in self.values}) < len(self.values):
             raise OptionError(f"column '{self.name}': values lists a value twice.")
-        if (self.values or self.taxonomy) and self.kind != "nominal":
+        if (self.values or self.taxonomy) and self.kind_facts.ordered:
             raise OptionError(
                 f"column '{self.name}': values and taxonomy are for nominal columns, and it is {self.kind}."
             )
@@ -100,7 +99,7 @@ class Attribute:
             _ = self.tree
         except InputError as error:
             raise OptionError(str(error)) from None
-        if self.lo is not None and self.hi is not None and self.kind in ("numeric", "date"):
+        if self.lo is not None and self.hi is not None and self.kind_facts.ranged:
             self.lattice(integer=False)
 
     def _check_type(self) -> None:
@@ -108,15 +107,14 @@ class Attribute:
             object.__setattr__(self, "type", known_type(self.type, f"column '{self.name}'"))
         if self.format is not None:
             self._check_format()
-        fitting = types_of(self.kind)
-        if self.type is not None and self.type not in fitting:
+        if self.type is not None and not self.kind_facts.takes(self.type):
             raise OptionError(
-                f"column '{self.name}' is {self.kind}, and its type '{self.type}' is not one of {', '.join(fitting)}: "
-                "correct kind or type."
+                f"column '{self.name}' is {self.kind}, and its type '{self.type}' is not one of "
+                f"{', '.join(self.kind_facts.types or ())}: correct kind or type."
             )
         if self.decimals is None:
             return
-        if self.type is None and self.kind == "numeric":
+        if self.type is None and self.kind_facts.measured:
             object.__setattr__(self, "type", "decimal")
         if self.type != "decimal":
             raise OptionError(f"column '{self.name}': decimals are for columns of type decimal.")
@@ -139,10 +137,15 @@ class Attribute:
             form = DateFormat.of(self.format)
         except OptionError as error:
             raise OptionError(f"column '{self.name}': {error}") from None
-        if self.type is None and self.kind == "date":
+        if self.type is None and self.kind_facts.days:
             object.__setattr__(self, "type", "timestamp" if form.has_time else "date")
-        if self.type not in _DAYS:
+        if self.type not in DAY_TYPES:
             raise OptionError(f"column '{self.name}': format is for columns of dates, and it is {self.kind}.")
+
+    @property
+    def kind_facts(self) -> ColumnKind:
+        """What the values of a column of this kind are."""
+        return KIND_FACTS[self.kind]
 
     @cached_property
     def tree(self) -> Taxonomy | None:
@@ -150,7 +153,7 @@ class Attribute:
 
         A column whose missing values are a category of their own has one more value, below the root.
         """
-        if self.kind != "nominal" or not (self.values or self.taxonomy):
+        if self.kind_facts.ordered or not (self.values or self.taxonomy):
             return None
         found = self.taxonomy
         if found is None:
@@ -170,7 +173,7 @@ class Attribute:
     @property
     def flagged(self) -> bool:
         """Whether "missing" is a place of its own beside the values of an order, whether or not a gap occurs."""
-        return self.missing == "category" and self.kind != "nominal"
+        return self.missing == "category" and self.kind_facts.ordered
 
     @property
     def declared_step(self) -> Fraction | None:
@@ -185,13 +188,13 @@ class Attribute:
         That of an ordinal attribute are the places in its order, that of a date are days since 1970-01-01, that of a
         nominal one are the places of its values in its taxonomy.
         """
-        if self.kind == "nominal":
+        if not self.kind_facts.ordered:
             if self.tree is None:
                 raise OptionError(
                     f"column '{self.name}' has no public values: list them as values in the schema, or give a taxonomy."
                 )
             return Lattice(Fraction(0), Fraction(max(len(self.tree.domain) - 1, 1)), Fraction(1))
-        if self.kind == "ordinal":
+        if self.kind_facts.listed:
             if len(self.ordered) < 2:
                 raise OptionError(
                     f"column '{self.name}' has no declared order: list its values, lowest first, as ordered in the "
@@ -200,14 +203,15 @@ class Attribute:
             return Lattice(Fraction(0), Fraction(len(self.ordered) - 1), Fraction(1))
         if self.lo is None or self.hi is None:
             raise OptionError(
-                f"column '{self.name}' has no public domain: give one with --domain '{self.name}=lo:hi' "
-                "(domains= in Python) or in the schema, not taken from the data, or name only the columns to release "
-                "with --columns (columns= in Python)."
+                f"column '{self.name}' has no public domain: give one (domains=) or declare it in the schema, not "
+                "taken from the data, or name only the columns to release (columns=).",
+                code="no-domain",
+                option="domains",
             )
         step = self.declared_step
         if step is None:
             whole = integer if self.type is None else self.type == "integer"
-            step = Fraction(1) if whole or self.kind == "date" else (self.hi - self.lo) / DEFAULT_REAL_STEPS
+            step = Fraction(1) if whole or self.kind_facts.days else (self.hi - self.lo) / DEFAULT_REAL_STEPS
         try:
             return Lattice(self.lo, self.hi, step)
         except OptionError as error:
@@ -221,7 +225,7 @@ class Attribute:
         what = f"the domain of column '{self.name}'"
         kept = {fact: origin for fact, origin in self.source.items() if fact not in ("kind", "domain")}
         # texts where numbers are declared are complained about when they are read, with their row
-        number = self.type if self.type in types_of("numeric") else None
+        number = self.type if self.type in KIND_FACTS["numeric"].own_types else None
         if isinstance(domain, Taxonomy):
             # values listed in the schema stay the domain, unless the tree was told its own
             values = self.values if _of_leaves(domain) else ()
@@ -237,11 +241,11 @@ class Attribute:
                 source=kept,
             )
         days = _is_span_of_days(domain)
-        if self.kind == "nominal" and not _is_range(domain) and not days:
+        if not self.kind_facts.ordered and not _is_range(domain) and not days:
             listed = tuple(str(v) for v in _listed(self.name, domain))
             return replace(self, taxonomy=None, values=listed, source=kept)
         lo, hi = _pair(self.name, domain)
-        if self.kind == "date" or (self.kind == "nominal" and days):
+        if self.kind_facts.days or (not self.kind_facts.ordered and days):
             ends = day_number(lo, what), day_number(hi, what)
             return replace(self, kind="date", lo=ends[0], hi=ends[1], values=(), taxonomy=None, source=kept)
         return replace(
@@ -262,22 +266,22 @@ class Attribute:
         2
         """
         word, colon, rest = type.partition(":")
-        form = rest if colon and word.strip() in _DAYS else None
+        form = rest if colon and word.strip() in DAY_TYPES else None
         decimals = "" if form else rest
         if colon and not form and not decimals.strip().isdigit():
             raise OptionError(f"column '{self.name}': type '{type}' is not of the form decimal:2.")
         kept = {fact: origin for fact, origin in self.source.items() if fact not in ("kind", "type")}
         named = known_type(word.strip(), f"column '{self.name}'")
         kind: Kind = self.kind
-        if named not in types_of(kind) and not self.has_domain:
+        if not KIND_FACTS[kind].takes(named) and not self.has_domain:
             # whoever declares the type knows better than a guess of the kind from a file's cells
-            kind = "numeric" if named in types_of("numeric") else "date" if named in _DAYS else "nominal"
+            kind = kind_of_type(named)
         return replace(
             self,
             kind=kind,
             type=named,
             decimals=int(decimals) if decimals else self.decimals,
-            format=form or (self.format if named in _DAYS else None),
+            format=form or (self.format if named in DAY_TYPES else None),
             source=kept,
         )
 
@@ -310,13 +314,6 @@ class Attribute:
         if len(set(known.values())) == 1:
             return next(iter(known.values()))
         return ", ".join(f"{fact}: {origin}" for fact, origin in known.items() if origin)
-
-
-def types_of(kind: Kind) -> tuple[ColumnType, ...]:
-    """The types that a column of a kind can have; names can be stored as anything."""
-    if kind == "numeric":
-        return "integer", "decimal"
-    return (*_DAYS, "text") if kind == "date" else TYPES
 
 
 def _of_leaves(tree: Taxonomy) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from shoal.columns.lattice import OUTSIDE
 from shoal.columns.missing import POLICIES
 from shoal.columns.schema import Schema
 from shoal.decimals import exact
@@ -16,8 +17,6 @@ from shoal.io import ColumnType, Conventions, Table, known_type, read
 
 if TYPE_CHECKING:
     from shoal.method.tuned import Tuned
-
-OUTSIDE = ("error", "clip")
 
 
 @internal()
@@ -39,12 +38,12 @@ class Declaration:
     @classmethod
     def of(
         cls,
-        schema: Schema | None,
-        columns: Sequence[str] | None,
-        domains: Mapping[str, Any] | None,
-        domain_from_data: object | None,
-        outside: str,
-        missing: str,
+        schema: Schema | None = None,
+        columns: Sequence[str] | None = None,
+        domains: Mapping[str, Any] | None = None,
+        domain_from_data: object | None = None,
+        outside: str = "error",
+        missing: str = "error",
         na: Sequence[str] = (),
         types: Mapping[str, str] | None = None,
         file: Conventions | Mapping[str, Any] | None = None,
@@ -115,6 +114,12 @@ def read_declared(
             dates[name] = form
     told = told_conventions(schema, file)
     return read(data, missing_texts(na), declared_types(schema, types), told, dates, strict=False)
+
+
+def read_as_asked(data: Any, request: Mapping[str, Any]) -> Table:
+    """The table, read as the keyword arguments of `shoal.protect` say."""
+    told = {name: request[name] for name in ("na", "types", "file") if request.get(name) is not None}
+    return read_declared(data, request.get("schema"), **told)
 
 
 def missing_texts(na: Sequence[str] | None) -> tuple[str, ...]:

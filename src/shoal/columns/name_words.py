@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from shoal.columns.attribute import Kind, Role
+from shoal.columns.attribute import Role
+from shoal.columns.kinds import KIND_FACTS, Kind
 
 _IDENTIFIER_WORDS = {
     *(
@@ -158,16 +159,16 @@ def role_of(name: str, kind: Kind) -> Role:
     ):
         return "identifier"
     if (
-        kind == "numeric"
+        KIND_FACTS[kind].measured
         and not words & _WEIGHED
         and (words & _WEIGHT_WORDS or any(map(_WEIGHT.search, words)))
     ):
         return "weight"
-    if words & _PROSE_WORDS and kind == "nominal":
+    if words & _PROSE_WORDS and not KIND_FACTS[kind].ordered:
         return "identifier"
     if words & _QUASI_WORDS:
         return "quasi-identifier"
-    return "confidential" if kind == "numeric" else "other"
+    return "confidential" if KIND_FACTS[kind].measured else "other"
 
 
 def common_range(name: str) -> tuple[int, int] | None:

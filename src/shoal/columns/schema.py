@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from shoal import summaries
 from shoal.columns.attribute import FACTS, Attribute
-from shoal.columns.dates import ISO_DAY, day_number, day_text, is_day
+from shoal.columns.dates import day_number, day_text, is_day
 from shoal.columns.guess import drafted, guess
+from shoal.columns.kinds import KIND_FACTS
 from shoal.decimals import exact
 from shoal.display import displayed
 from shoal.errors import InputError, OptionError, did_you_mean
@@ -21,7 +21,7 @@ from shoal.io import ColumnType, Conventions, read
 from shoal.io.toml import dumps, load
 from shoal.taxonomy import Taxonomy
 
-__all__ = ["Attribute", "Schema", "draft_text", "parse_domains"]
+__all__ = ["Attribute", "Schema", "draft_text"]
 
 _HEADER = """\
 # What is public about this table. Edit by hand:
@@ -170,33 +170,13 @@ def _written(attribute: Attribute, key: str, value: Any) -> Any:
         if set(value) == set(FACTS) and len(set(value.values())) == 1:
             return value["kind"]
         return {fact: origin for fact, origin in value.items() if fact in attribute.facts}
-    if attribute.kind == "date" and key in ("lo", "hi") and value is not None and is_day(value):
+    if attribute.kind_facts.days and key in ("lo", "hi") and value is not None and is_day(value):
         return day_text(value)
     if isinstance(value, Taxonomy):
         pairs = [list(pair) for pair in value.to_pairs()]
         # the root is known from its children, if it has any
         return pairs[1:] or pairs
     return list(value) if isinstance(value, tuple) else value
-
-
-def parse_domains(texts: Iterable[str]) -> dict[str, tuple[Fraction | str, Fraction | str]]:
-    """Domains from command-line text `column=lo:hi`; dates are left as text.
-
-    >>> parse_domains(["FICA=0:12000"])
-    {'FICA': (Fraction(0, 1), Fraction(12000, 1))}
-    """
-    domains: dict[str, tuple[Fraction | str, Fraction | str]] = {}
-    for text in texts:
-        name, equals, bounds = text.rpartition("=")
-        lo, colon, hi = bounds.partition(":")
-        if not (equals and colon and name):
-            raise OptionError(f"--domain '{text}' is not of the form column=lo:hi.")
-        if name in domains:
-            raise OptionError(f"--domain names column '{name}' twice.")
-        what = f"--domain '{text}': a bound"
-        first, last = (side if ISO_DAY.match(side) else exact(side, what) for side in (lo, hi))
-        domains[name] = (first, last)
-    return domains
 
 
 def _attribute(entry: Any, folder: Path | None) -> Attribute:
@@ -210,7 +190,7 @@ def _attribute(entry: Any, folder: Path | None) -> Attribute:
     values = dict(entry)
     for key in ("lo", "hi", "step"):
         if key in values:
-            read_as = day_number if values.get("kind") == "date" and key != "step" else exact
+            read_as = day_number if _holds_days(values.get("kind")) and key != "step" else exact
             values[key] = read_as(values[key], f"column '{name}': {key}")
     for key, words in (("ordered", "values, lowest first"), ("values", "values")):
         if key in values:
@@ -222,6 +202,10 @@ def _attribute(entry: Any, folder: Path | None) -> Attribute:
     if "taxonomy" in values:
         values["taxonomy"] = _taxonomy(name, values["taxonomy"], folder)
     return Attribute(**values)
+
+
+def _holds_days(kind: object) -> bool:
+    return any(name == kind and facts.days for name, facts in KIND_FACTS.items())
 
 
 def _taxonomy(name: str, given: Any, folder: Path | None) -> Taxonomy:

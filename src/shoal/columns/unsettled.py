@@ -45,13 +45,13 @@ def unsettled(schema: Schema, table: Table | None = None) -> tuple[str, ...]:
 def _about(attribute: Attribute, table: Table | None) -> list[str]:
     name = attribute.name
     found: list[str] = []
-    if attribute.kind in ("numeric", "date") and attribute.lo is None:
+    if attribute.kind_facts.ranged and attribute.lo is None:
         found.append(
             f"column '{name}' has no public domain: give lo and hi, known without looking at these records."
         )
-    if attribute.kind == "ordinal" and not attribute.ordered:
+    if attribute.kind_facts.listed and not attribute.ordered:
         found.append(f"column '{name}' has no order: list its values, lowest first, as ordered.")
-    if attribute.kind == "nominal" and attribute.tree is None and attribute.type != "boolean":
+    if not attribute.kind_facts.ordered and attribute.tree is None and attribute.type != "boolean":
         found.append(f"column '{name}' has no list of values: give values, or a taxonomy.")
     if attribute.type is None and (table is None or table.reads_cells):
         found.append(f"column '{name}' has no type: say integer, decimal, date, timestamp, text or boolean.")
@@ -70,7 +70,7 @@ def _about(attribute: Attribute, table: Table | None) -> list[str]:
 def _about_cells(attribute: Attribute, table: Table) -> list[str]:
     """What the records have that the schema does not provide for."""
     name = attribute.name
-    listed = attribute.kind in ("nominal", "ordinal")
+    listed = not attribute.kind_facts.ranged
     if listed and attribute.tree is None and not attribute.ordered:
         labels = labels_of(table, attribute)
         absent = np.array([label is None for label in labels])
@@ -92,7 +92,7 @@ def _about_cells(attribute: Attribute, table: Table) -> list[str]:
             found.append(
                 f"column '{name}' holds '{formula[:40]}', which a spreadsheet would run: correct it, or write the "
                 "release "
-                "with --spreadsheet-safe."
+                "with spreadsheet_safe=True."
             )
         if is_prose(table, name):
             found.append(

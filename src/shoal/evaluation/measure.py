@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from shoal.columns.kinds import KIND_FACTS
 from shoal.errors import InputError, OptionError, did_you_mean
 from shoal.evaluation import utility
 from shoal.evaluation.anonymity import actual_k
@@ -17,8 +18,10 @@ from shoal.evaluation.interval import CONFIDENCE
 from shoal.evaluation.learning import Protocol, Settings, check_learner, learn_pairs
 from shoal.evaluation.linkage import Linkage, record_linkage
 from shoal.evaluation.mean_sse import mean_sse
+from shoal.evaluation.measures import computed
 from shoal.evaluation.pair import Pair, make_pair
 from shoal.evaluation.result import Evaluation, plain
+from shoal.progress import Progress, silent
 
 
 def evaluate(
@@ -31,6 +34,7 @@ def evaluate(
     folds: int = 5,
     runs: int = 5,
     trees: int = 100,
+    progress: Progress | None = None,
 ) -> Evaluation:
     """Measure what a release lost and what risk it leaves.
 
@@ -52,6 +56,7 @@ def evaluate(
         folds: number of folds of `k-fold`.
         runs: number of runs of learning, with different seeds; the intervals are over these.
         trees: number of trees of a forest.
+        progress: called with (what, done, total); what it raises ends the work.
 
     Returns:
         Facts about the original data: they belong in the internal report, not in a publication.
@@ -74,6 +79,7 @@ def evaluate(
     settings = Settings(protocol, folds, runs, trees)
     if target is not None:
         check_learner()
+    tell = progress or silent
     pair = make_pair(original, released)
     for table, which in ((pair.before, "original"), (pair.published, "released")):
         if table.n == 0:
@@ -81,8 +87,8 @@ def evaluate(
     chosen = _chosen(pair, columns)
     measured = columns_of(pair, chosen)
     return Evaluation(
-        utility=plain(_utility(measured, pair.matched)),
-        risk=plain(_risk(pair, measured, columns)),
+        utility=plain(_utility(measured, pair.matched, tell)),
+        risk=plain(_risk(pair, measured, columns, tell)),
         columns=chosen,
         rows_matched=pair.matched,
         matching=pair.matching,
@@ -95,7 +101,9 @@ def evaluate(
             for column in measured
         },
         skipped=_skipped(pair, chosen, columns),
-        learning=None if target is None else learn_pairs([pair], target, settings, columns=columns),
+        learning=None
+        if target is None
+        else learn_pairs([pair], target, settings, columns=columns, progress=tell),
     )
 
 
@@ -142,9 +150,15 @@ def _skipped(pair: Pair, chosen: tuple[str, ...], columns: Sequence[str] | None)
     return out
 
 
-def _utility(columns: Sequence[Column], matched: bool) -> dict[str, Any]:
-    attributes = {column.name: _attribute(column, matched) for column in columns}
-    numeric = [column for column in columns if isinstance(column, Ordered) and column.kind == "numeric"]
+def _utility(columns: Sequence[Column], matched: bool, tell: Progress) -> dict[str, Any]:
+    attributes: dict[str, dict[str, Any]] = {}
+    for number, column in enumerate(columns):
+        tell("measuring what was lost", number, len(columns))
+        attributes[column.name] = _attribute(column, matched)
+    tell("measuring what was lost", len(columns), len(columns))
+    numeric = [
+        column for column in columns if isinstance(column, Ordered) and KIND_FACTS[column.kind].measured
+    ]
     lines = [attributes[column.name] for column in numeric]
     before = np.column_stack([column.before for column in numeric]) if numeric else np.empty((0, 0))
     after = np.column_stack([column.after for column in numeric]) if numeric else np.empty((0, 0))
@@ -177,6 +191,7 @@ def _utility(columns: Sequence[Column], matched: bool) -> dict[str, Any]:
         "pair_total_variation": pairs.mean,
         "pair_total_variation_max": pairs.largest,
         "pair_total_variation_worst": pairs.worst,
+        **computed("utility", columns, matched),
         "attributes": attributes,
     }
 
@@ -198,7 +213,7 @@ def _attribute(column: Column, matched: bool) -> dict[str, Any]:
     if matched:
         errors = utility.row_errors(x, y)
         line |= {"sse": errors.sse, "sae": errors.sae, "normalised_sse": errors.normalised_sse}
-    if column.kind == "numeric":
+    if KIND_FACTS[column.kind].measured:
         # days and places in an order have no zero of their own
         line["mean_variation"] = utility.mean_variation(x, y)
     return line | {
@@ -207,7 +222,10 @@ def _attribute(column: Column, matched: bool) -> dict[str, Any]:
     }
 
 
-def _risk(pair: Pair, measured: Sequence[Column], columns: Sequence[str] | None) -> dict[str, Any]:
+def _risk(
+    pair: Pair, measured: Sequence[Column], columns: Sequence[str] | None, tell: Progress
+) -> dict[str, Any]:
+    tell("linking records", 0, 1)
     names = pair.released if columns is None else tuple(column.name for column in measured)
     reached = actual_k(pair.published, names)
     linked = _linkage(measured) if pair.matched else None
@@ -222,6 +240,7 @@ def _risk(pair: Pair, measured: Sequence[Column], columns: Sequence[str] | None)
         "actual_k": reached.k,
         "groups": reached.groups,
         "unique_share": reached.unique_share,
+        **computed("risk", measured, pair.matched),
         "actual_k_per_attribute": reached.per_attribute,
     }
 

@@ -1,7 +1,7 @@
 """The edge: a path or a frame comes in, arrays go on; arrays come back, the same kind of frame or file goes out."""
 
 from shoal.io.codebook import Codebook, Variable
-from shoal.io.column_types import ColumnType, known_type, parse_types, type_of, type_words
+from shoal.io.column_types import ColumnType, known_type, type_of, type_words
 from shoal.io.conventions import Conventions
 from shoal.io.files import check_writable, read, read_columnwise, write
 from shoal.io.formats import (
@@ -37,7 +37,6 @@ __all__ = [
     "format_of",
     "known_format",
     "known_type",
-    "parse_types",
     "read",
     "read_columnwise",
     "register",

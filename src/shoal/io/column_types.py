@@ -6,7 +6,7 @@ in what form it is released, whoever is in the table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import narwhals as nw
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ColumnType = Literal["integer", "decimal", "date", "timestamp", "text", "boolean"]
 TYPES: tuple[ColumnType, ...] = get_args(ColumnType)
 _ALSO: Mapping[str, ColumnType] = {"time stamp": "timestamp", "truth value": "boolean"}
-_DAYS_TYPES: tuple[ColumnType, ...] = ("date", "timestamp")
+DAY_TYPES: tuple[ColumnType, ...] = ("date", "timestamp")
 _TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
 _EXACT_WHOLE = 2.0**53
 # how names of Arrow's types begin
@@ -119,7 +119,7 @@ def converted(
     if textual and type in ("integer", "decimal"):
         signs, plainly = signs_of(conventions or Conventions()), convert
         convert = lambda texts: plainly(plain_numbers(texts, signs))  # noqa: E731
-    elif textual and type in _DAYS_TYPES and date_format is not None:
+    elif textual and type in DAY_TYPES and date_format is not None:
         convert = _in_format(date_format, type)
     try:
         return convert(values)
@@ -142,11 +142,11 @@ def _hint(type: ColumnType, found: str, textual: bool, date_format: str | None) 
             plain = signs.plain(found)
             if plain is not None and (type == "decimal" or float(plain).is_integer()):
                 return f", which is a number with {signs.words}"
-    if type in _DAYS_TYPES:
+    if type in DAY_TYPES:
         if date_format is not None:
             return f", which is no date of the form {date_format}"
         form = next((form for form in USUAL if DateFormat.of(form).reads(found)), None)
-        return f", which is a date of the form {form} (--date-format)" if form else ""
+        return f", which is a date of the form {form} (date_format=)" if form else ""
     return ""
 
 
@@ -294,20 +294,3 @@ def type_words(type: ColumnType | None, decimals: int | None = None) -> str:
     return (
         f"{named}, {decimals} decimal{'s' if decimals != 1 else ''}" if decimals is not None else str(named)
     )
-
-
-def parse_types(texts: Iterable[str]) -> dict[str, str]:
-    """Types from command-line text `column=type`, such as age=integer or income=decimal:2.
-
-    >>> parse_types(["income=decimal:2"])
-    {'income': 'decimal:2'}
-    """
-    found: dict[str, str] = {}
-    for text in texts:
-        name, equals, type = text.rpartition("=")
-        if not (equals and name and type):
-            raise OptionError(f"--type '{text}' is not of the form column=type.")
-        if name in found:
-            raise OptionError(f"--type names column '{name}' twice.")
-        found[name] = type
-    return found

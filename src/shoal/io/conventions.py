@@ -79,7 +79,7 @@ class Conventions:
         ):
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):
-                raise OptionError(f"{_named(name)} must be text, got {value!r}.")
+                raise OptionError(f"{name} must be text, got {value!r}.")
         if self.encoding is not None:
             settle("encoding", _known_encoding(self.encoding))
         if self.separator is not None:
@@ -92,12 +92,12 @@ class Conventions:
         if self.decimal is not None:
             settle("decimal", {"comma": ",", "point": "."}.get(self.decimal.lower(), self.decimal))
             if self.decimal not in _DECIMALS:
-                raise OptionError(f"--decimal '{self.decimal}' is not a point or a comma.")
+                raise OptionError(f"decimal '{self.decimal}' is not a point or a comma.")
         if self.thousands is not None:
             settle("thousands", _THOUSANDS_WORDS.get(self.thousands.lower(), self.thousands))
             if self.thousands not in _THOUSANDS:
                 raise OptionError(
-                    f"--thousands '{self.thousands}' is not a point, a comma, a blank, an apostrophe or none."
+                    f"thousands '{self.thousands}' is not a point, a comma, a blank, an apostrophe or none."
                 )
         if self.thousands == "," and self.decimal is None:
             settle("decimal", ".")
@@ -178,19 +178,15 @@ def _known_encoding(name: str) -> str:
         "é".encode(codec.name, "replace").decode(codec.name)
     except (LookupError, ValueError, TypeError, AttributeError):
         raise OptionError(
-            f"--encoding '{name}' is not known: utf-8, latin-1, windows-1252 and utf-16 are usual ones."
+            f"encoding '{name}' is not known: utf-8, latin-1, windows-1252 and utf-16 are usual ones."
             f"{did_you_mean(name, ('utf-8', 'latin-1', 'windows-1252', 'utf-16', 'iso-8859-15', 'mac-roman'))}"
         ) from None
     if not getattr(codec, "_is_text_encoding", True):
-        raise OptionError(f"--encoding '{name}' is not an encoding of text.")
+        raise OptionError(f"encoding '{name}' is not an encoding of text.")
     # the custodian's own word for it, where it has several
     return codec.name if codec.name.startswith("utf-8") else name.strip().lower()
 
 
 def _one_character(name: str, value: str) -> None:
     if len(value) != 1 or not value.isascii() or value in "\r\n\0":
-        raise OptionError(f"--{name} '{value}' is not one plain character, such as ';' or tab.")
-
-
-def _named(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
+        raise OptionError(f"{name} '{value}' is not one plain character, such as ';' or tab.")

@@ -114,13 +114,13 @@ def _header(path: Path, told: Conventions, packing: str, usual: str | None) -> _
     encoding = told.encoding
     if encoding is None:
         if opening.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            raise InputError(f"'{path}' looks like UTF-16 text: use --encoding utf-16.")
+            raise InputError(f"'{path}' looks like UTF-16 text: use encoding=\"utf-16\".")
         if opening.startswith(codecs.BOM_UTF8):
             encoding = "utf-8-sig"
         if b"\0" in opening[:4096]:
             raise InputError(
-                f"'{path}' is not a text file: save it as CSV (UTF-8), or name its encoding with --encoding, such as "
-                "utf-16."
+                f"'{path}' is not a text file: save it as CSV (UTF-8), or name its encoding, such as "
+                'encoding="utf-16".'
             )
     try:
         text = codecs.getincrementaldecoder(python_codec(encoding))().decode(opening)
@@ -150,7 +150,7 @@ def _header(path: Path, told: Conventions, packing: str, usual: str | None) -> _
             f"'{path}' holds nothing but empty lines: a header line and at least one row are needed."
         )
     if told.quote is None and len(names) > 1 and all(re.fullmatch(r"\s*'.*'\s*", name) for name in names):
-        raise InputError(f"'{path}' has its column names between apostrophes: use --quote \"'\".")
+        raise InputError(f"'{path}' has its column names between apostrophes: use quote=\"'\".")
     if len(names) == 1 and told.separator is None and usual is None:
         _check_one_column(path, text, names[0])
     return _Header(tuple(names), reader.line_num + skipped, conventions)
@@ -174,7 +174,7 @@ def _separator(path: Path, text: str, told: Conventions) -> str:
         there = [sign for sign in there if _parts_alike(text, sign, quote)] or there
     if len(there) > 1:
         ways = " or ".join(
-            f"{first.count(sign) + 1} columns between {_WORDS[sign]} with --separator '{_written(sign)}'"
+            f'{first.count(sign) + 1} columns between {_WORDS[sign]} with separator="{_written(sign)}"'
             for sign in there
         )
         raise InputError(f"'{path}' can be read as {ways}: say which.")
@@ -204,9 +204,9 @@ def _check_one_column(path: Path, text: str, name: str) -> None:
         count = lines[0].count(sign)
         if sign.isascii() and len(lines) > 1 and all(line.count(sign) == count for line in lines):
             raise InputError(
-                f"'{path}' can be read as one column named '{name}' with --separator , or as {count + 1} columns "
+                f"'{path}' can be read as one column named '{name}' with separator=\",\" or as {count + 1} columns "
                 "between "
-                f"{_WORDS.get(sign, repr(sign))} with --separator '{sign}': say which."
+                f'{_WORDS.get(sign, repr(sign))} with separator="{sign}": say which.'
             )
 
 
@@ -257,7 +257,7 @@ def _check_rows(path: Path, packing: str, found: Conventions, quote: str, fields
             elif "field larger" in str(error):
                 reason = f"is not closed within {_LONGEST_FIELD:,} characters"
             raise InputError(
-                f"'{path}': a quote in {where} {reason}: correct it, or use --quote none if quotes are part of the "
+                f"'{path}': a quote in {where} {reason}: correct it, or use quote=none if quotes are part of the "
                 "text."
             ) from None
 
@@ -266,7 +266,7 @@ def _ragged(path: Path, row: int, found: int, wanted: int, separator: str) -> In
     return InputError(
         f"'{path}': row {row} has {found} field{'s' if found != 1 else ''} where the header has {wanted}: correct "
         "it, put "
-        f"quotes around a field that holds '{_written(separator)}', or name another --separator."
+        f"quotes around a field that holds '{_written(separator)}', or name another separator=."
     )
 
 
@@ -301,9 +301,8 @@ def _bad_text(path: Path, packing: str, encoding: str | None) -> InputError:
     where = f"row {lines}" if lines else "the header"
     name = "UTF-8" if _is_utf8(encoding) else str(encoding)
     return InputError(
-        f"'{path}' is not {name} text: {where} holds the byte {byte}; name its encoding, for example --encoding "
-        "latin-1, "
-        "windows-1252 or utf-16."
+        f"'{path}' is not {name} text: {where} holds the byte {byte}; name its encoding, for example "
+        "encoding=latin-1, windows-1252 or utf-16."
     )
 
 
@@ -349,7 +348,7 @@ def check_unquoted(table: pa.Table, separator: str) -> None:
     if wrong is not None:
         raise InputError(
             f"'{wrong[:40]}' holds the separator '{_written(separator)}' or a line break, and the file has no quotes "
-            "(--quote none): name another --separator."
+            "(quote=none): name another separator=."
         )
 
 

@@ -87,7 +87,7 @@ def _rows(path: Path, wanted: str | None, *, values: bool) -> tuple[str, list[li
         names = [sheet.title for sheet in book.worksheets]
         if wanted is None and len(names) > 1:
             listed = ", ".join(f"'{name}'" for name in names[:8])
-            raise InputError(f"'{path}' has {len(names)} sheets, {listed}: name one with --sheet.")
+            raise InputError(f"'{path}' has {len(names)} sheets, {listed}: name one with sheet=.")
         if wanted is not None and wanted not in names:
             raise InputError(f"'{path}' has no sheet '{wanted}'.{did_you_mean(wanted, names)}")
         if not names:
@@ -154,7 +154,7 @@ def write_excel(table: pa.Table, path: Path, conventions: Conventions, formats: 
 
     if table.num_rows > _MOST_ROWS:
         raise OutputError(
-            f"a sheet has at most {_MOST_ROWS:,} rows: choose another format, such as --format csv."
+            f"a sheet has at most {_MOST_ROWS:,} rows: choose another format, such as format=csv."
         )
     openpyxl = library()
     from openpyxl.cell import WriteOnlyCell

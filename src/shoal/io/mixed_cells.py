@@ -38,7 +38,7 @@ def column_of(name: str, cells: Sequence[Any]) -> tuple[Any, str | None]:
         return texts, (
             f"column '{name}' holds {first} (row {row}: '{_short(cell)}') and {second} (row {other_row}: "
             f"'{_short(other)}'): "
-            f"correct it, or read all of it as text with --type '{name}=text'."
+            "correct it, or read all of it as text with types=text."
         )
     (kind,) = kinds
     if kind == "numbers":
@@ -74,8 +74,7 @@ def _numbers(name: str, cells: Sequence[Any]) -> tuple[Any, str | None]:
         texts = pa.array([None if value is None else plain_text(value) for value in cells], pa.string())
         return texts, (
             f"column '{name}': row {row} holds '{_short(cell)}', a number of which only the first digits count with "
-            "--type "
-            f"'{name}=decimal', or a code with --type '{name}=text': say which."
+            "types=decimal, or a code with types=text: say which."
         )
     if whole:
         return pa.array(cells, pa.int64()), None

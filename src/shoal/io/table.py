@@ -108,14 +108,17 @@ class Table:
     def known(self, name: str) -> str:
         """The name itself, or an error with a hint when the table has no such column."""
         if name not in self.dtypes:
-            raise InputError(f"there is no column '{name}' in the table.{did_you_mean(name, self.names)}")
+            raise InputError(
+                f"there is no column '{name}' in the table.{did_you_mean(name, self.names)}",
+                code="unknown-column",
+            )
         return name
 
     def numeric(self, name: str) -> NDArray[np.float64]:
         """A column as float64, missing values as NaN; text is an error that names the row."""
         series = self.series(name)
         if not self.is_numeric(name):
-            raise InputError(_not_numeric(name, series))
+            raise InputError(_not_numeric(name, series), code="not-a-number")
         if self.is_integer(name) and "128" not in str(series.dtype) and series.null_count() == 0:
             values = np.asarray(series.to_numpy()).astype(np.float64)
         else:
@@ -131,6 +134,14 @@ class Table:
     def rows(self, keep: NDArray[np.int64]) -> Table:
         """The same table with only the rows of the given numbers."""
         return replace(self, frame=self.frame[keep, :])
+
+    def without_rows(self) -> Table:
+        """The same columns and types, and no value."""
+        if not self.frame.implementation.is_pyarrow():
+            return self.rows(np.empty(0, dtype=np.int64))
+        # an empty part of an arrow table would hold on to the memory of the whole one
+        empty = self.frame.to_native().schema.empty_table()
+        return replace(self, frame=nw.from_native(empty, eager_only=True))
 
     def like(
         self,
@@ -332,6 +343,6 @@ def _not_numeric(name: str, series: nw.Series[Any]) -> str:
             return (
                 f"column '{name}' should hold numbers, but row {row} holds '{shown}': correct it{other}, make it "
                 "missing "
-                f"with --na '{shown}', or leave the column out."
+                f'with na="{shown}", or leave the column out.'
             )
     return f"column '{name}' holds numbers stored as {series.dtype}: convert it to a numeric column first."

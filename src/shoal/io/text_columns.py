@@ -71,9 +71,8 @@ class Signs:
     @property
     def words(self) -> str:
         """The options that say so."""
-        between = '"\'"' if self.thousands == "'" else f"'{self.thousands}'"
-        said = [f"--decimal '{self.decimal}'"] if self.decimal != "." or not self.thousands else []
-        return " ".join([*said, *([f"--thousands {between}"] if self.thousands else [])])
+        said = [f'decimal="{self.decimal}"'] if self.decimal != "." or not self.thousands else []
+        return " ".join([*said, *([f'thousands="{self.thousands}"'] if self.thousands else [])])
 
 
 USUAL_SIGNS = (
@@ -140,7 +139,7 @@ def settled(
     >>> settled(pa.array(["7", "", "8"]), "age", Conventions()).values.to_pylist()
     [7, None, 8]
     >>> settled(pa.array(["35.000"]), "pay", Conventions()).doubt  # doctest: +ELLIPSIS
-    "column 'pay': row 1 holds '35.000', which is 35 with --decimal '.' or 35000 with --decimal ',' --thousands '.': "
+    "column 'pay': row 1 holds '35.000', which is 35 with decimal=\".\" or 35000 with decimal=\",\" thousands=\".\": "
     "..."
     """
     import pyarrow as pa
@@ -258,8 +257,8 @@ def _as_numbers(column: _Column, conventions: Conventions) -> Settled | None:
     doubt = None
     if code is not None:
         doubt = (
-            f"column '{name}': row {column.row_of(code)} holds '{code}', a number that loses its first 0 with --type "
-            f"'{name}=integer', or a code that keeps it with --type '{name}=text': say which."
+            f"column '{name}': row {column.row_of(code)} holds '{code}', a number that loses its first 0 with "
+            "types=integer, or a code that keeps it with types=text: say which."
         )
     elif not conventions.signs_told:
         doubt = _two_readings(column, signs)
@@ -272,7 +271,7 @@ def _as_numbers(column: _Column, conventions: Conventions) -> Settled | None:
             return Settled(plain.cast(pa.int64()), doubt)
         doubt = doubt or (
             f"column '{name}': row {column.row_of(long)} holds '{long}', a number of which only the first digits count "
-            f"with --type '{name}=decimal', or a code with --type '{name}=text': say which."
+            f"with types=decimal, or a code with types=text: say which."
         )
     return Settled(plain.cast(pa.float64()), doubt)
 
@@ -343,9 +342,9 @@ def _half_dates(column: _Column, which: Any, form: str) -> str:
     name = column.name
     return (
         f"column '{name}' holds dates of the form {form} (row {column.row_of(date)}: '{date}') and other text (row "
-        f"{column.row_of(other)}: '{_short(other)}'): correct it, make it missing with --na '{_short(other)}', or "
+        f"{column.row_of(other)}: '{_short(other)}'): correct it, make it missing with na=\"{_short(other)}\", or "
         "read all as "
-        f"text with --type '{name}=text'."
+        f"text with types=text."
     )
 
 
@@ -368,7 +367,7 @@ def _other_signs(column: _Column, conventions: Conventions) -> str | None:
         return (
             f"column '{column.name}' looks like numbers (row {column.row_of(text)}: '{text}'), but not with "
             f"{mine.words}, as the "
-            f"file has them: write them alike, or use --type '{column.name}=text' if it is text."
+            f"file has them: write them alike, or use types=text if it is text."
         )
     doubt = _two_readings(column, fitting[0])
     if doubt is not None:
@@ -377,7 +376,7 @@ def _other_signs(column: _Column, conventions: Conventions) -> str | None:
     what = "decimal commas" if fitting[0].decimal == "," else "signs between thousands"
     return (
         f"column '{column.name}' looks like numbers with {what} (row {column.row_of(text)}: '{text}'): use "
-        f"{fitting[0].words}, or --type '{column.name}=text' if it is text."
+        f"{fitting[0].words}, or types=text if it is text."
     )
 
 
@@ -402,14 +401,13 @@ def _other_dates(column: _Column) -> str | None:
                 return (
                     f"column '{name}': row {column.row_of(text)} holds '{text}', which is "
                     f"{first.read(text):%Y-%m-%d} with "
-                    f"--date-format '{name}={first.text}' or {other.read(text):%Y-%m-%d} with --date-format "
-                    f"'{name}={other.text}': say which."
+                    f'date_format="{first.text}" or {other.read(text):%Y-%m-%d} with '
+                    f'date_format="{other.text}": say which.'
                 )
     text = str(texts[0])
     return (
         f"column '{name}' looks like dates of the form {first.text} (row {column.row_of(text)}: '{text}'): use "
-        "--date-format "
-        f"'{name}={first.text}', or --type '{name}=text' if it is text."
+        f'date_format="{first.text}", or types=text if it is text.'
     )
 
 
@@ -422,9 +420,8 @@ def _half_numbers(column: _Column, signs: Signs) -> str | None:
     return (
         f"column '{name}' holds numbers (row {column.row_of(number)}: '{number}') and other text (row "
         f"{column.row_of(other)}: "
-        f"'{_short(other)}'): for numbers, correct it or make it missing with --na '{_short(other)}'; for text, use "
-        "--type "
-        f"'{name}=text'."
+        f"'{_short(other)}'): for numbers, correct it or make it missing with na=\"{_short(other)}\"; for text, use "
+        "types=text."
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 
 import numpy as np
@@ -11,12 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from shoal.columns.describe import Described
 from shoal.errors import OptionError
 from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
-from shoal.mechanisms.mask import NOISES, Clusters, calibrate, check_floor, check_noise, mask_group
+from shoal.mechanisms.mask import Clusters, calibrate, check_floor, check_noise, mask_group
 from shoal.mechanisms.rebuild import centroids
 from shoal.method.budget import Plan, split_budget
 from shoal.method.method import Method
 from shoal.method.stages import Group, check_group, partition_group
 from shoal.noise import Source
+from shoal.noise.families import NOISES
 from shoal.noise.response import check_response, randomised_response, reversal_probability
 from shoal.partition import Partition
 from shoal.partition.base import check_k
@@ -38,8 +39,8 @@ def plan(method: Method, described: Described) -> Plan:
     if NOISES[method.noise].joint:
         if described.nominal:
             raise OptionError(
-                f"noise 'box' is for columns with an order, and '{described.nominal[0]}' has none: leave it out, or "
-                "use noise=laplace."
+                f"noise '{method.noise}' is for columns with an order, and '{described.nominal[0]}' has none: leave it "
+                "out, or use noise=laplace."
             )
         return _joint_plan(method.resolve_groups(names), shares)
     if described.flagged:
@@ -267,4 +268,16 @@ def cluster_facts(made: Partition) -> dict[str, object]:
     }
 
 
-CLUSTERS = Mechanism(plan, run, freeze, run_frozen, check=check)
+def _shares(method: Method, n: int, plan: Plan) -> Mapping[str, Fraction]:
+    return plan.shares
+
+
+CLUSTERS = Mechanism(
+    plan,
+    run,
+    freeze,
+    run_frozen,
+    check=check,
+    shares=_shares,
+    likelihood=True,
+)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from shoal.columns.kinds import KINDS, ORDERED_KINDS
 from shoal.errors import OptionError, did_you_mean
 from shoal.method.kanonymity_presets import KANONYMITY_PRESETS
-from shoal.method.method import OPTIONS, Method
-from shoal.method.models import claims
+from shoal.method.method import Method
 from shoal.method.moment_presets import MOMENT_PRESETS
 
 _ALWAYS = ("epsilon", "clip")
 _NOISE = ("noise", "optimise")
-_ORDERED = ("numeric", "ordinal", "date")
-_MIXED = (*_ORDERED, "nominal")
 _INDIVIDUAL = ("k", "split", "remainder", "floor", "groups", "partition", "normalise", "gamma")
 
 PRESETS: dict[str, Method] = {
@@ -27,7 +24,7 @@ PRESETS: dict[str, Method] = {
             partition="alone",
             grouping="joint",
             split="equal",
-            kinds=_MIXED,
+            kinds=KINDS,
             adjustable=(*_ALWAYS, "generalise", "split"),
         ),
         Method(
@@ -38,7 +35,7 @@ PRESETS: dict[str, Method] = {
             grouping="joint",
             split="proportional",
             k=50,
-            kinds=_MIXED,
+            kinds=KINDS,
             adjustable=(
                 *_ALWAYS,
                 "generalise",
@@ -59,7 +56,7 @@ PRESETS: dict[str, Method] = {
             grouping="each",
             split="equal",
             k=50,
-            kinds=_MIXED,
+            kinds=KINDS,
             adjustable=(*_ALWAYS, "generalise", "k", "split", "remainder", "link", *_NOISE),
         ),
         Method(
@@ -70,7 +67,7 @@ PRESETS: dict[str, Method] = {
             grouping="each",
             split="equal",
             k=3,
-            kinds=_ORDERED,
+            kinds=ORDERED_KINDS,
             adjustable=(*_ALWAYS, "k", "split", "link", *_NOISE),
         ),
         Method(
@@ -82,7 +79,7 @@ PRESETS: dict[str, Method] = {
             split="equal",
             sensitivity="local",
             k=50,
-            kinds=_ORDERED,
+            kinds=ORDERED_KINDS,
             adjustable=(*_ALWAYS, *_INDIVIDUAL),
         ),
         Method(
@@ -94,7 +91,7 @@ PRESETS: dict[str, Method] = {
             split="equal",
             sensitivity="cluster",
             k=15,
-            kinds=_ORDERED,
+            kinds=ORDERED_KINDS,
             adjustable=(*_ALWAYS, *_INDIVIDUAL),
         ),
         Method(
@@ -105,7 +102,7 @@ PRESETS: dict[str, Method] = {
             grouping="joint",
             mechanism="insensitive",
             split="equal",
-            kinds=_MIXED,
+            kinds=KINDS,
             adjustable=(*_ALWAYS, "generalise", "k", "split", "composition", "order", "corners", *_NOISE),
         ),
         Method(
@@ -116,33 +113,13 @@ PRESETS: dict[str, Method] = {
             grouping="joint",
             mechanism="tree",
             rebuild="uniform",
-            kinds=_MIXED,
+            kinds=KINDS,
             adjustable=("epsilon", "generalise", "cuts", "depth", "shares", "rebuild", "neighbours", "rows"),
         ),
         *KANONYMITY_PRESETS,
         *MOMENT_PRESETS,
     )
 }
-
-
-@dataclass(frozen=True, slots=True)
-class MethodInfo:
-    """What `shoal methods` lists about a preset. The claim is computed from the method's stages."""
-
-    name: str
-    paper: str
-    about: str
-    claim: str
-    parameters: dict[str, str]
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "paper": self.paper,
-            "about": self.about,
-            "claim": self.claim,
-            "parameters": dict(self.parameters),
-        }
 
 
 def preset(name: str) -> Method:
@@ -152,6 +129,17 @@ def preset(name: str) -> Method:
             f"there is no method '{name}'; 'shoal methods' lists them.{did_you_mean(str(name), PRESETS)}"
         )
     return PRESETS[name]
+
+
+def taken_by(setting: str, most: int = 3) -> tuple[str, ...]:
+    """The methods that take a setting, those of one paper under one word; nothing where that are more than a few.
+
+    >>> taken_by("cuts"), taken_by("match"), taken_by("epsilon")
+    (('tree-dp',), ('xm-*',), ())
+    """
+    takers = [name for name, method in PRESETS.items() if setting in method.adjustable]
+    families = tuple(dict.fromkeys("xm-*" if name.startswith("xm-") else name for name in takers))
+    return families if len(families) <= most else ()
 
 
 def configured(name: str, **options: Any) -> Method:
@@ -164,7 +152,7 @@ def configured(name: str, **options: Any) -> Method:
     'tree-dp'
     """
     method = preset(name)
-    if options.get("partition") != "tree" or method.mechanism != "moments":
+    if options.get("partition") != "tree" or not method.as_tree:
         return method.configure(**options)
     if method.moments > 1 or method.form != "coefficients" or method.sensitivity == "none":
         raise OptionError(
@@ -176,25 +164,3 @@ def configured(name: str, **options: Any) -> Method:
     settings = {option: value for option, value in options.items() if option != "partition"}
     rebuild = "normal" if method.moments else "centroid"
     return PRESETS["tree-dp"].configure(**{"rebuild": rebuild, **settings})
-
-
-def methods() -> list[MethodInfo]:
-    """Every preset with its paper, claim and parameters.
-
-    >>> [info.name for info in methods()][:8]
-    ['laplace', 'mdav-dp', 'ranking-dp', 'optimal-dp', 'idp-ls', 'idp-cbls', 'insensitive-dp', 'tree-dp']
-    """
-    return [
-        MethodInfo(
-            name=method.name,
-            paper=method.paper,
-            about=method.about,
-            claim=claims(method),
-            parameters={
-                option: OPTIONS[option]
-                + (f" (default {default})" if (default := getattr(method, option)) is not None else "")
-                for option in method.adjustable
-            },
-        )
-        for method in PRESETS.values()
-    ]

@@ -64,7 +64,7 @@ def _about_columns(method: Method, described: Described, plan: Plan) -> str | No
     return (
         f"epsilon {decimal_text(method.epsilon)} is shared by {number} columns, about {share:.2g} each: noise will "
         "drown most of "
-        "what they say; release fewer of them (--columns)."
+        "what they say; release fewer of them (columns=)."
     )
 
 
@@ -80,6 +80,6 @@ def _about_formulas(method: Method, described: Described) -> list[str]:
         if formula is not None and not conventions.spreadsheet_safe:
             found.append(
                 f"column '{attribute.name}' can be released with '{formula[:40]}', which a spreadsheet would run: "
-                "--spreadsheet-safe writes it with ' in front."
+                "spreadsheet_safe=True writes it with an apostrophe in front."
             )
     return found

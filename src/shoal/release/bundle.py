@@ -16,6 +16,7 @@ from shoal.columns.attribute import MISSING_VALUE, Attribute
 from shoal.errors import OptionError, OutputError, ShoalError
 from shoal.io import Codebook, Conventions, check_writable, known_format, read, write
 from shoal.method.recipe import recipe_text
+from shoal.progress import Progress, silent
 
 if TYPE_CHECKING:
     from shoal.release.protect import Release
@@ -57,6 +58,7 @@ def save_bundle(
     original: Any = None,
     *,
     statistics: bool = False,
+    progress: Progress | None = None,
 ) -> Path:
     """Write data, statement, recipe and public report to `folder`; the internal report to its own path.
 
@@ -70,7 +72,9 @@ def save_bundle(
         )
     internal_path = None if internal is None else Path(internal)
     check_output(folder, internal_path)
+    tell = progress or silent
     with contextlib.ExitStack() as undo, staged(folder) as aside:
+        tell("writing the tables", 0, 1)
         manner = (
             release.conventions if kind.title == known_format(release.format).title else no_separator(release)
         )
@@ -82,6 +86,7 @@ def save_bundle(
             ending = kind.ending if kind.typed else ".csv"
             write(release.statistics, aside / f"statistics{ending}", None, manner)
         if release.verify is not None:
+            tell("reading the tables back", 0, 1)
             # what counts is what others will read
             types = release.schema.types
             # a linked table may hold words for groups of values, which have no declared type
@@ -93,7 +98,7 @@ def save_bundle(
                 aside / f"data{kind.ending}", types=types, conventions=manner, dates=dates, strict=False
             )
             release.verify(written, further)
-        write_documents(release, aside, undo, internal_path, evaluation, original)
+        write_documents(release, aside, undo, internal_path, evaluation, original, tell)
     return folder
 
 
@@ -125,6 +130,7 @@ def write_documents(
     internal: Path | None = None,
     evaluation: Any = None,
     original: Any = None,
+    progress: Progress = silent,
 ) -> None:
     """Statement, recipe and public report beside the data; the internal report last, at its own path.
 
@@ -132,13 +138,14 @@ def write_documents(
     """
     from shoal.report import internal_report, public_report
 
+    progress("writing the statement and the report", 0, 1)
     statement = json.dumps(release.statement.to_dict(), indent=2, ensure_ascii=False)
     (aside / "statement.json").write_text(statement + "\n", "utf-8")
     (aside / "method.toml").write_text(recipe_text(release), "utf-8")
     (aside / "report.html").write_text(public_report(release), "utf-8")
     if internal is None:
         return
-    page = internal_report(release, evaluation, original)
+    page = internal_report(release, evaluation, original, progress)
     undo.enter_context(_parents(internal))
     with open(internal, "x", encoding="utf-8") as file:
         undo.push(_unless_done(internal))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,27 +15,50 @@ from numpy.typing import ArrayLike, NDArray
 from shoal import summaries
 from shoal.columns.circumstances import Circumstances
 from shoal.columns.coding import check_storable, restored
-from shoal.columns.declaration import Declaration, read_declared
+from shoal.columns.declaration import Declaration, read_as_asked
 from shoal.columns.describe import Described, describe
 from shoal.columns.missing import with_gaps
 from shoal.columns.provenance import public_attribute
 from shoal.columns.schema import Schema
-from shoal.display import displayed
-from shoal.errors import LeftOutWarning
+from shoal.display import displayed, internal
+from shoal.errors import LeftOutWarning, OptionError, Problems
 from shoal.io import Codebook, Conventions, Table
-from shoal.mechanisms import MECHANISMS, Mechanism, Progress, Rebuilt
-from shoal.mechanisms.noise_rule import noise_allowed
+from shoal.mechanisms import MECHANISMS
+from shoal.mechanisms.base import Mechanism, Rebuilt
+from shoal.mechanisms.promises import noise_allowed, privacy_model, promise_of
 from shoal.method.budget import Plan
 from shoal.method.method import Method
-from shoal.method.models import MODELS, privacy_model
-from shoal.method.presets import configured
+from shoal.method.models import MODELS
+from shoal.method.presets import configured, preset
 from shoal.method.stages import PARTITIONS
 from shoal.method.statement import PrivacyStatement, state
-from shoal.method.tuned import Tuned, tuned_settings, with_tuning
+from shoal.method.tuned import tuned_settings, with_tuning
 from shoal.noise import Source
 from shoal.noise import source as noise_source
 from shoal.partition import Partition
+from shoal.partition.base import check_k
+from shoal.progress import Progress, silent
 from shoal.release.advice import advice
+from shoal.release.request import Options
+
+# what a `Declaration` is made from, besides the schema
+_SAID = ("columns", "domains", "domain_from_data", "outside", "missing", "na", "types", "file")
+
+
+@internal()
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Records that were grouped.
+
+    Attributes:
+        columns: the attributes that they were grouped by.
+        number: of the cluster in its `Partition`.
+        rows: places of its records in the table that was protected, counted from 0.
+    """
+
+    columns: tuple[str, ...]
+    number: int
+    rows: tuple[int, ...]
 
 
 @displayed(summaries.of_release)
@@ -60,6 +84,9 @@ class Release:
         linked: further tables that are released with the data, by name.
         verify: raises where tables read back from disk do not hold what the statement says; None where there is
             nothing that a table by itself could show.
+
+    A release can be pickled, to go to another process of the custodian's. The pickle holds all of the above, `aligned`
+    and `internal` too: it is as private as the original. What may be published is what `save` writes.
     """
 
     data: Any
@@ -84,6 +111,30 @@ class Release:
     def columns(self) -> tuple[str, ...]:
         return tuple(self.domains)
 
+    def cluster_of(self, row: int) -> tuple[Cluster, ...]:
+        """The clusters of one record, one for each attribute group: private, like everything about a record.
+
+        Args:
+            row: place of the record in the table that was protected, counted from 0.
+
+        Raises:
+            OptionError: there is no such row, it took no part, or the method has no clusters.
+        """
+        rows = self.internal["rows_read"]
+        if not 0 <= row < rows:
+            raise OptionError(f"row is {row}: the protected table has rows 0 to {rows - 1}.", row=row + 1)
+        if not self.partition:
+            raise OptionError(f"method '{self.method.name}' gives no record a cluster that could be shown.")
+        kept = np.arange(rows) if self.kept is None else self.kept
+        place = np.flatnonzero(kept == row)
+        if not place.size:
+            raise OptionError(f"row {row} took no part in the release: it was dropped.", row=row + 1)
+        found = []
+        for made in self.partition:
+            label = int(made.labels[place[0]])
+            found.append(Cluster(made.columns, label, tuple(kept[made.labels == label].tolist())))
+        return tuple(found)
+
     def save(
         self,
         folder: str | Path,
@@ -93,13 +144,16 @@ class Release:
         evaluation: Any = None,
         original: Any = None,
         statistics: bool = False,
+        progress: Progress | None = None,
     ) -> Path:
         """Write the publishable bundle to `folder`, with the clusters' statistics if asked for; the internal report,
         compared with `original` (the table that was protected) if given, goes elsewhere. All is written or nothing."""
         from shoal.release.bundle import save_bundle
 
         kind = format or self.format
-        return save_bundle(self, Path(folder), internal, kind, evaluation, original, statistics=statistics)
+        return save_bundle(
+            self, Path(folder), internal, kind, evaluation, original, statistics=statistics, progress=progress
+        )
 
 
 def protect(
@@ -110,20 +164,8 @@ def protect(
     k: int | None = None,
     seed: int | None = None,
     *,
-    columns: Sequence[str] | None = None,
-    domains: Mapping[str, Any] | None = None,
-    domain_from_data: float | None = None,
-    outside: str = "error",
-    missing: str = "error",
-    na: Sequence[str] = (),
-    types: Mapping[str, str] | None = None,
-    file: Conventions | Mapping[str, Any] | None = None,
-    labels: ArrayLike | None = None,
-    tuned: str | Sequence[str] | Tuned | None = None,
-    tuned_epsilon: Any = None,
-    tuned_choice: Sequence[Any] | None = None,
     progress: Progress | None = None,
-    **options: Any,
+    **options: Unpack[Options],
 ) -> Release:
     """Turn a table about people into one that can be published.
 
@@ -151,7 +193,7 @@ def protect(
         tuned_epsilon: what a private choice cost, as a recipe of `shoal tune --private` has it; added to the claim,
             which must be `dp`, if the values that it bought are used.
         tuned_choice: what it bought, with the candidates it was chosen from.
-        progress: called with (what, done, total) during long work.
+        progress: called with (what, done, total) during long work; raise `shoal.CancelledError` in it to stop.
         options: settings of the method, such as split, groups, link, remainder.
 
     Guarantee:
@@ -168,53 +210,34 @@ def protect(
     >>> release.data.column_names, release.data.num_rows, release.statement.model
     (['age', 'income'], 4, 'dp-given-partition')
     """
-    prepared = prepare(
-        read_declared(data, schema, na=na, types=types, file=file),
-        schema,
-        method,
-        epsilon,
-        k,
-        seed,
-        columns=columns,
-        domains=domains,
-        domain_from_data=domain_from_data,
-        outside=outside,
-        missing=missing,
-        na=na,
-        types=types,
-        file=file,
-        labels=labels,
-        tuned=tuned,
-        tuned_epsilon=tuned_epsilon,
-        tuned_choice=tuned_choice,
-        **options,
-    )
-    if schema is None and columns is None and prepared.described.left_out:
+    tell = progress or silent
+    tell("reading the table", 0, 1)
+    table = read_as_asked(data, {"schema": schema, **options})
+    prepared = prepare(table, schema, method, epsilon, k, seed, **options)
+    if schema is None and prepared.declared.columns is None and prepared.described.left_out:
         warnings.warn(
             f"not released: {', '.join(prepared.described.left_out)}; release.notes say why. Name the columns to "
             "release (columns=), or describe them in a schema.",
             LeftOutWarning,
             stacklevel=2,
         )
-    return carry_out(prepared, progress, labels)
+    return carry_out(prepared, tell)
 
 
-def carry_out(
-    prepared: Preparation,
-    progress: Progress | None = None,
-    labels: ArrayLike | None = None,
-    frozen: Any = None,
-) -> Release:
+def carry_out(prepared: Preparation, progress: Progress | None = None, frozen: Any = None) -> Release:
     """Spend the budget of a prepared release: the part of `protect` that touches the records.
 
     `frozen` is what the mechanism's `freeze` made on the same records, to save making it again.
     """
     table = prepared.described.table
-    settled = (prepared.method, prepared.described, prepared.plan, prepared.source, progress or silent)
+    tell = progress or silent
+    tell("protecting", 0, 1)
+    settled = (prepared.method, prepared.described, prepared.plan, prepared.source, tell)
     if frozen is not None and prepared.mechanism.run_frozen is not None:
         rebuilt = prepared.mechanism.run_frozen(*settled, frozen)
     else:
-        rebuilt = prepared.mechanism.run(*settled, labels)
+        rebuilt = prepared.mechanism.run(*settled, prepared.labels)
+    tell("shuffling rows", 0, 1)
     publish = prepared.mechanism.publish or _one_table
     released, linked = publish(prepared.method, prepared.described, rebuilt, prepared.source)
     return prepared.release(
@@ -239,6 +262,7 @@ class Preparation:
     plan: Plan
     source: Source
     statement: PrivacyStatement
+    labels: ArrayLike | None = None
 
     def release(
         self,
@@ -268,12 +292,10 @@ class Preparation:
             conventions=described.table.conventions,
             statistics=statistics,
             linked=linked or {},
-            verify=self._verify if self.mechanism.verify is not None else None,
+            verify=None
+            if self.mechanism.verify is None
+            else partial(self.mechanism.verify, self.method, described.without_records()),
         )
-
-    def _verify(self, table: Table, linked: Mapping[str, Table]) -> None:
-        if self.mechanism.verify is not None:
-            self.mechanism.verify(self.method, self.described, table, linked)
 
 
 def prepare(
@@ -283,40 +305,25 @@ def prepare(
     epsilon: Any = None,
     k: int | None = None,
     seed: int | None = None,
-    *,
-    columns: Sequence[str] | None = None,
-    domains: Mapping[str, Any] | None = None,
-    domain_from_data: float | None = None,
-    outside: str = "error",
-    missing: str = "error",
-    na: Sequence[str] = (),
-    types: Mapping[str, str] | None = None,
-    file: Conventions | Mapping[str, Any] | None = None,
-    labels: ArrayLike | None = None,
-    tuned: str | Sequence[str] | Tuned | None = None,
-    tuned_epsilon: Any = None,
-    tuned_choice: Sequence[Any] | None = None,
-    **options: Any,
+    **options: Unpack[Options],
 ) -> Preparation:
     """Settle method, lattices, budget and statement, and refuse what would fail later; arguments as for `protect`."""
+    problems = Problems()
+    asked: dict[str, Any] = dict(options)
+    labels = asked.pop("labels", None)
+    bought = [asked.pop(name, None) for name in ("tuned", "tuned_epsilon", "tuned_choice")]
+    said = {name: asked.pop(name) for name in _SAID if name in asked}
     if labels is not None:
-        options = {"partition": "given", **options}
-    settled = configured(method, epsilon=epsilon, k=k, **options)
-    chosen = tuned_settings(tuned, tuned_epsilon, tuned_choice)
-    declared = replace(
-        Declaration.of(schema, columns, domains, domain_from_data, outside, missing, na, types, file),
-        tuned=chosen,
-    )
-    described = describe(
-        table,
-        declared,
-        settled.kinds,
-        free=MODELS[privacy_model(settled, 1)].of_the_table,
-        flags=PARTITIONS[settled.partition].flags,
-    )
-    for attribute in described.attributes:
-        check_storable(described.table, attribute, generalise=settled.generalise)
-    noise_allowed(settled, len(described.columns))
+        asked = {"partition": "given", **asked}
+    # a method whose settings are wrong still tells which columns it takes; it has no default k to complain about
+    settled = replace(preset(method), k=None)
+    with problems.collected():
+        settled = configured(method, epsilon=epsilon, k=k, **asked)
+    with problems.collected():
+        chosen = tuned_settings(*bought)
+        declared = replace(Declaration.of(schema, **said), tuned=chosen)
+        described = _looked_at(table, declared, settled, problems)
+    problems.raise_all()
     mechanism = MECHANISMS[settled.mechanism]
     found: tuple[str, ...] = ()
     if mechanism.settle is not None:
@@ -325,11 +332,29 @@ def prepare(
     source = noise_source(seed)
     described = with_tuning(described, chosen, settled)
     circumstances = _with_seed(described.circumstances, source)
-    statement = state(settled, described.lattices, plan, circumstances)
+    promise = promise_of(settled, len(described.lattices), circumstances.nominal)
+    statement = state(settled, described.lattices, plan, circumstances, promise)
     careful = (*_starved(settled, plan), *advice(settled, described, plan))
     described = replace(described, notes=(*described.notes, *found, *careful))
     mechanism.refuse(settled, described, plan, labels)
-    return Preparation(settled, declared, described, mechanism, plan, source, statement)
+    return Preparation(settled, declared, described, mechanism, plan, source, statement, labels)
+
+
+def _looked_at(table: Table, declared: Declaration, method: Method, problems: Problems) -> Described:
+    """The described table, and note of everything that can be known to be wrong with it before a run."""
+    free = MODELS[privacy_model(method, 1)].of_the_table
+    flags = PARTITIONS[method.partition].flags
+    described = describe(table, declared, method.kinds, free=free, flags=flags, problems=problems)
+    for attribute in described.attributes:
+        with problems.collected():
+            check_storable(described.table, attribute, generalise=method.generalise)
+    described.check(problems)
+    with problems.collected():
+        noise_allowed(method, len(described.columns))
+    if method.k is not None:
+        with problems.collected():
+            check_k(method.k, described.n)
+    return described
 
 
 def _starved(method: Method, plan: Plan) -> list[str]:
@@ -389,10 +414,6 @@ def _measured(described: Described, rebuilt: Rebuilt) -> Any:
             found = np.where(described.gaps[column], np.nan, values)
         columns[column] = found
     return described.table.like(columns, keep_dtypes=False)
-
-
-def silent(what: str, done: int, total: int) -> None:
-    """Progress that nobody watches."""
 
 
 def _with_seed(circumstances: Circumstances, source: Source) -> Circumstances:

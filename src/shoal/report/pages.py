@@ -7,7 +7,7 @@ carry plotly, inlined once. Neither loads anything: the page itself forbids it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -17,12 +17,13 @@ from shoal.columns.declaration import read_declared
 from shoal.errors import InputError, did_you_mean
 from shoal.io import Table
 from shoal.method.statement import domain_words
+from shoal.progress import Progress, silent
 from shoal.report.compare import percent_words
 from shoal.report.findings import find
-from shoal.report.measures import measure_lines
-from shoal.report.page_figures import Album, attribute_sections, relation_sections
+from shoal.report.page_figures import Album
 from shoal.report.profile import equal_rows, profiles
 from shoal.report.risks import RiskLine, Risks, attacked
+from shoal.report.sections import Page, section_values
 from shoal.report.subject import Subject, of_bundle, of_release, published
 from shoal.report.traffic_light import light
 from shoal.report.words import epsilon_words, explanation, k_words
@@ -33,11 +34,9 @@ if TYPE_CHECKING:
     from shoal.evaluation import Evaluation
     from shoal.release.protect import Release
 
-Progress = Callable[[str, int, int], None]
-
 _NOT_LINKED = (
     "Record linkage was not measured: a bundle does not tell which row came from which record. "
-    "'shoal protect --internal' measures it."
+    "The internal report that is written with a release measures it."
 )
 # runs of learning for a report: enough for an interval
 _RUNS = 3
@@ -49,7 +48,12 @@ def public_report(release: Release) -> str:
     return _render("public.html.j2", **_first_screen(subject), columns=profiles(subject))
 
 
-def internal_report(release: Release, evaluation: Evaluation | None = None, original: Any = None) -> str:
+def internal_report(
+    release: Release,
+    evaluation: Evaluation | None = None,
+    original: Any = None,
+    progress: Progress | None = None,
+) -> str:
     """A page for the custodian: adds facts about the original data, so it must not be published.
 
     Args:
@@ -57,6 +61,7 @@ def internal_report(release: Release, evaluation: Evaluation | None = None, orig
         evaluation: what `shoal.evaluate` measured; without it the measures are taken here, of large tables on a sample.
         original: the table that was protected, a path or a frame: columns are compared before and after, and both
             tables are attacked. Without it the page has only what the release itself knows.
+        progress: called with (what, done, total); what it raises ends the work.
 
     Raises:
         InputError: the original cannot be read, or is not the table that was protected.
@@ -66,19 +71,27 @@ def internal_report(release: Release, evaluation: Evaluation | None = None, orig
         and without an evaluation that of `shoal.evaluate` on as many.
     """
     whole = of_release(release)
-    found = find(whole, release, evaluation, original)
+    tell = progress or silent
+    found = find(whole, release, evaluation, original, tell)
+    tell("drawing the internal report", 0, 1)
     album = Album()
     clusters = [(", ".join(made.columns) or "records", made.sizes) for made in release.partition]
-    return _render(
-        "full.html.j2",
-        **_first_screen(whole, private=True, measured=found.measured, risks=found.risks, before=found.before),
-        **_sections(album, found.subject, found.before, found.measured, found.risks),
-        remarks=found.remarks,
-        clusters=album.clusters(clusters) if clusters else None,
-        facts=_facts(release.internal),
+    page = Page(
+        album,
+        found.subject,
+        found.before,
+        found.measured,
+        found.risks,
+        private=True,
+        remarks=tuple(found.remarks),
         notes=release.notes,
-        script=_script(album),
+        facts=_facts(release.internal),
+        clusters=clusters,
     )
+    first = _first_screen(
+        whole, private=True, measured=found.measured, risks=found.risks, before=found.before
+    )
+    return _full_page(first, page)
 
 
 def bundle_report(
@@ -90,23 +103,21 @@ def bundle_report(
     """A page about a bundle on disk.
 
     Args:
-        folder: what `shoal protect --out` or `Release.save` wrote.
+        folder: what `shoal protect`, `shoal.publish` or `Release.save` wrote.
         original: the table that was protected; with it the page holds facts about the original data.
         target: with an original, also measure how well this column can be learned from the release.
-        progress: called with (what, done, total).
+        progress: called with (what, done, total); what it raises ends the work.
 
     Raises:
         InputError: the folder is not a bundle, a table cannot be read, or the original lacks a released column.
         MissingExtraError: there is a target, and the extra 'learn' is not installed.
     """
-    tell = progress or (lambda what, done, total: None)
+    tell = progress or silent
+    tell("reading the bundle", 0, 1)
     subject = of_bundle(folder)
     album = Album()
     if original is None:
-        page = {**_first_screen(subject), **_sections(album, subject, None, None, Risks())}
-        return _render(
-            "full.html.j2", **page, remarks=(), clusters=None, facts=None, notes=(), script=_script(album)
-        )
+        return _full_page(_first_screen(subject), Page(album, subject, None, None, Risks(), private=False))
     from shoal.evaluation import evaluate
     from shoal.evaluation.learning import check_target
 
@@ -119,22 +130,31 @@ def bundle_report(
             )
     if target is not None:
         check_target(target, before)  # refused before the long work begins
-    tell("measuring what was lost", 0, 1)
-    measured = evaluate(before, published(subject), target=target, runs=_RUNS).to_dict()
-    tell("attacking the released table", 0, 1)
-    risks = attacked(before, subject.table, subject.columns)
+    measured = evaluate(before, published(subject), target=target, runs=_RUNS, progress=tell).to_dict()
+    risks = attacked(before, subject.table, subject.columns, progress=tell)
     risks = replace(risks, remarks=(*risks.remarks, _NOT_LINKED))
     tell("comparing columns", 0, 1)
-    return _render(
-        "full.html.j2",
-        **_first_screen(subject, private=True, measured=measured, risks=risks, before=before),
-        **_sections(album, subject, before, measured, risks),
-        remarks=_other_size(before, subject.table),
-        clusters=None,
-        facts=None,
-        notes=(),
-        script=_script(album),
+    page = Page(
+        album, subject, before, measured, risks, private=True, remarks=_other_size(before, subject.table)
     )
+    first = _first_screen(subject, private=True, measured=measured, risks=risks, before=before)
+    return _full_page(first, page)
+
+
+def _full_page(first: Mapping[str, Any], page: Page) -> str:
+    values = section_values(page)
+    templates = [
+        {
+            "id": section.id,
+            "title": section.title,
+            "template": f"sections/{section.id}.html.j2"
+            if section.text is None
+            else _environment().from_string(section.text),
+        }
+        for section in values["sections"]
+    ]
+    everything = {**first, **values, "sections": templates}
+    return _render("full.html.j2", **everything, script=_script(page.album))
 
 
 def _other_size(before: Table, after: Table) -> tuple[str, ...]:
@@ -208,23 +228,6 @@ def _linked(line: RiskLine) -> tuple[str, str]:
         f"rows whose record is found ({100 * low:.3g}% to {100 * high:.3g}%); {100 * line.chance:.2g}% by guessing"
         f"{bare}",
     )
-
-
-def _sections(
-    album: Album, subject: Subject, before: Table | None, measured: Mapping[str, Any] | None, risks: Risks
-) -> dict[str, Any]:
-    learning = None if measured is None else measured["learning"]
-    return {
-        "attributes": attribute_sections(album, subject, before),
-        "relations": relation_sections(album, subject, before),
-        "measured": measured,
-        "measures": {part: measure_lines((measured or {}).get(part, {})) for part in ("utility", "risk")},
-        "learning": learning,
-        "learning_figure": None if learning is None else album.learning(learning),
-        "risks": risks,
-        "risk_figure": album.risks(risks.lines) if risks.lines else None,
-        "recipe": subject.recipe,
-    }
 
 
 def _facts(internal: Mapping[str, Any]) -> dict[str, Any]:

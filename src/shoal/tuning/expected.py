@@ -7,48 +7,28 @@ expectation needs no more than the first two moments of Y: a centre, moved by cl
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.columns.describe import Described
-from shoal.mechanisms.insensitive.size import paying_clusters
 from shoal.mechanisms.mask import Clusters
-from shoal.method.budget import Plan
 from shoal.method.method import Method
+from shoal.noise.families import NOISES
+from shoal.release.expected_noise import sum_shares
 from shoal.release.protect import Preparation
 from shoal.sensitivity.local import CALIBRATIONS
 from shoal.sensitivity.sums import cluster_sum_scale
 from shoal.tuning.clipped import clipped_moments
-
-Shares = Mapping[str, Fraction]
-
-
-def _own_shares(method: Method, described: Described, plan: Plan) -> Shares:
-    return plan.shares
-
-
-def _shares_of_clusters(method: Method, described: Described, plan: Plan) -> Shares:
-    paying = paying_clusters(described.n, method.size)
-    return {name: share / paying for name, share in plan.shares.items()}
-
-
-# Mechanisms that release noisy cluster means, with the ε of a cluster's sum by column.
-_SHARES: Mapping[str, Callable[[Method, Described, Plan], Shares]] = {
-    "clusters": _own_shares,
-    "insensitive": _shares_of_clusters,
-}
 
 
 def has_closed_form(prepared: Preparation) -> bool:
     """Whether the expected row error of a release is known without making one."""
     method, described = prepared.method, prepared.described
     return (
-        method.mechanism in _SHARES
-        and method.noise == "laplace"
-        and method.composition == "strict"
+        sum_shares(method, described.n, prepared.plan) is not None
+        and NOISES[method.noise].closed_form
         and not (described.nominal or described.flagged)
         and (method.link or len(described.columns) == 1)
     )
@@ -74,7 +54,7 @@ def expected_measures(prepared: Preparation, frozen: tuple[Clusters, ...]) -> di
         values = described.original(name)
         values = values[np.isfinite(values)]
         scaled.append(error / float(described.lattices[name].width) ** 2)
-        if described.attribute(name).kind != "numeric" or not values.size:
+        if not described.attribute(name).kind_facts.measured or not values.size:
             continue
         sse.append(error)
         if values.min() < values.max():
@@ -89,7 +69,8 @@ def expected_measures(prepared: Preparation, frozen: tuple[Clusters, ...]) -> di
 def expected_errors(prepared: Preparation, frozen: tuple[Clusters, ...]) -> dict[str, float]:
     """Expected sum of squared errors of each column, over the rows that have a value."""
     method, described = prepared.method, prepared.described
-    shares = _SHARES[method.mechanism](method, described, prepared.plan)
+    shares = sum_shares(method, described.n, prepared.plan)
+    assert shares is not None
     found: dict[str, float] = {}
     for group, clusters in zip(method.resolve_groups(described.columns), frozen, strict=True):
         for number, name in enumerate(group):

@@ -10,10 +10,11 @@ from shoal.columns.declaration import read_declared
 from shoal.columns.schema import Schema
 from shoal.errors import OptionError
 from shoal.io import Conventions
-from shoal.mechanisms import Progress
+from shoal.mechanisms.base import Progress
 from shoal.method.tuned import Tuned
 from shoal.noise import parse_epsilon
-from shoal.release.protect import Preparation, silent
+from shoal.progress import silent
+from shoal.release.protect import Preparation
 from shoal.tuning.bought import account, tune_privately
 from shoal.tuning.checks import check_comparison, check_options, check_private, private_epsilon
 from shoal.tuning.choose import Row, automatic_utility, best_row, figures, make_row, with_frontier
@@ -189,7 +190,7 @@ def _tuning(
     if not measured:
         raise OptionError(f"no setting can be used on this table: {next(iter(refused.values()))}")
     first = candidates[next(iter(measured))].described
-    numeric = all(attribute.kind == "numeric" for attribute in first.attributes)
+    numeric = all(attribute.kind_facts.measured for attribute in first.attributes)
     ranked_by = utility or automatic_utility(list(measured.values()), numeric, target)
     rows = with_frontier(
         [
