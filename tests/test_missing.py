@@ -203,15 +203,13 @@ def test_a_gap_is_told_by_randomised_response_under_laplace() -> None:
 
 
 def test_missing_numbers_are_not_treated_column_by_column(tmp_path: Path) -> None:
-    from shoal.release.columnwise import protect_file
-
     path = tmp_path / "ages.parquet"
     pa.parquet.write_table(pa.table({"age": [30, 40, None]}), path)
     of = small("age", age={"missing": "category"})
     with pytest.raises(
         OptionError, match="missing values that can be released as such are protected in memory"
     ):
-        protect_file(path, tmp_path / "out", schema=of, method="laplace", epsilon=1)
+        shoal.publish(path, of, "laplace", 1, out=tmp_path / "out", engine="local")
 
 
 def test_the_name_of_gaps_cannot_be_a_group() -> None:

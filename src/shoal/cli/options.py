@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from shoal.cli.command import Flag
 from shoal.errors import OptionError
@@ -18,11 +16,6 @@ from shoal.io.formats import titles
 if TYPE_CHECKING:
     from shoal.io import Table
     from shoal.method.settings import Setting
-
-MissingTexts = Annotated[
-    list[str] | None,
-    typer.Option("--na", help="Text that stands for a missing value, such as '?'; repeat it."),
-]
 
 DATA = Flag("data", f"The table: {titles()}.", "input", Path, argument=True, common=True)
 # how a file is written, for all commands that read one
@@ -39,6 +32,15 @@ _FILE_FLAGS = (
     *(Flag(name, words, "input", placeholder=shown) for name, (words, shown) in _ABOUT_FILES.items()),
     Flag("date_format", _DATE_FORMAT, "input", many=True, placeholder="FORMAT"),
 )
+NA = Flag(
+    "na",
+    "Text that stands for a missing value, such as '?'; repeat it.",
+    "odd values",
+    many=True,
+    placeholder="TEXT",
+)
+# for commands that only read tables
+ABOUT_FILES = (*_FILE_FLAGS, NA)
 SPREADSHEET_SAFE = Flag(
     "spreadsheet_safe",
     "Write texts that a spreadsheet would run, such as =1+1, with ' in front.",
@@ -46,21 +48,6 @@ SPREADSHEET_SAFE = Flag(
     bool,
     default=False,
 )
-Encoding = Annotated[str | None, typer.Option(help=_ABOUT_FILES["encoding"][0])]
-Separator = Annotated[str | None, typer.Option(help=_ABOUT_FILES["separator"][0])]
-DecimalSign = Annotated[str | None, typer.Option("--decimal", help=_ABOUT_FILES["decimal"][0])]
-Thousands = Annotated[str | None, typer.Option(help=_ABOUT_FILES["thousands"][0])]
-Quote = Annotated[str | None, typer.Option(help=_ABOUT_FILES["quote"][0])]
-Sheet = Annotated[str | None, typer.Option(help=_ABOUT_FILES["sheet"][0])]
-DateFormats = Annotated[list[str] | None, typer.Option("--date-format", help=_DATE_FORMAT)]
-Data = Annotated[
-    Path,
-    typer.Argument(help=f"The table: {titles()}.", metavar="DATA", show_default=False),
-]
-Types = Annotated[
-    list[str] | None,
-    typer.Option("--type", help="Type of a file's column, column=integer, decimal:2, date, text; repeat it."),
-]
 SCHEMA = Flag(
     "schema", "Schema file; 'shoal schema DATA' drafts one.", "input", Path, common=True, placeholder="FILE"
 )
@@ -94,7 +81,7 @@ _TYPED: Mapping[str, Mapping[str, Any]] = {
     "na": {"help": "Text that stands for a missing value; repeat it.", "placeholder": "TEXT"},
     "tuned": {},
 }
-_TYPES = Flag(
+TYPES = Flag(
     "types",
     "Type of a column, column=integer, decimal:2, date, text; repeat it.",
     "input",
@@ -119,7 +106,7 @@ def about_the_table() -> tuple[Flag, ...]:
     found = {name: _of_declaration(setting) for name, setting in DECLARATIONS.items()}
     # what a private choice cost and bought stands in a recipe only
     del found["tuned_epsilon"], found["tuned_choice"]
-    return (SCHEMA, found.pop("domains"), _TYPES, _TAXONOMY, *_FILE_FLAGS, *found.values())
+    return (SCHEMA, found.pop("domains"), TYPES, _TAXONOMY, *_FILE_FLAGS, *found.values())
 
 
 def of_methods(leave_out: Iterable[str] = ()) -> tuple[Flag, ...]:
