@@ -11,7 +11,7 @@ import pytest
 
 import shoal
 from shoal.errors import InputError, OptionError
-from shoal.io import FORMATS, Asked, Content, Conventions, Format, Manner, read, register, write
+from shoal.io import FORMATS, Asked, Content, Conventions, Format, Manner, read, register_format, write
 from shoal.io.formats import find_format
 
 openpyxl = pytest.importorskip("openpyxl")
@@ -250,7 +250,7 @@ def test_a_format_from_outside_is_one_record(tmp_path: Path) -> None:
 
     toy = Format("pairs", "Pairs", (".pairs",), reader, writer, keeps="nothing")
     try:
-        register(toy)
+        register_format(toy)
         assert find_format(Path("a.pairs")) is toy
         path = tmp_path / "ages.pairs"
         path.write_text("age=30\nage=41\nage=52\n")
@@ -260,9 +260,9 @@ def test_a_format_from_outside_is_one_record(tmp_path: Path) -> None:
         assert release.statement.publishable
         assert (release.save(tmp_path / "out") / "data.pairs").read_text().startswith("age=")
         with pytest.raises(OptionError, match="there is a file format 'pairs' already"):
-            register(toy)
+            register_format(toy)
         with pytest.raises(OptionError, match=r"files that end in \.csv are of the format 'csv' already"):
-            register(Format("mine", "Mine", (".csv",), reader, writer))
+            register_format(Format("mine", "Mine", (".csv",), reader, writer))
         (tmp_path / "x.sas").write_text("x")
         with pytest.raises(InputError, match=r"\.pairs"):
             read(tmp_path / "x.sas")

@@ -13,7 +13,7 @@ from shoal.io.formats import (
     find_format,
     format_of,
     known_format,
-    register,
+    register_format,
     table_name,
     titles,
 )
@@ -39,7 +39,7 @@ __all__ = [
     "known_type",
     "read",
     "read_columnwise",
-    "register",
+    "register_format",
     "table_name",
     "titles",
     "type_of",

@@ -1,6 +1,6 @@
 """File formats, one record each: how files of it are called, read and written, and what they keep of a table.
 
-A new format is one more record. `register` takes one from outside the package; reading, writing, help texts, error
+A new format is one more record. `register_format` takes one from outside the package; reading, writing, help texts, error
 messages and `--format` follow from the table.
 """
 
@@ -259,7 +259,7 @@ FORMATS: dict[str, Format] = {
 }
 
 
-def register(format: Format) -> Format:
+def register_format(format: Format) -> Format:
     """Add a format from outside the package; its name and endings must be new.
 
     Raises:
