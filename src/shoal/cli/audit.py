@@ -39,7 +39,7 @@ _HELP = """Try to refute a privacy claim: a lower bound on the real ε, from run
 def flags() -> tuple[Flag, ...]:
     """The options of `shoal audit`."""
     return (
-        options.DATA,
+        options.data(),
         *options.about_the_table(),
         options.METHOD,
         *options.of_methods(),

@@ -21,7 +21,7 @@ def flags() -> tuple[Flag, ...]:
     apart = "Ask for an earth mover's distance to the table of at most this."
     ratio = "Ask for ratios of shares, group to table, of at most this."
     return (
-        replace(options.DATA, name="table"),
+        options.data("table"),
         Flag("quasi", known, "input", many=True, common=True, placeholder="A,B,C"),
         Flag("confidential", hidden, "input", many=True, common=True, placeholder="A,B,C"),
         replace(options.SCHEMA, help=roles),

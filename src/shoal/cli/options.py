@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from shoal.cli.command import Flag
 from shoal.errors import OptionError
-from shoal.io.formats import titles
 
 if TYPE_CHECKING:
     from shoal.io import Table
     from shoal.method.settings import Setting
 
-DATA = Flag("data", f"The table: {titles()}.", "input", Path, argument=True, common=True)
 # how a file is written, for all commands that read one
 _ABOUT_FILES: Mapping[str, tuple[str, str]] = {
     "encoding": ("Encoding of a text file: latin-1, windows-1252, utf-16.", "NAME"),
@@ -97,6 +95,13 @@ _TAXONOMY = Flag(
     many=True,
     placeholder="C=FILE",
 )
+
+
+def data(name: str = "data") -> Flag:
+    """The table that a command reads."""
+    from shoal.io import titles
+
+    return Flag(name, f"The table: {titles()}.", "input", Path, argument=True, common=True)
 
 
 def about_the_table() -> tuple[Flag, ...]:

@@ -53,7 +53,7 @@ def flags() -> tuple[Flag, ...]:
     from shoal.release.publish import ENGINES
 
     return (
-        options.DATA,
+        options.data(),
         *options.about_the_table(),
         options.METHOD,
         *options.of_methods(),

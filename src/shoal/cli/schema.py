@@ -10,7 +10,6 @@ import typer
 
 from shoal.cli import options
 from shoal.cli.command import Flag
-from shoal.cli.declared import parse_types
 from shoal.cli.flags import in_flags
 from shoal.cli.output import complain, messages
 from shoal.errors import InputError, OptionError, OutputError
@@ -23,7 +22,7 @@ def flags() -> tuple[Flag, ...]:
     """The options of `shoal schema`."""
     looked = "List what is still unsettled, in --schema or in the draft."
     return (
-        options.DATA,
+        options.data(),
         options.TYPES,
         *options.ABOUT_FILES,
         Flag(
@@ -62,6 +61,7 @@ def schema(typed: Mapping[str, Any]) -> None:
 
       shoal schema people.csv --schema people.toml --check
     """
+    from shoal.cli.declared import parse_types
     from shoal.columns.declaration import read_declared
     from shoal.columns.schema import Schema, draft_text
     from shoal.columns.unsettled import unsettled

@@ -1,7 +1,7 @@
 """File formats, one record each: how files of it are called, read and written, and what they keep of a table.
 
-A new format is one more record; `register_format` takes one from outside the package. Reading, writing, help texts, error
-messages and `--format` follow from the table.
+A new format is one more record; `register_format` takes one from outside the package. Reading, writing, help texts,
+error messages and `--format` follow from the table.
 """
 
 from __future__ import annotations
