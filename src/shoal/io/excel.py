@@ -40,6 +40,7 @@ def read_excel(path: Path, told: Conventions) -> tuple[pa.Table, dict[str, str],
     """
     import pyarrow as pa
 
+    library()
     check_zip(path)
     sheet, rows = _rows(path, told.sheet, values=True)
     while rows and all(cell is None for cell in rows[-1]):
