@@ -15,7 +15,7 @@ TABLE = [line for line in PAGE.splitlines() if line.startswith("|")]
 @pytest.mark.parametrize("name", FORMATS)
 def test_the_guide_has_every_format(name: str) -> None:
     format = FORMATS[name]
-    (row,) = [line for line in TABLE if format.title in line.split("|")[1]]
+    row = next(line for line in TABLE if format.title in line.split("|")[1])
     for suffix in format.suffixes:
         packing = next((end for end in (".gz", ".zst") if suffix.endswith(end)), "")
         assert f"`{suffix.removesuffix(packing)}`" in row
