@@ -111,7 +111,7 @@ def report(runs: int) -> str:
         "With `SHOAL_DATA` naming the folder that holds the table and the taxonomies:",
         "",
         "```console",
-        "$ shoal protect $SHOAL_DATA/adult.csv --schema examples/adult.toml --missing category --method tree-dp "
+        "$ shoal protect $SHOAL_DATA/adult.csv --schema examples/adult.toml --method tree-dp "
         "--epsilon 1 --out release",
         "Differential privacy of the original records, with ε = 1 per row (replace-one, the number of records is "
         "public).",

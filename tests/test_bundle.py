@@ -180,8 +180,8 @@ def test_folder_that_appears_meanwhile_is_not_overwritten(
 ) -> None:
     write = shoal.release.bundle.write
 
-    def slow(data: Any, path: Path, codebook: Any) -> None:
-        write(data, path, codebook)
+    def slow(*arguments: Any) -> None:
+        write(*arguments)
         (tmp_path / "out").mkdir()
         (tmp_path / "out" / "mine.txt").write_text("mine")
 

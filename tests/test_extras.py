@@ -54,6 +54,8 @@ ASKED: list[tuple[Extra, list[str]]] = [
     ("files", ["protect", "in.sav", *RECIPE, "--out", "new"]),
     ("files", ["protect", "made/survey.csv", *RECIPE, "--format", "stata", "--out", "new"]),
     ("files", ["protect", "made/survey.csv", *RECIPE, "--format", "spss", "--out", "new"]),
+    ("excel", ["schema", "in.xlsx", "--out", "new"]),
+    ("excel", ["protect", "made/survey.csv", *RECIPE, "--format", "excel", "--out", "new"]),
     ("learn", ["protect", "made/survey.csv", *RECIPE, "--evaluate", "--target", "income>3000", "--out", "new"]),
     ("learn", ["evaluate", "made/survey.csv", "csv/data.csv", "--target", "income>3000"]),
     ("learn", ["report", "csv", "--original", "made/survey.csv", "--target", "age>40", "--out", "new"]),
@@ -75,7 +77,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Done]]:
     (folder / "tree.json").write_text(TREE)
     (folder / "tree.owl").write_text(OWL)
     (folder / "token").write_text("secret")
-    for name in ("in.dta", "in.sav"):
+    for name in ("in.dta", "in.sav", "in.xlsx"):
         (folder / name).write_bytes(b"?")
     return folder, run_with("shoal", [*CORE_COMMANDS, *(words for _, words in ASKED)], folder)
 

@@ -1,4 +1,4 @@
-"""Stages from outside the package: noises, partitions, mechanisms, presets and measures are registered here.
+"""Stages from outside the package: noises, partitions, mechanisms, presets, measures and formats are registered here.
 
 What is promised with a stage that is no part of Shoal is the word of whoever brings it. It is taken for nothing: the
 claim is `none`, and a release is not for publication, unless the stage comes with an accounting that passes. The
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from shoal.errors import ClaimError, OptionError
 from shoal.evaluation.measures import Measure, register_measure
+from shoal.io import Format, register_format
 from shoal.mechanisms.table import ENTRIES, Entry
 from shoal.method.presets import PRESETS
 from shoal.method.settings import SETTINGS
@@ -32,10 +33,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Accounting",
+    "Format",
     "Measure",
     "Pair",
     "Section",
     "pairs",
+    "register_format",
     "register_measure",
     "register_mechanism",
     "register_noise",

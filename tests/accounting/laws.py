@@ -7,6 +7,7 @@ that any outcome can lose (`bound`, a fraction), and the same in the currency of
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
@@ -142,6 +143,14 @@ class Scores:
     def total(self) -> int:
         return sum(self.lengths)
 
+    @property
+    def weighed(self) -> list[tuple[Fraction, int]]:
+        """How many candidates there are of each exponent."""
+        found: Counter[Fraction] = Counter()
+        for exponent, length in zip(self.exponents, self.lengths, strict=True):
+            found[exponent] += length
+        return sorted((exponent, length) for exponent, length in found.items() if length)
+
     def run_of(self, candidate: int) -> tuple[int, int]:
         """The run of a candidate, and its place inside."""
         before = 0
@@ -209,6 +218,10 @@ class Selection:
         return max(moves) - min(moves)
 
     def bound(self, mine: Scores, other: Scores) -> Fraction:
+        if self.rule == "exponential" and mine.weighed == other.weighed:
+            # the weights add up to the same on both sides, so that a probability moves as its own weight does
+            places = sorted({*mine.starts(), *other.starts()})
+            return max(abs(other.exponent(place) - mine.exponent(place)) for place in places)
         return self.span(mine, other)
 
     def rho(self, mine: Scores, other: Scores) -> Fraction:

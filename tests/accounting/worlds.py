@@ -16,6 +16,7 @@ from shoal.io import read
 from shoal.method.method import Method
 from shoal.method.presets import PRESETS
 from shoal.method.settings import SETTINGS
+from shoal.method.stages import PARTITIONS
 from shoal.noise import Source
 from shoal.release.protect import Preparation, carry_out, prepare
 
@@ -37,6 +38,11 @@ class Column:
     @property
     def kind(self) -> str:
         return str(self.declared["kind"])
+
+    def fits(self, method: Method) -> bool:
+        """Whether a method takes such a column; places for missing numbers are for a few."""
+        flagged = self.kind != "nominal" and self.declared.get("missing") == "category"
+        return self.kind in method.kinds and (not flagged or PARTITIONS[method.partition].flags)
 
 
 COLUMNS: Mapping[str, Column] = {
@@ -73,6 +79,28 @@ COLUMNS: Mapping[str, Column] = {
         "object",
     ),
     "only": Column({"kind": "nominal", "values": ["earth"]}, ["earth"], "object"),
+    # what is missing is a place of its own, in columns of which another value says something
+    "answer": Column(
+        {"kind": "numeric", "lo": 0, "hi": 10, "step": 1, "missing": "category"},
+        [None, 10, 0, *range(1, 10)],
+        "Int64",
+        [-3, 14],
+    ),
+    "broad": Column(
+        {"kind": "numeric", "lo": 0, "hi": 1000, "step": 1, "missing": "category"},
+        [0.0, None, 1000.0, 1.0, 500.0, 998.0],
+        "float64",
+    ),
+    "grade": Column(
+        {"kind": "ordinal", "ordered": ["low", "high"], "missing": "category"},
+        ["low", None, "high"],
+        "object",
+    ),
+    "since": Column(
+        {"kind": "date", "lo": "2000-02-25", "hi": "2000-03-04", "missing": "category"},
+        [None, DAYS[-1], DAYS[0], *DAYS[1:-1]],
+        "datetime64[us]",
+    ),
 }
 
 
@@ -119,7 +147,7 @@ def world(preset: str, seed: int, *, one_column: bool = False, tree: bool = Fals
     random = np.random.default_rng([seed, *preset.encode()])
     method = PRESETS[preset]
     n = int(random.integers(1, MOST_ROWS + 1))
-    known = [name for name, column in COLUMNS.items() if column.kind in method.kinds]
+    known = [name for name, column in COLUMNS.items() if column.fits(method)]
     count = min(int(random.integers(1, 4)), len(known))
     names = [str(name) for name in random.choice(known, count, replace=False)]
     settings = options(method, random, n, names)
@@ -131,7 +159,7 @@ def world(preset: str, seed: int, *, one_column: bool = False, tree: bool = Fals
         settings["outside"] = "clip"
     if random.random() < 0.15:
         # claims that need to know nothing about them can leave gaps as they are
-        settings["missing"] = str(random.choice(["separate", "drop"]))
+        settings["missing"] = str(random.choice(["separate", "drop", "category"]))
     if "given" in method.partitions and "partition" in method.adjustable and random.random() < 0.1:
         settings.pop("partition", None)
         settings["labels"] = random.integers(0, 2, n).tolist()

@@ -46,7 +46,7 @@ NAMES = tuple(_ALIKE)
 NOMINAL = ("town", "tenure", "member")
 
 
-def schema(*names: str, labelled: bool = True) -> Schema:
+def schema(*names: str, labelled: bool = True, gaps: bool = False) -> Schema:
     """What is declared, types included; codes have labels where a file has room for them."""
     codes = [*LABELS.values(), "4"] if labelled else ["1", "2", "3", "4"]
     entries: dict[str, dict[str, Any]] = {
@@ -59,33 +59,35 @@ def schema(*names: str, labelled: bool = True) -> Schema:
         "member": {"kind": "nominal", "type": "boolean", "values": ["False", "True"], "missing": "category"},
     }
     chosen = names or NAMES
+    if gaps:
+        # no gap occurs, or one in every column
+        entries = {name: {**entry, "missing": "category"} for name, entry in entries.items()}
     facts = [{"name": name, "source": "questionnaire", **entries[name]} for name in chosen]
     return Schema.from_dict({"attribute": facts})
 
 
-def columns(odd: bool) -> dict[str, list[Any]]:
-    last = _ODD if odd else _USUAL
+def columns(odd: bool, *, gaps: bool = False) -> dict[str, list[Any]]:
+    last = (dict.fromkeys(_ODD) if gaps else _ODD) if odd else _USUAL
     return {name: [*values, last[name]] for name, values in _ALIKE.items()}
 
 
-def write(path: Path, *, odd: bool) -> Path:
+def write(path: Path, *, odd: bool, gaps: bool = False) -> Path:
     """The table as other programs write it, which shows what is in it wherever the format lets it."""
-    found = columns(odd)
+    found = columns(odd, gaps=gaps)
     if path.suffix == ".csv":
         # one cell with a time among days, one number with a fraction among whole ones
-        found["moved"] = [
-            *found["moved"][:-1],
-            f"{found['moved'][-1]} 10:30:00" if odd else found["moved"][-1],
-        ]
-        rooms = [f"{value:g}" for value in found["rooms"]]
+        if odd and not gaps:
+            found["moved"] = [*found["moved"][:-1], f"{found['moved'][-1]} 10:30:00"]
+        rooms = ["" if value is None else f"{value:g}" for value in found["rooms"]]
         table = pa.table(
             {**found, "rooms": rooms, "member": ["" if v is None else str(v) for v in found["member"]]}
         )
         csv.write_csv(table, path, csv.WriteOptions(quoting_style="needed"))
         return path
     if path.suffix == ".parquet":
-        days = [date.fromisoformat(day) for day in found["moved"]]
-        table = pa.table({**found, "moved": days, "tenure": [str(code) for code in found["tenure"]]})
+        days = [None if day is None else date.fromisoformat(day) for day in found["moved"]]
+        codes = [None if code is None else str(code) for code in found["tenure"]]
+        table = pa.table({**found, "moved": days, "tenure": codes})
         note = {b"note": b"odd" if odd else b"usual"}
         fields = [field.with_metadata(note) for field in table.schema]
         parquet.write_table(table.cast(pa.schema(fields, metadata=note)), path)

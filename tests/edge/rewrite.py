@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from shoal.columns.schema import Attribute
-from shoal.io import SUFFIXES, Table, format_of, read
+from shoal.io import Table, format_of, read, table_name
 from shoal.io.column_types import arrow_type
 from shoal.method.recipe import load_recipe
 from shoal.release.bundle import write_documents
@@ -53,10 +53,10 @@ def stand_in(attribute: Attribute, released: Table, rows: int) -> pa.Array:
 def rewrite(bundle: Path, out: Path) -> None:
     recipe = load_recipe(bundle / "method.toml")
     schema = recipe["schema"]
-    files = {path.stem: path for path in bundle.iterdir() if path.suffix in SUFFIXES}
+    files = {name: path for path in bundle.iterdir() if (name := table_name(path)) is not None}
     released = read(files["data"], types=schema.types)
     tables = {name: read(path) for name, path in files.items() if name not in ("data", "statistics")}
-    kind = format_of(files["data"])
+    kind = format_of(files["data"]).name
     columns = {a.name: stand_in(a, released, released.n) for a in schema.attributes}
     untyped = set() if kind == "parquet" else set(columns) - set(schema.types)
     table = Table(nw.from_native(pa.table(columns), eager_only=True), kind, inferred=frozenset(untyped))

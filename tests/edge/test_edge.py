@@ -45,9 +45,9 @@ def files_of(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
 
-def bundle_of(path: Path, case: str, out: Path) -> dict[str, bytes]:
+def bundle_of(path: Path, case: str, out: Path, *, gaps: bool = False) -> dict[str, bytes]:
     method, names, options = PRIVATE[case]
-    declared = schema(*names, labelled=path.suffix in (".dta", ".sav"))
+    declared = schema(*names, labelled=path.suffix in (".dta", ".sav"), gaps=gaps)
     release = shoal.protect(path, declared, method, epsilon="1", **options)
     assert release.statement.model == "dp"
     assert release.statement.publishable
@@ -67,6 +67,22 @@ def test_neighbours_and_one_transcript_give_one_bundle(case: str, ending: str, t
         with replaying(mine.draws):
             second = bundle_of(odd, case, tmp_path / f"second-{seed}")
         assert first.keys() == second.keys()
+        assert [name for name in first if first[name] != second[name]] == []
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+@pytest.mark.parametrize("case", ["laplace", "tree-dp", "tree-dp, add-remove"])
+def test_whether_a_number_is_missing_shows_nowhere(case: str, ending: str, tmp_path: Path) -> None:
+    """One table without any gap, its neighbour with a record that has nothing but gaps."""
+    usual, odd = (
+        neighbours.write(tmp_path / f"{name}.{ending}", odd=name == "odd", gaps=True)
+        for name in ("usual", "odd")
+    )
+    for seed in (1, 2):
+        with recording(seed) as mine:
+            first = bundle_of(usual, case, tmp_path / f"first-{seed}", gaps=True)
+        with replaying(mine.draws):
+            second = bundle_of(odd, case, tmp_path / f"second-{seed}", gaps=True)
         assert [name for name in first if first[name] != second[name]] == []
 
 

@@ -111,13 +111,13 @@ def test_the_widest_box_is_halved_first_and_records_find_their_leaf() -> None:
     """The first attribute wins the tie at the root; then the second is still whole and the first is not."""
     edges = [np.array([0, 1, 2, 51, 100]), np.array([0, 25, 50, 75, 100])]
     counts = [[np.full(1 << halvings, 64.0 / (1 << halvings)) for halvings in range(3)] for _ in range(2)]
-    tree = grow(edges, counts, cuts=2, depth=2)
+    tree = grow(edges, counts, depth=2)
     assert tree.attributes[0].tolist() == [0]
     assert tree.attributes[1].tolist() == [1, 1]
-    deeper = grow(edges, counts, cuts=2, depth=4)
+    deeper = grow(edges, counts, depth=4)
     assert deeper.halved.sum(axis=1).tolist() == [4] * 16
     codes = np.array([[0, 3, 2, 1], [0, 3, 1, 2]], dtype=np.uint16)
-    leaves = sort_into(deeper, codes, cuts=2)
+    leaves = sort_into(deeper, codes, cuts=[2, 2])
     for record, leaf in enumerate(leaves):
         for attribute in range(2):
             halved = deeper.halved[leaf, attribute]
@@ -138,21 +138,23 @@ def test_leaves_cover_every_combination_of_intervals_once(
     for _ in range(attributes):
         finest = rng.integers(0, 9, 1 << cuts).astype(float) + 0.1
         counts.append([finest.reshape(1 << halvings, -1).sum(axis=1) for halvings in range(cuts + 1)])
-    tree = grow(edges, counts, cuts, depth)
+    tree = grow(edges, counts, depth)
     boxes = 0
     for leaf in range(tree.leaves):
         boxes += int(np.prod(1 << (cuts - tree.halved[leaf])))
     assert tree.leaves == 1 << depth
     assert boxes == 1 << (cuts * attributes)
     codes = rng.integers(0, 1 << cuts, (attributes, 200)).astype(np.uint16)
-    leaves = sort_into(tree, codes, cuts)
+    leaves = sort_into(tree, codes, [cuts] * len(edges))
     assert ((codes.T >> (cuts - tree.halved[leaves])) == tree.place[leaves]).all()
 
 
 @given(st.lists(st.integers(0, 12), max_size=12), st.integers(0, 3), st.integers(0, 10**6))
 @settings(max_examples=100, deadline=None)
 def test_edges_cover_the_lattice_in_order(values: list[int], levels: int, seed: int) -> None:
-    edges = draw_edges(np.sort(np.array(values, dtype=np.int64)), 12, [Fraction(1)] * levels, Seeded(seed))
+    edges = draw_edges(
+        np.sort(np.array(values, dtype=np.int64)), [0, 13], [Fraction(1)] * levels, Seeded(seed)
+    )
     assert edges.size == (1 << levels) + 1
     assert (edges[0], edges[-1]) == (0, 13)
     assert (np.diff(edges) >= 0).all()
@@ -203,7 +205,7 @@ def test_nearest_counts_are_nearer_than_any_others(
 def test_halves_cover_the_values_in_order_and_split_whatever_can_be_split(
     counts: list[float], cuts: int
 ) -> None:
-    edges = halved(np.array(counts), cuts)
+    edges = halved(np.array(counts), cuts, [0, len(counts)])
     assert edges.size == (1 << cuts) + 1
     assert (edges[0], edges[-1]) == (0, len(counts))
     assert (np.diff(edges) >= 0).all()
@@ -220,7 +222,7 @@ def test_values_counted_one_by_one_come_back_as_often() -> None:
     assert found.points == pytest.approx([10, 0, 50, 30, 10, 0])
     assert found.counts[-1].sum() == pytest.approx(100)
     assert np.bincount(codes, minlength=4) == pytest.approx(found.counts[-1])
-    tree = grow([found.edges], [found.counts], cuts=2, depth=1)
+    tree = grow([found.edges], [found.counts], depth=1)
     rows = np.bincount(codes >> 1, minlength=2)
     for rebuild in ("uniform", "centroid", "normal"):
         drawn = draw_positions(0, found, tree, rows, rebuild, Seeded(2))
@@ -230,7 +232,7 @@ def test_values_counted_one_by_one_come_back_as_often() -> None:
 def test_names_of_an_interval_are_drawn_alike() -> None:
     """Without means every position of an interval is as likely as the others, the first and the last included."""
     found = Intervals(np.array([0, 4, 10]), [np.array([4.0]), np.array([1.0, 3.0])], None, None)
-    tree = grow([found.edges], [found.counts], cuts=1, depth=0)
+    tree = grow([found.edges], [found.counts], depth=0)
     drawn = draw_positions(0, found, tree, np.array([4000]), "centroid", Seeded(3))
     assert np.bincount(drawn.astype(np.int64)) == pytest.approx([250] * 4 + [500] * 6, abs=5)
 
@@ -239,7 +241,7 @@ def test_a_box_of_one_value_is_not_halved_while_others_can_be() -> None:
     sexes = np.array([0, 1, 1, 2, 2])
     wide = np.array([0, 25, 50, 75, 100])
     counts = [[np.array([8.0]), np.array([4.0, 4.0]), np.full(4, 2.0)]] * 2
-    tree = grow([sexes, wide], counts, cuts=2, depth=3)
+    tree = grow([sexes, wide], counts, depth=3)
     assert tree.halved[:, 0].max() == 1
     assert tree.halved[:, 1].max() == 2
 
@@ -257,7 +259,7 @@ def intervals(means: list[float], deviations: list[float] | None = None) -> Inte
 def test_rows_stay_inside_their_leaf_and_follow_counts_and_means(rebuild: str) -> None:
     found = intervals([5.0, 20.0], [1.0, 2.0])
     counts = [found.counts]
-    tree = grow([found.edges], counts, cuts=1, depth=1)
+    tree = grow([found.edges], counts, depth=1)
     rows = np.array([4000, 12000])
     drawn = draw_positions(0, found, tree, rows, rebuild, Seeded(2))
     assert drawn.size == 16_000
@@ -269,14 +271,14 @@ def test_rows_stay_inside_their_leaf_and_follow_counts_and_means(rebuild: str) -
 
 def test_rows_of_one_leaf_are_spread_over_its_intervals_by_their_counts() -> None:
     found = intervals([5.0, 20.0])
-    tree = grow([found.edges], [found.counts], cuts=1, depth=0)
+    tree = grow([found.edges], [found.counts], depth=0)
     drawn = draw_positions(0, found, tree, np.array([400]), "uniform", Seeded(3))
     assert (drawn < 10).sum() == 100
 
 
 def test_a_box_without_counts_still_gets_its_rows() -> None:
     found = Intervals(np.array([0, 10, 100]), [np.zeros(1), np.zeros(2)], np.array([5.0, 50.0]), None)
-    tree = grow([found.edges], [[np.ones(1), np.ones(2)]], cuts=1, depth=0)
+    tree = grow([found.edges], [[np.ones(1), np.ones(2)]], depth=0)
     drawn = draw_positions(0, found, tree, np.array([10]), "centroid", Seeded(3))
     assert sorted(drawn.tolist()) == [5.0] * 5 + [50.0] * 5
 
@@ -323,3 +325,31 @@ def test_own_shares_are_taken_as_weights() -> None:
 def test_impossible_shapes_are_errors(options: dict[str, int], words: str) -> None:
     with pytest.raises(OptionError, match=words):
         lay_out(method(**options), 2, 1000, Fraction(1))
+
+
+@given(st.integers(0, 4), st.sampled_from(["uniform", "normal"]), st.booleans())
+def test_a_place_for_gaps_costs_an_attribute_nothing_more(cuts: int, rebuild: str, adding: bool) -> None:
+    neighbours = "add-remove" if adding else "replace-one"
+    rows = {"rows": 100} if adding else {}
+    method = preset("tree-dp").configure(epsilon=1, cuts=cuts, rebuild=rebuild, neighbours=neighbours, **rows)
+    layout = lay_out(method, 3, 100, Fraction(1))
+    assert layout.for_gaps.attribute == layout.attribute
+    assert layout.for_gaps.gap > 0
+    assert layout.gap == 0
+
+
+def test_missing_values_are_cut_off_first_and_nothing_else_stands_for_them() -> None:
+    method = preset("tree-dp").configure(epsilon=200, cuts=2)
+    layout = lay_out(method, 1, 1000, Fraction(200)).for_gaps
+    positions = np.repeat([0, 3, 9, 10], [400, 200, 200, 200])
+    found, codes = measure_intervals(positions, 10, 1000.0, layout, Seeded(2))
+    assert found.gap
+    # four intervals of values and as many for the one place behind them
+    assert found.edges[4:].tolist() == [10, 11, 11, 11, 11]
+    assert (codes[positions == 10] == 4).all()
+    assert (codes[positions < 10] < 4).all()
+    assert found.counts[1] == pytest.approx([800, 200], abs=5)
+    assert (found.highs[:4] <= 9).all()
+    assert (found.lows[4:] == 10).all()
+    assert found.means is not None
+    assert found.means[4] == 10

@@ -19,11 +19,10 @@ from shoal.auditing.neighbours import Domain, Pair, find_pairs
 from shoal.auditing.result import Attack, Audit
 from shoal.auditing.statistics import Statistics
 from shoal.auditing.trial import Released, Stage, World, make_stage, release
-from shoal.columns.declaration import declared_types, missing_texts
+from shoal.columns.declaration import read_as_asked
 from shoal.columns.describe import Described
 from shoal.columns.schema import Schema
 from shoal.errors import OptionError, did_you_mean
-from shoal.io import read
 from shoal.mechanisms import MECHANISMS
 from shoal.mechanisms.base import Progress
 from shoal.method.presets import preset
@@ -110,8 +109,7 @@ def audit(
         raise OptionError(
             "an audit makes its own clusters: leave partition=given out and name the method that made them."
         )
-    types = declared_types(schema, options.get("types"))
-    table = read(data, missing_texts(options.get("na")), types)
+    table = read_as_asked(data, {"schema": schema, **options})
     budget = epsilon if "epsilon" in preset(method).adjustable else None
     prepared = prepare(table, schema, method, budget, k, **options)
     return audit_prepared(prepared, view, runs, confidence, seed, workers, progress, yardstick=epsilon)
@@ -138,6 +136,11 @@ def audit_prepared(
             f"method '{method.name}' has no ε of its own: give the epsilon to measure it against."
         )
     budget = parse_epsilon(yardstick) if method.epsilon is None else method.epsilon
+    if described.flagged:
+        raise OptionError(
+            f"an audit compares numbers, and column '{described.flagged[0]}' can be released as missing "
+            "(missing=category): leave it out with columns."
+        )
     if described.nominal:
         raise OptionError(
             f"an audit compares numbers, and column '{described.nominal[0]}' is nominal: leave it out with columns."

@@ -2,55 +2,61 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
-import typer
-
+from shoal.cli import options
+from shoal.cli.command import Flag
 from shoal.cli.output import print_json, results
 
 
-def attack(
-    original: Annotated[Path, typer.Argument(help="The table that was protected.", show_default=False)],
-    released: Annotated[Path, typer.Argument(help="The released table, from any tool.", show_default=False)],
-    control: Annotated[
-        Path | None, typer.Option(help="Records like the original ones that were not used for the release.")
-    ] = None,
-    columns: Annotated[str | None, typer.Option(help="Attack only these columns, a,b,c.")] = None,
-    secret: Annotated[
-        str | None, typer.Option(help="Infer this column from all others; by default each.")
-    ] = None,
-    attacks: Annotated[int, typer.Option(help="Attempts of each attack.")] = 500,
-    tolerance: Annotated[
-        float, typer.Option(help="How far off a right guess of a number may be, as a share of its range.")
-    ] = 0.05,
-    seed: Annotated[int | None, typer.Option(help="Reproducible choice of targets.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
+def flags() -> tuple[Flag, ...]:
+    """The options of `shoal attack`."""
+    held_out = "Records like the original ones that were not used for the release."
+    near = "How far off a right guess of a number may be, as a share of its range."
+    return (
+        Flag("original", "The table that was protected.", "input", Path, argument=True, common=True),
+        Flag("released", "The released table, from any tool.", "input", Path, argument=True, common=True),
+        Flag("control", held_out, "input", Path, common=True, placeholder="FILE"),
+        Flag("columns", "Attack only these columns, a,b,c.", "input", common=True, placeholder="A,B,C"),
+        Flag(
+            "secret", "Infer this column from all others; by default each.", common=True, placeholder="COLUMN"
+        ),
+        Flag("attacks", "Attempts of each attack.", type=int, default=500, common=True, placeholder="N"),
+        Flag("tolerance", near, type=float, default=0.05, placeholder="SHARE"),
+        Flag("seed", "Reproducible choice of targets.", type=int, placeholder="N"),
+        *options.ABOUT_FILES,
+        replace(options.JSON, common=True),
+    )
+
+
+def attack(typed: Mapping[str, Any]) -> None:
     """Attack a released table: linkability, singling out, attribute inference.
 
     Success in general is not yet a risk: hold out a control group before protecting and pass it with
     --control to see what is due to a person being in the data.
 
-    Example: shoal attack people.csv release/data.csv --control held-out.csv
-    """
-    from shoal.cli.options import column_names
-    from shoal.evaluation.attacks import attack as run
-    from shoal.io import read
+    Example:
 
-    table = read(original)
-    chosen = None if columns is None else column_names([columns], table.names)
+      shoal attack people.csv release/data.csv --control held-out.csv
+    """
+    from shoal.evaluation.attacks import attack as run
+
+    tables = options.read_tables([typed["original"], typed["released"], typed["control"]], typed)
+    columns = typed["columns"]
+    chosen = None if columns is None else options.column_names([columns], tables[0].names)
+    options.check_compared(tables, chosen)
     report = run(
-        table,
-        read(released),
-        None if control is None else read(control),
+        *tables,
         columns=chosen,
-        secret=secret,
-        attempts=attacks,
-        tolerance=tolerance,
-        seed=seed,
+        secret=typed["secret"],
+        attempts=typed["attacks"],
+        tolerance=typed["tolerance"],
+        seed=typed["seed"],
     )
-    if json:
+    if typed["json"]:
         print_json(report.to_dict())
         return
     results().print(report)

@@ -39,7 +39,7 @@ _HELP = """Try to refute a privacy claim: a lower bound on the real ε, from run
 def flags() -> tuple[Flag, ...]:
     """The options of `shoal audit`."""
     return (
-        options.DATA,
+        options.data(),
         *options.about_the_table(),
         options.METHOD,
         *options.of_methods(),
@@ -75,7 +75,6 @@ def audit(typed: Mapping[str, Any]) -> None:
     _check_plot(plot)
     arguments = options.recipe_arguments(typed)
     table = options.read_declared(typed["data"], arguments)
-    arguments.pop("na", None)
     if typed["columns"]:
         arguments["columns"] = options.column_names(typed["columns"], table.names)
     arguments |= {name: typed[name] for name in ("view", "runs", "confidence", "seed", "workers")}

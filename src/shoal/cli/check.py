@@ -2,60 +2,67 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 import typer
 
+from shoal.cli import options
+from shoal.cli.command import Flag
 from shoal.cli.output import complain, print_json, results
 
 
-def check(
-    table: Annotated[Path, typer.Argument(help="The table: CSV or Parquet.", show_default=False)],
-    quasi: Annotated[
-        list[str] | None, typer.Option(help="Columns an intruder may know, a,b,c; by default by role.")
-    ] = None,
-    confidential: Annotated[
-        list[str] | None, typer.Option(help="Confidential columns, a,b,c; by default by role.")
-    ] = None,
-    schema: Annotated[
-        Path | None, typer.Option(help="Schema file: roles, and the order of ordinal columns.")
-    ] = None,
-    k: Annotated[int | None, typer.Option("--k", "-k", help="Ask for at least k rows in a group.")] = None,
-    diversity: Annotated[
-        int | None, typer.Option("--l", "-l", help="Ask for l different confidential values in a group.")
-    ] = None,
-    t_emd: Annotated[
-        float | None, typer.Option(help="Ask for an earth mover's distance to the table of at most this.")
-    ] = None,
-    t_ratio: Annotated[
-        float | None, typer.Option(help="Ask for ratios of shares, group to table, of at most this.")
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
+def flags() -> tuple[Flag, ...]:
+    """The options of `shoal check`."""
+    known = "Columns an intruder may know, a,b,c; by default by role."
+    hidden = "Confidential columns, a,b,c; by default by role."
+    roles = "Schema file: roles, and the order of ordinal columns."
+    apart = "Ask for an earth mover's distance to the table of at most this."
+    ratio = "Ask for ratios of shares, group to table, of at most this."
+    return (
+        options.data("table"),
+        Flag("quasi", known, "input", many=True, common=True, placeholder="A,B,C"),
+        Flag("confidential", hidden, "input", many=True, common=True, placeholder="A,B,C"),
+        replace(options.SCHEMA, help=roles),
+        *options.ABOUT_FILES,
+        Flag("k", "Ask for at least k rows in a group.", "promise", int, ("--k", "-k"), common=True),
+        Flag(
+            "l",
+            "Ask for l different confidential values in a group.",
+            "promise",
+            int,
+            ("--l", "-l"),
+            common=True,
+        ),
+        Flag("t_emd", apart, "promise", float, common=True, placeholder="T"),
+        Flag("t_ratio", ratio, "promise", float, common=True, placeholder="T"),
+        replace(options.JSON, common=True),
+    )
+
+
+def check(typed: Mapping[str, Any]) -> None:
     """Measure the k-anonymity, l-diversity and t-closeness that a table reaches, whichever tool made it.
 
     Ends with 1 when a level that was asked for is not reached, 0 otherwise.
 
-    Example: shoal check release/data.csv --quasi age,sex,town --confidential illness --k 5 --l 2
+    Example:
+
+      shoal check release/data.csv --quasi age,sex,town --confidential illness --k 5 --l 2
     """
-    from shoal.cli.options import column_names
+    from shoal.columns.declaration import read_declared
     from shoal.columns.schema import Schema
     from shoal.evaluation.checks import check as measure
-    from shoal.io import read
 
-    data = read(table)
-    found = measure(
-        data,
-        None if quasi is None else column_names(quasi, data.names),
-        None if confidential is None else column_names(confidential, data.names),
-        schema=None if schema is None else Schema.load(schema),
-        k=k,
-        l=diversity,
-        t_emd=t_emd,
-        t_ratio=t_ratio,
-    )
-    if json:
+    declared = None if typed["schema"] is None else Schema.load(typed["schema"])
+    data = read_declared(typed["table"], declared, na=typed["na"] or (), **options.file_arguments(typed))
+    named = {
+        name: None if typed[name] is None else options.column_names(typed[name], data.names)
+        for name in ("quasi", "confidential")
+    }
+    levels = {name: typed[name] for name in ("k", "l", "t_emd", "t_ratio")}
+    found = measure(data, named["quasi"], named["confidential"], schema=declared, **levels)
+    if typed["json"]:
         print_json(found.to_dict())
     else:
         results().print(found)

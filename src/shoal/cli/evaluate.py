@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
-
-import typer
+from typing import Any
 
 from shoal.cli import options
+from shoal.cli.command import Flag
 from shoal.cli.output import print_json, results
 
-Target = Annotated[
-    str | None, typer.Option(help="Column to learn: one of classes, or a number with a threshold, 'a>30'.")
-]
+
+def flags() -> tuple[Flag, ...]:
+    """The options of `shoal evaluate`."""
+    return (
+        Flag("original", "The original table.", "input", Path, argument=True, common=True),
+        Flag("released", "The released table, from any tool.", "input", Path, argument=True, common=True),
+        Flag("columns", "Compare only these columns, a,b,c.", "input", common=True, placeholder="A,B,C"),
+        *options.ABOUT_FILES,
+        replace(options.TARGET, common=True),
+        replace(options.JSON, common=True),
+    )
 
 
-def evaluate(
-    original: Annotated[Path, typer.Argument(help="The original table.", show_default=False)],
-    released: Annotated[Path, typer.Argument(help="The released table, from any tool.", show_default=False)],
-    columns: Annotated[str | None, typer.Option(help="Compare only these columns, a,b,c.")] = None,
-    target: Target = None,
-    na: options.MissingTexts = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
+def evaluate(typed: Mapping[str, Any]) -> None:
     """Compare a released table with its original, without using the order of rows.
 
     Measures that need to know which row came from which (SSE, record linkage) are printed by
@@ -36,12 +38,13 @@ def evaluate(
       shoal evaluate people.csv release/data.csv --target 'income>30000'
     """
     from shoal.evaluation import evaluate as measure
-    from shoal.io import read
 
-    table = read(original, na or ())
+    table, published = options.read_tables([typed["original"], typed["released"]], typed)
+    columns = typed["columns"]
     chosen = None if columns is None else options.column_names([columns], table.names)
-    measured = measure(table, read(released, na or ()), columns=chosen, target=target)
-    if json:
+    options.check_compared([table, published], chosen)
+    measured = measure(table, published, columns=chosen, target=typed["target"])
+    if typed["json"]:
         print_json(measured.to_dict())
         return
     results().print(measured)

@@ -12,8 +12,18 @@ if TYPE_CHECKING:
 _OTHER_NAMES = {"domains": "--domain", "types": "--type"}
 # what follows a column's name in the flags that are about one
 _FORMS = {"domains": "lo:hi", "types": "integer"}
+# flags that take the column and what is said about it
+_OF_COLUMNS = ("types", "date_format")
 # flags beside those of the tables of settings
 _FLAGS = (
+    "date_format",
+    "decimal",
+    "encoding",
+    "quote",
+    "separator",
+    "sheet",
+    "spreadsheet_safe",
+    "thousands",
     "confidential",
     "dataset",
     "engine",
@@ -36,7 +46,7 @@ _FLAGS = (
     "types",
 )
 _QUOTED = re.compile(r"((?<!\w)'[^']*'(?!\w))")
-_WORD = r"(?:\"(?P<quoted>\w[\w-]*)\"|(?P<bare>\w[\w-]*))"
+_WORD = r"(?:\"(?P<quoted>[^\"]+)\"|(?P<bare>\w[\w-]*))"
 _NAMED = re.compile(rf"(?<![\w-])(?P<name>[a-z]\w*)={_WORD}?")
 
 
@@ -72,6 +82,8 @@ def with_flags(text: str, column: str | None = None) -> str:
 
     >>> with_flags('clip them with outside="clip", give link=False, or name other columns (columns=).')
     'clip them with --outside clip, give --no-link, or name other columns (--columns).'
+    >>> with_flags('use decimal="," or types=text.', "pay")
+    "use --decimal ',' or --type 'pay=text'."
     """
 
     def flagged(found: re.Match[str]) -> str:
@@ -83,6 +95,11 @@ def with_flags(text: str, column: str | None = None) -> str:
             return own if value == "True" else f"--no-{own[2:]}"
         if not value and column is not None and name in _FORMS:
             return f"{own} '{column}={_FORMS[name]}'"
+        if value and column is not None and name in _OF_COLUMNS:
+            return f"{own} '{column}={value}'"
+        if found["quoted"] and (name == "na" or re.fullmatch(r"\w[\w-]*", value) is None):
+            # as a shell takes it
+            value = f'"{value}"' if "'" in value else f"'{value}'"
         return f"{own} {value}".rstrip()
 
     parts = _QUOTED.split(text)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from shoal.cli.output import complain, messages, print_json, print_table
+from shoal.cli.output import print_json, print_table
 
 
 def methods(
@@ -39,44 +38,3 @@ def methods(
         ("option", "meaning"),
         [(f"--{option.replace('_', '-')}", meaning) for option, meaning in chosen[0].parameters.items()],
     )
-
-
-def schema(
-    data: Annotated[
-        Path,
-        typer.Argument(help="The table: CSV, Parquet, Stata or SPSS.", metavar="DATA", show_default=False),
-    ],
-    out: Annotated[Path | None, typer.Option(help="Write the draft here instead of printing it.")] = None,
-) -> None:
-    """Draft a schema: kinds, types and roles guessed, domains left for you to fill in.
-
-    Every entry says that its source are these records: no promise holds until you have checked it and named another.
-
-    Value labels of a Stata or SPSS file are listed as the values of their column: check that they are public.
-
-    Example: shoal schema people.csv --out people.toml
-    """
-    from shoal.columns.schema import Schema, draft_text
-    from shoal.errors import OutputError
-
-    made = Schema.draft(data)
-    if out is None:
-        print(draft_text(made), end="")
-        return
-    if out.exists():
-        raise OutputError(f"'{out}' exists already: name a new file, nothing is overwritten.")
-    try:
-        made.save(out)
-    except OSError as error:
-        raise OutputError(f"cannot write '{out}': {error.strerror}.") from None
-    messages().print(
-        f"Draft written to {out}. Fill in lo and hi of every numeric column, check kinds, types and roles, and say in "
-        "source where you know them from.",
-        markup=False,
-    )
-    unit = made.unit
-    if unit is not None:
-        complain(
-            f"column '{unit.name}' repeats, up to {unit.max_rows} rows each: it is drafted as the unit, so that a "
-            "promise is about persons and not about rows; declare max_rows as it is known from elsewhere."
-        )

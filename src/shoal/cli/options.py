@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from shoal.cli.command import Flag
 from shoal.errors import OptionError
@@ -18,12 +16,36 @@ if TYPE_CHECKING:
     from shoal.io import Table
     from shoal.method.settings import Setting
 
-MissingTexts = Annotated[
-    list[str] | None,
-    typer.Option("--na", help="Text that stands for a missing value, such as '?'; repeat it."),
-]
-
-DATA = Flag("data", "The table: CSV, Parquet, Stata or SPSS.", "input", Path, argument=True, common=True)
+# how a file is written, for all commands that read one
+_ABOUT_FILES: Mapping[str, tuple[str, str]] = {
+    "encoding": ("Encoding of a text file: latin-1, windows-1252, utf-16.", "NAME"),
+    "separator": ("Sign between the fields of a text file; 'tab' for a tab.", "SIGN"),
+    "decimal": ("Decimal sign of a text file: . or ,", "SIGN"),
+    "thousands": ("Sign between thousands: . or , or ' ' or none.", "SIGN"),
+    "quote": ("Sign around the fields of a text file, or none.", "SIGN"),
+    "sheet": ("Sheet of an Excel workbook.", "NAME"),
+}
+_DATE_FORMAT = "How dates are written, DD.MM.YYYY or column=DD.MM.YYYY; repeat it."
+_FILE_FLAGS = (
+    *(Flag(name, words, "input", placeholder=shown) for name, (words, shown) in _ABOUT_FILES.items()),
+    Flag("date_format", _DATE_FORMAT, "input", many=True, placeholder="FORMAT"),
+)
+NA = Flag(
+    "na",
+    "Text that stands for a missing value, such as '?'; repeat it.",
+    "odd values",
+    many=True,
+    placeholder="TEXT",
+)
+# for commands that only read tables
+ABOUT_FILES = (*_FILE_FLAGS, NA)
+SPREADSHEET_SAFE = Flag(
+    "spreadsheet_safe",
+    "Write texts that a spreadsheet would run, such as =1+1, with ' in front.",
+    "output",
+    bool,
+    default=False,
+)
 SCHEMA = Flag(
     "schema", "Schema file; 'shoal schema DATA' drafts one.", "input", Path, common=True, placeholder="FILE"
 )
@@ -57,7 +79,7 @@ _TYPED: Mapping[str, Mapping[str, Any]] = {
     "na": {"help": "Text that stands for a missing value; repeat it.", "placeholder": "TEXT"},
     "tuned": {},
 }
-_TYPES = Flag(
+TYPES = Flag(
     "types",
     "Type of a column, column=integer, decimal:2, date, text; repeat it.",
     "input",
@@ -75,6 +97,13 @@ _TAXONOMY = Flag(
 )
 
 
+def data(name: str = "data") -> Flag:
+    """The table that a command reads."""
+    from shoal.io import titles
+
+    return Flag(name, f"The table: {titles()}.", "input", Path, argument=True, common=True)
+
+
 def about_the_table() -> tuple[Flag, ...]:
     """What a caller says about a table."""
     from shoal.method.settings import DECLARATIONS
@@ -82,7 +111,7 @@ def about_the_table() -> tuple[Flag, ...]:
     found = {name: _of_declaration(setting) for name, setting in DECLARATIONS.items()}
     # what a private choice cost and bought stands in a recipe only
     del found["tuned_epsilon"], found["tuned_choice"]
-    return (SCHEMA, found.pop("domains"), _TYPES, _TAXONOMY, *found.values())
+    return (SCHEMA, found.pop("domains"), TYPES, _TAXONOMY, *_FILE_FLAGS, *found.values())
 
 
 def of_methods(leave_out: Iterable[str] = ()) -> tuple[Flag, ...]:
@@ -151,8 +180,11 @@ def recipe_arguments(typed: Mapping[str, Any]) -> dict[str, Any]:
         raise OptionError("--method is missing: 'shoal methods' lists what there is.")
     if typed.get("na"):
         arguments["na"] = typed["na"]
-    if typed.get("types"):
-        arguments["types"] = parse_types(typed["types"])
+    about_file = file_arguments(typed)
+    types = {**about_file.pop("types", {}), **parse_types(typed.get("types") or ())}
+    arguments |= about_file
+    if types:
+        arguments["types"] = types
     if typed.get("tuned"):
         # on top of what the recipe says: a line typed later does not undo a look at the records
         before = arguments.get("tuned", [])
@@ -165,13 +197,44 @@ def recipe_arguments(typed: Mapping[str, Any]) -> dict[str, Any]:
     return arguments
 
 
+def file_arguments(typed: Mapping[str, Any]) -> dict[str, Any]:
+    """What was typed about the file itself: `file`, and date formats of columns as `types`, where there are any."""
+    told = {name: typed[name] for name in _ABOUT_FILES if typed.get(name) is not None}
+    if typed.get("spreadsheet_safe"):
+        told["spreadsheet_safe"] = True
+    types: dict[str, str] = {}
+    for text in typed.get("date_format") or ():
+        name, equals, form = text.rpartition("=")
+        if not equals:
+            told["date_format"] = form
+        else:
+            types[name] = f"{'timestamp' if 'HH' in form else 'date'}:{form}"
+    return ({"file": told} if told else {}) | ({"types": types} if types else {})
+
+
+def read_tables(paths: Sequence[Path | None], typed: Mapping[str, Any]) -> list[Any]:
+    """Tables that are compared, all of them written alike; columns that can be read in two ways keep their doubts."""
+    from shoal.columns.declaration import read_declared as read
+
+    declared = {**file_arguments(typed), "na": typed.get("na") or ()}
+    return [None if path is None else read(path, **declared) for path in paths]
+
+
+def check_compared(tables: Sequence[Any], columns: Sequence[str] | None) -> None:
+    """Refuse columns that are compared and can be read in two ways."""
+    from shoal.io import check_doubts
+
+    there = [table for table in tables if table is not None]
+    shared = [name for name in there[0].names if all(name in table.names for table in there)]
+    for table in there:
+        check_doubts(table, [name for name in columns or shared if name in table.names])
+
+
 def read_declared(data: Path, arguments: Mapping[str, Any]) -> Table:
     """The table, its columns in the types that the schema and the command line declare."""
-    from shoal.columns.declaration import declared_types
-    from shoal.io import read
+    from shoal.columns.declaration import read_as_asked
 
-    types = declared_types(arguments.get("schema"), arguments.get("types"))
-    return read(data, arguments.get("na", ()), types)
+    return read_as_asked(data, arguments)
 
 
 def _taxonomies(texts: Sequence[str]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from shoal.cli import options
 from shoal.cli.command import Flag
+from shoal.cli.flags import with_flags
 from shoal.cli.interrupt import charge_words, interruptibly, noting
 from shoal.cli.output import complain, messages, print_json, progress_bar, results
 from shoal.errors import OptionError
@@ -52,14 +53,15 @@ def flags() -> tuple[Flag, ...]:
     from shoal.release.publish import ENGINES
 
     return (
-        options.DATA,
+        options.data(),
         *options.about_the_table(),
         options.METHOD,
         *options.of_methods(),
         options.CONFIG,
         Flag("seed", "Experiments: a reproducible release, not publishable.", "method", int, placeholder="N"),
         Flag("out", "New folder for the bundle.", "output", Path, common=True, placeholder="DIR"),
-        Flag("format", "csv, parquet, stata or spss; default: like DATA.", "output", common=True),
+        Flag("format", "csv, parquet, excel and so on; default: like DATA.", "output", common=True),
+        options.SPREADSHEET_SAFE,
         Flag(
             "internal",
             "Write the internal report here, outside of the bundle.",
@@ -105,7 +107,7 @@ def protect(typed: Mapping[str, Any]) -> None:
     dry_run, as_json = typed["dry_run"], typed["json"]
     if typed["out"] is None and not dry_run:
         raise OptionError("--out is missing: name a new folder for the bundle.")
-    written = None if typed["format"] is None else known_format(typed["format"])
+    written = None if typed["format"] is None else known_format(typed["format"]).name
     delivery = Delivery(**{**{name: typed[name] for name in _DELIVERED}, "format": written})
     delivery.check()
     arguments = {**options.recipe_arguments(typed), "seed": typed["seed"]}
@@ -159,7 +161,7 @@ def _say_plan(planned: Planned, as_json: bool) -> None:
     )
     console.print(statement.to_markdown(), markup=False)
     for note in described.notes:
-        messages().print(f"note: {note}", markup=False, style="dim")
+        messages().print(f"note: {with_flags(note)}", markup=False, style="dim")
     console.print("Nothing was written.", markup=False)
 
 
@@ -180,10 +182,10 @@ def _say(published: Published, as_json: bool) -> None:
     for entry in release.statement.data_dependent:
         complain(f"looked at the records: {entry}")
     for text in warnings:
-        complain(text)
+        complain(with_flags(text))
     for note in release.notes:
         if note not in published.warnings:
-            messages().print(f"note: {note}", markup=False, style="dim")
+            messages().print(f"note: {with_flags(note)}", markup=False, style="dim")
     if measured is not None:
         console.print(measured)
         console.print("These measures are facts about the original data: keep them inside.", markup=False)

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from shoal.cli.evaluate import Target
+from shoal.cli import options
 from shoal.cli.interrupt import interruptibly
 from shoal.cli.output import complain, progress_bar, results
 from shoal.errors import OptionError, OutputError
@@ -22,7 +22,7 @@ def report(
     original: Annotated[
         Path | None, typer.Option(help="The table that was protected: adds facts that must not be published.")
     ] = None,
-    target: Target = None,
+    target: Annotated[str | None, typer.Option(help=options.TARGET.help)] = None,
     out: Annotated[
         Path | None,
         typer.Option(help="New file for the page; default BUNDLE-report.html.", show_default=False),

@@ -67,7 +67,7 @@ def flags() -> tuple[Flag, ...]:
 
     splits, noises = (", ".join(SETTINGS[name].choices) for name in ("split", "noise"))
     return (
-        options.DATA,
+        options.data(),
         *options.about_the_table(),
         Flag("methods", "Methods to compare, a,b,c.", "method", common=True, placeholder="NAMES"),
         Flag(

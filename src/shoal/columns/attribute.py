@@ -18,6 +18,8 @@ from shoal.decimals import exact
 from shoal.display import displayed
 from shoal.errors import InputError, OptionError, did_you_mean
 from shoal.io import ColumnType, known_type
+from shoal.io.column_types import DAY_TYPES
+from shoal.io.date_formats import DateFormat
 from shoal.taxonomy import Taxonomy
 
 # what a missing value is called where it counts as a value
@@ -54,6 +56,7 @@ class Attribute:
     max_rows: int | None = None
     type: ColumnType | None = None
     decimals: int | None = None
+    format: str | None = None
     # a mapping has no hash; columns that differ only in it are still told apart
     source: Mapping[str, str] = field(default_factory=dict, hash=False)
 
@@ -88,10 +91,6 @@ class Attribute:
             raise OptionError(
                 f"column '{self.name}': missing '{self.missing}' is not one of {', '.join(POLICIES)}."
             )
-        if self.missing == "category" and self.kind_facts.ordered:
-            raise OptionError(
-                f"column '{self.name}': missing 'category' is for nominal columns, and it is {self.kind}."
-            )
         self._check_type()
         if self.taxonomy is not None and not self.values and not _of_leaves(self.taxonomy):
             # a tree that was told its values keeps them also where only its links are written down
@@ -106,6 +105,8 @@ class Attribute:
     def _check_type(self) -> None:
         if self.type is not None:
             object.__setattr__(self, "type", known_type(self.type, f"column '{self.name}'"))
+        if self.format is not None:
+            self._check_format()
         if self.type is not None and not self.kind_facts.takes(self.type):
             raise OptionError(
                 f"column '{self.name}' is {self.kind}, and its type '{self.type}' is not one of "
@@ -126,6 +127,20 @@ class Attribute:
                 f"column '{self.name}': its step has more than {self.decimals} decimals: give it more decimals, or a "
                 "larger step."
             )
+
+    def _check_format(self) -> None:
+        if not isinstance(self.format, str):
+            raise OptionError(
+                f"column '{self.name}': format must be text such as DD.MM.YYYY, got {self.format!r}."
+            )
+        try:
+            form = DateFormat.of(self.format)
+        except OptionError as error:
+            raise OptionError(f"column '{self.name}': {error}") from None
+        if self.type is None and self.kind_facts.days:
+            object.__setattr__(self, "type", "timestamp" if form.has_time else "date")
+        if self.type not in DAY_TYPES:
+            raise OptionError(f"column '{self.name}': format is for columns of dates, and it is {self.kind}.")
 
     @property
     def kind_facts(self) -> ColumnKind:
@@ -154,6 +169,11 @@ class Attribute:
             )
         more = Taxonomy.from_pairs([*found.to_pairs(), (MISSING_VALUE, found.labels[0])])
         return more.minimal([*found.values, MISSING_VALUE])
+
+    @property
+    def flagged(self) -> bool:
+        """Whether "missing" is a place of its own beside the values of an order, whether or not a gap occurs."""
+        return self.missing == "category" and self.kind_facts.ordered
 
     @property
     def declared_step(self) -> Fraction | None:
@@ -240,13 +260,15 @@ class Attribute:
         )
 
     def with_type(self, type: str) -> Attribute:
-        """The attribute with a declared type; decimal:2 has two decimals.
+        """The attribute with a declared type; decimal:2 has two decimals, date:DD.MM.YYYY a format.
 
         >>> Attribute("income").with_type("decimal:2").decimals
         2
         """
-        word, colon, decimals = type.partition(":")
-        if colon and not decimals.strip().isdigit():
+        word, colon, rest = type.partition(":")
+        form = rest if colon and word.strip() in DAY_TYPES else None
+        decimals = "" if form else rest
+        if colon and not form and not decimals.strip().isdigit():
             raise OptionError(f"column '{self.name}': type '{type}' is not of the form decimal:2.")
         kept = {fact: origin for fact, origin in self.source.items() if fact not in ("kind", "type")}
         named = known_type(word.strip(), f"column '{self.name}'")
@@ -255,7 +277,12 @@ class Attribute:
             # whoever declares the type knows better than a guess of the kind from a file's cells
             kind = kind_of_type(named)
         return replace(
-            self, kind=kind, type=named, decimals=int(decimals) if colon else self.decimals, source=kept
+            self,
+            kind=kind,
+            type=named,
+            decimals=int(decimals) if decimals else self.decimals,
+            format=form or (self.format if named in DAY_TYPES else None),
+            source=kept,
         )
 
     @property

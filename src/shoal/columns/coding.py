@@ -14,7 +14,7 @@ from shoal.columns.lattice import Lattice
 from shoal.columns.rounding import narrow_floats, on_step, whole_numbers, with_few_decimals
 from shoal.decimals import decimal_text
 from shoal.errors import InputError, did_you_mean
-from shoal.io import Table
+from shoal.io import FORMATS, Table
 from shoal.taxonomy.build import label
 
 
@@ -48,7 +48,9 @@ def _value_places(table: Table, attribute: Attribute) -> NDArray[np.float64]:
     """Places of values in the domain of the attribute's taxonomy."""
     tree = attribute.tree
     assert tree is not None
-    codes = tree.encode(labels_of(table, attribute), f"column '{attribute.name}'", missing=-1)
+    listed = attribute.taxonomy is None
+    labels = labels_of(table, attribute)
+    codes = tree.encode(labels, f"column '{attribute.name}'", missing=-1, listed_values=listed)
     if attribute.missing == "category":
         codes[codes < 0] = tree.code(MISSING_VALUE)
     places = np.searchsorted(np.asarray(tree.domain), codes).astype(np.float64)
@@ -126,8 +128,20 @@ def releasable(table: Table, attribute: Attribute, *, generalise: bool) -> list[
 
 
 def check_storable(table: Table, attribute: Attribute, *, generalise: bool) -> None:
-    """An error, before any work is done, if the column's type has no place for a label that may be released."""
-    releasable(table, attribute, generalise=generalise)
+    """An error, before any work is done, if column or file have no place for a label that may be released."""
+    labels = releasable(table, attribute, generalise=generalise) or ()
+    encoding = table.conventions.encoding
+    if encoding is None or not FORMATS[table.format].text:
+        return
+    for text in (attribute.name, *map(str, labels)):
+        try:
+            text.encode(encoding)
+        except UnicodeEncodeError:
+            raise InputError(
+                f"column '{attribute.name}': '{text}' has no place in a file of encoding {encoding}: correct the "
+                "values in "
+                "the schema, or save the data as UTF-8."
+            ) from None
 
 
 def public_facts(attribute: Attribute, lattice: Lattice) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from shoal.columns.schema import Schema
 from shoal.decimals import exact
 from shoal.display import internal
 from shoal.errors import OptionError
-from shoal.io import ColumnType, known_type
+from shoal.io import ColumnType, Conventions, Table, known_type, read
 
 if TYPE_CHECKING:
     from shoal.method.tuned import Tuned
@@ -33,6 +33,7 @@ class Declaration:
     na: tuple[str, ...] = ()
     types: Mapping[str, str] | None = None
     tuned: Tuned | None = None
+    file: Conventions = field(default_factory=Conventions)
 
     @classmethod
     def of(
@@ -45,6 +46,7 @@ class Declaration:
         missing: str = "error",
         na: Sequence[str] = (),
         types: Mapping[str, str] | None = None,
+        file: Conventions | Mapping[str, Any] | None = None,
     ) -> Declaration:
         for name, value, choices in (("outside", outside, OUTSIDE), ("missing", missing, tuple(POLICIES))):
             if value not in choices:
@@ -79,6 +81,7 @@ class Declaration:
             missing,
             missing_texts(na),
             types,
+            file=told_conventions(schema, file),
         )
 
 
@@ -88,6 +91,35 @@ def declared_types(schema: Schema | None, types: Mapping[str, str] | None = None
     for name, text in (types or {}).items():
         found[name] = known_type(text.partition(":")[0].strip(), f"column '{name}'")
     return found
+
+
+def told_conventions(schema: Schema | None, file: Conventions | Mapping[str, Any] | None) -> Conventions:
+    """How the file is written: what the schema says, and what the caller says on top."""
+    return (Conventions() if schema is None else schema.file).with_told(file)
+
+
+def read_declared(
+    data: Any,
+    schema: Schema | None = None,
+    *,
+    na: Sequence[str] = (),
+    types: Mapping[str, str] | None = None,
+    file: Conventions | Mapping[str, Any] | None = None,
+) -> Table:
+    """The table, read as the schema and the caller declare; columns that can be read in two ways keep their doubts."""
+    dates = {} if schema is None else {a.name: a.format for a in schema.attributes if a.format is not None}
+    for name, text in (types or {}).items():
+        kind, colon, form = text.partition(":")
+        if colon and kind.strip() in ("date", "timestamp"):
+            dates[name] = form
+    told = told_conventions(schema, file)
+    return read(data, missing_texts(na), declared_types(schema, types), told, dates, strict=False)
+
+
+def read_as_asked(data: Any, request: Mapping[str, Any]) -> Table:
+    """The table, read as the keyword arguments of `shoal.protect` say."""
+    told = {name: request[name] for name in ("na", "types", "file") if request.get(name) is not None}
+    return read_declared(data, request.get("schema"), **told)
 
 
 def missing_texts(na: Sequence[str] | None) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ from shoal.columns.schema import Schema
 from shoal.decimals import exact
 from shoal.display import internal
 from shoal.errors import InputError, OptionError, Problems, did_you_mean
-from shoal.io import Table, first_row
+from shoal.io import Table, check_doubts, first_row
 from shoal.taxonomy import Taxonomy
 
 
@@ -68,6 +68,20 @@ class Described:
     def nominal(self) -> tuple[str, ...]:
         """The columns whose values have no order."""
         return tuple(attribute.name for attribute in self.attributes if not attribute.kind_facts.ordered)
+
+    @property
+    def flagged(self) -> tuple[str, ...]:
+        """The columns with an order of which "missing" is a place of its own: settled by what is declared."""
+        return tuple(attribute.name for attribute in self.attributes if attribute.flagged)
+
+    @property
+    def plain(self) -> bool:
+        """Whether every column is one of numbers without gaps, which can be treated by itself."""
+        return not (self.nominal or self.gaps or self.flagged)
+
+    def absent(self, name: str) -> NDArray[np.bool_]:
+        """Which of the rows that take part have no value (a private fact)."""
+        return np.isnan(self.original(name))
 
     def tree(self, name: str) -> Taxonomy | None:
         """The taxonomy of a nominal column, None for any other kind."""
@@ -129,6 +143,12 @@ class Described:
         if name in self.gaps:
             # such a row has a cluster of its own, where this number is never looked at
             values = np.where(self.gaps[name], float(self.lattices[name].lo), values)
+        if self.attribute(name).flagged:
+            # a public value, whatever the records: the middle of the domain is nowhere far off
+            lattice = self.lattices[name]
+            values = np.where(
+                np.isnan(values), float(lattice.lo + lattice.step * (lattice.steps // 2)), values
+            )
         return values
 
     def _outside(self, name: str, values: NDArray[np.float64]) -> int:
@@ -160,6 +180,7 @@ def describe(
     kinds: Sequence[str] = ("numeric",),
     *,
     free: bool = False,
+    flags: bool = False,
     problems: Problems,
 ) -> Described:
     """Settle which columns are released, on which lattices, from which rows.
@@ -169,12 +190,16 @@ def describe(
         declared: what is known about it.
         kinds: of columns that the method takes.
         free: the method's claim does not need domains known beforehand: those not declared come from the data.
+        flags: the method can have "missing" as a place of its own in columns with an order.
         problems: takes note of columns that cannot be released as they are; they are left out of what is returned.
     """
     if table.n == 0:
         raise InputError("the table has no rows: there is nothing to protect.")
     schema, chosen, notes = _choose(table, declared, kinds, free)
-    table = as_declared(table, chosen, declared.na)
+    texts = tuple(dict.fromkeys((*declared.na, *declared.file.na)))
+    table = as_declared(table, chosen, texts)
+    # texts where numbers should be are complained about with their row
+    check_doubts(table, [a.name for a in chosen if not a.kind_facts.measured or table.is_numeric(a.name)])
     chosen = [with_stored_type(table, attribute) for attribute in chosen]
     left_out = tuple(name for name in table.names if name not in {a.name for a in chosen})
     tainted = [] if free else facts_from_records(table, schema, chosen)
@@ -184,7 +209,7 @@ def describe(
             "without a schema, which columns are released follows from types read off the records: name them "
             "(columns=), or describe them in a schema."
         )
-    policies = {attribute.name: _policy(attribute, declared.missing) for attribute in chosen}
+    policies = {attribute.name: _policy(attribute, declared.missing, flags=flags) for attribute in chosen}
     chosen = [_with_policy(attribute, policies[attribute.name]) for attribute in chosen]
     undeclared: list[str] = []
     chosen = _without_problems(chosen, lambda one: _with_values(table, one, undeclared), problems)
@@ -250,13 +275,18 @@ def describe(
     )
 
 
-def _policy(attribute: Attribute, default: str) -> str:
-    """What becomes of missing values; a category is for names only."""
+def _policy(attribute: Attribute, default: str, *, flags: bool) -> str:
+    """What becomes of missing values; most methods have a category for names only."""
     policy = attribute.missing or default
-    if policy != "category":
+    if policy != "category" or flags or not attribute.kind_facts.ordered:
         return policy
+    if attribute.flagged:
+        raise OptionError(
+            f"column '{attribute.name}' is {attribute.kind} and declared with missing=category, which takes method "
+            "tree-dp or laplace: use one of them, or declare another policy for its missing values."
+        )
     # under a policy for the whole table, other kinds of columns may have no gaps
-    return policy if not attribute.kind_facts.ordered else "error"
+    return "error"
 
 
 def _with_policy(attribute: Attribute, policy: str) -> Attribute:
@@ -382,7 +412,7 @@ def _domain_from_data(
     table: Table, attribute: Attribute, factor: Fraction, kept: NDArray[np.int64] | None
 ) -> Attribute:
     values = table.numeric(attribute.name)
-    largest = float(np.max(values if kept is None else values[kept]))
+    largest = float(np.nanmax(values if kept is None else values[kept]))
     if largest <= 0:
         raise InputError(
             f"column '{attribute.name}' has no positive value, so 0 to {float(factor):g} times its maximum is no "

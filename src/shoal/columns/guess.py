@@ -15,34 +15,18 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from shoal.columns.attribute import FACTS, RECORDS, Attribute, Role
+from shoal.columns.attribute import DROPPED_ROLES, FACTS, RECORDS, SOURCES, Attribute
 from shoal.columns.kinds import KIND_FACTS, Kind
+from shoal.columns.name_words import common_range, role_of
 from shoal.io import ColumnType, Table, Variable, type_of
 
-_IDENTIFIER_WORDS = {
-    "id",
-    "uid",
-    "uuid",
-    "guid",
-    "ssn",
-    "passport",
-    "email",
-    "phone",
-    "name",
-    "surname",
-    "nr",
-}
-_IDENTIFIER_ENDING = re.compile(
-    r"(person|user|client|patient|record|utility|respondent|case|customer)id$|(nr|nummer)\.?$"
-)
-_WEIGHT_WORDS = {"weight", "wgt", "fnlwgt", "afnlwgt"}
-_QUASI_WORDS = {
-    *("age", "sex", "gender", "race", "ethnicity", "zip", "zipcode", "postcode", "region", "county"),
-    *("country", "native", "birth", "birthdate", "dob", "marital", "education", "occupation", "household"),
-}
 # numbers whose decimals are counted for a draft, and the most that look like a choice rather than like a computation
 _LOOKED_AT = 10_000
+# texts of so many words on average are prose; columns with fewer different values are too short to tell
+_FEW_TEXTS, _WORDS_OF_PROSE, _OWN_TEXTS, _OWN_CODES = 20, 4, 0.9, 0.1
+_CODE = re.compile(r"[A-Za-z]{0,4}[-_/ ]?\d{3,}[A-Za-z]?")
 _MOST_DRAFTED = 6
+COMMON = SOURCES[2]
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?$")
 
 
@@ -61,14 +45,7 @@ def guess(table: Table, name: str) -> Attribute:
         kind = "date"
     elif type(dtype).__name__ == "Enum":
         kind = "ordinal"
-    words = set(re.split(r"[^0-9a-zà-ÿ]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower()))
-    role: Role = "confidential" if KIND_FACTS[kind].measured else "other"
-    if words & _IDENTIFIER_WORDS or _IDENTIFIER_ENDING.search(name.lower()):
-        role = "identifier"
-    elif words & _WEIGHT_WORDS:
-        role = "weight"
-    elif words & _QUASI_WORDS:
-        role = "quasi-identifier"
+    role = role_of(name, kind)
     # a column of truth values shows its domain by its type
     values = ("False", "True") if isinstance(dtype, nw.Boolean) else ()
     stored_type = _fitting(kind, type_of(dtype))
@@ -115,18 +92,70 @@ def drafted(table: Table) -> tuple[Attribute, ...]:
 def _drafted(table: Table, attribute: Attribute) -> Attribute:
     """A guess with what the records suggest, all of it for a person to confirm."""
     name = attribute.name
-    found = replace(attribute, source=dict.fromkeys(FACTS, RECORDS))
-    if attribute.role == "identifier":
+    found = replace(attribute, source=dict.fromkeys(FACTS, RECORDS), format=_format(table, attribute))
+    written = attribute.role == "other" and not attribute.kind_facts.ordered and name not in table.doubts
+    if attribute.role == "identifier" or (written and (is_prose(table, name) or _is_key(table, name))):
         most = _most_rows(table, name)
-        return found if most == 1 else replace(found, role="unit", max_rows=most)
+        if most == 1 or is_prose(table, name):
+            return replace(found, role="identifier")
+        return replace(found, role="unit", max_rows=most)
     if not attribute.kind_facts.measured:
         return found
+    if attribute.role != "weight" and _counts_rows(table, attribute):
+        return replace(found, role="identifier")
     if attribute.type == "integer":
-        return replace(found, step=Fraction(1))
-    decimals = _decimals(table, name)
-    if decimals is None:
+        found = replace(found, step=Fraction(1))
+    else:
+        decimals = _decimals(table, name)
+        if decimals is not None:
+            found = replace(found, decimals=decimals, step=Fraction(1, 10**decimals))
+    ends = common_range(name)
+    if ends is None or attribute.role in DROPPED_ROLES:
         return found
-    return replace(found, decimals=decimals, step=Fraction(1, 10**decimals))
+    found = replace(found, lo=Fraction(ends[0]), hi=Fraction(ends[1]))
+    return replace(found, source=dict.fromkeys(found.facts, RECORDS) | {"domain": COMMON})
+
+
+def _format(table: Table, attribute: Attribute) -> str | None:
+    """The date format that somebody told."""
+    told = table.dates.get(attribute.name, table.conventions.date_format)
+    return told if attribute.type in ("date", "timestamp") and table.reads_cells else None
+
+
+def is_prose(table: Table, name: str) -> bool:
+    """Whether a column of texts holds sentences rather than names: what somebody wrote can point at anybody."""
+    from shoal.columns.labels import texts
+
+    if not isinstance(table.dtype(name), nw.String):
+        return False
+    found, _ = texts(table, name)
+    words = [len(text.split()) for text in found if text]
+    return len(words) >= _FEW_TEXTS and sum(words) / len(words) >= _WORDS_OF_PROSE
+
+
+def _is_key(table: Table, name: str) -> bool:
+    """Whether nearly every row of a column of texts has a text of its own, or many have codes such as P0042."""
+    from shoal.columns.labels import texts
+
+    if not isinstance(table.dtype(name), nw.String):
+        return False
+    found, which = texts(table, name)
+    rows, own = int((which >= 0).sum()), [text for text in found if text]
+    if len(own) < _FEW_TEXTS:
+        return False
+    coded = all(_CODE.fullmatch(text) for text in own)
+    return len(own) > (_OWN_CODES if coded else _OWN_TEXTS) * rows
+
+
+def _counts_rows(table: Table, attribute: Attribute) -> bool:
+    """Whether whole numbers are all different and close together, as those that count something are."""
+    if attribute.type != "integer":
+        return False
+    values = table.numeric(attribute.name)
+    values = values[np.isfinite(values)]
+    if values.size < _FEW_TEXTS or np.unique(values).size < values.size:
+        return False
+    return bool(values.max() - values.min() < 2 * values.size)
 
 
 def _most_rows(table: Table, name: str) -> int:

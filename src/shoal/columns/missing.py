@@ -14,7 +14,7 @@ from shoal.errors import InputError, Problems
 POLICIES: Mapping[str, str] = {
     "error": "a missing value is an error",
     "drop": "rows with a missing value are left out; the number of rows then depends on the records",
-    "category": "a missing value of a nominal column counts as one more value",
+    "category": "a missing value counts as one more value",
     "separate": "rows with missing values form clusters of their own, and the values stay missing",
 }
 
@@ -57,8 +57,8 @@ def settle_gaps(
                 InputError(
                     f"column '{name}' has {count} missing value{'s' if count > 1 else ''}, the first in row "
                     f"{int(np.argmax(gaps)) + 1}: fill the gaps, leave the column out (columns= names those to "
-                    "release), or choose what becomes of them with missing=: category for a nominal column, "
-                    "separate, or drop, after which no guarantee holds as it stands.",
+                    "release), or choose what becomes of them with missing=: category (for numbers, dates and orders "
+                    "with tree-dp or laplace), separate, or drop, after which no guarantee holds as it stands.",
                     code="missing-values",
                     option="missing",
                     fix="fill the gaps, leave the column out, or choose what becomes of them.",

@@ -105,4 +105,6 @@ def stated_facts(table: Table, attribute: Attribute, lattice: Lattice) -> dict[s
         facts["step"] = TAKEN_FROM_DATA
     facts["type"] = TAKEN_FROM_DATA if unknown else type_words(attribute.type, attribute.decimals)
     facts["source"] = attribute.source_words
+    if attribute.flagged:
+        facts["missing"] = "a value of its own"
     return facts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from shoal.columns.kinds import KIND_FACTS
 from shoal.decimals import exact
 from shoal.display import displayed
 from shoal.errors import InputError, OptionError, did_you_mean
-from shoal.io import ColumnType, read
+from shoal.io import ColumnType, Conventions, read
 from shoal.io.toml import dumps, load
 from shoal.taxonomy import Taxonomy
 
@@ -30,6 +30,7 @@ _HEADER = """\
 #          (identifiers, units and weights are never released)
 #   type   integer | decimal | date | timestamp | text | boolean: how the column is read and released
 #   decimals  for a decimal column: how many it is released with
+#   format for a column of dates: how they are written, as DD.MM.YYYY
 #   source where the facts about a column are known from: questionnaire | law | common knowledge |
 #          an earlier release | these records. A draft says "these records", and no promise holds as it stands
 #          until you have checked it and say where you know it from
@@ -42,15 +43,17 @@ _HEADER = """\
 #   missing  error | drop | category | separate, where the column differs from the rest
 #   step   the finest difference that matters (default: 1 for integers, width / 2^20 otherwise)
 #   max_rows  for a unit column: the most rows one person can have
+# A table [file] says how the file is written: encoding, separator, decimal, thousands, quote, na, date_format, sheet.
 """
 
 
 @displayed(summaries.of_schema)
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """The attributes of a table, in column order."""
+    """The attributes of a table, in column order, and how its file is written."""
 
     attributes: tuple[Attribute, ...]
+    file: Conventions = field(default_factory=Conventions)
 
     def __post_init__(self) -> None:
         names = [attribute.name for attribute in self.attributes]
@@ -95,13 +98,14 @@ class Schema:
         [('person_id', 'numeric', 'identifier'), ('age', 'numeric', 'quasi-identifier'),
          ('town', 'nominal', 'other')]
         """
-        table = read(data)
+        table = read(data, strict=False)
         return cls(tuple(guess(table, name) for name in table.names))
 
     @classmethod
-    def draft(cls, data: Any) -> Schema:
+    def draft(cls, data: Any, file: Conventions | Mapping[str, Any] | None = None) -> Schema:
         """All that the records suggest, for a person to confirm: types, steps, rows per person, a codebook's labels."""
-        return cls(drafted(read(data)))
+        told = Conventions.of(file)
+        return cls(drafted(read(data, conventions=told, strict=False)), told)
 
     @classmethod
     def load(cls, path: str | Path) -> Schema:
@@ -123,30 +127,32 @@ class Schema:
         entries = raw.get("attribute")
         if not isinstance(entries, list) or not entries:
             raise OptionError("there is no [[attribute]] entry: one is needed per column.")
-        return cls(tuple(_attribute(entry, folder) for entry in entries))
+        return cls(tuple(_attribute(entry, folder) for entry in entries), Conventions.of(raw.get("file")))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, empty fields left out: the content of the TOML file."""
+        written = self.file.to_dict()
         return {
+            **({"file": written} if written else {}),
             "attribute": [
                 {
-                    name: written
+                    name: found
                     for name in _IN_ORDER
-                    if (written := _written(attribute, name, getattr(attribute, name))) not in (None, [], {})
+                    if (found := _written(attribute, name, getattr(attribute, name))) not in (None, [], {})
                 }
                 for attribute in self.attributes
-            ]
+            ],
         }
 
     def with_types(self, types: Mapping[str, str]) -> Schema:
         """The schema with types declared; an unknown column is an error."""
         changed = {name: self[name].with_type(type) for name, type in types.items()}
-        return Schema(tuple(changed.get(a.name, a) for a in self.attributes))
+        return Schema(tuple(changed.get(a.name, a) for a in self.attributes), self.file)
 
     def with_domains(self, domains: Mapping[str, Any]) -> Schema:
         """The schema with public domains set; an unknown column is an error."""
         changed = {name: self[name].with_domain(domain) for name, domain in domains.items()}
-        return Schema(tuple(changed.get(a.name, a) for a in self.attributes))
+        return Schema(tuple(changed.get(a.name, a) for a in self.attributes), self.file)
 
 
 def draft_text(schema: Schema) -> str:
@@ -155,7 +161,7 @@ def draft_text(schema: Schema) -> str:
 
 
 # how a person reads an entry: what it is, then its facts, then how they are known
-_FIRST = ("name", "kind", "role", "type", "decimals")
+_FIRST = ("name", "kind", "role", "type", "decimals", "format")
 _IN_ORDER = (*_FIRST, *(f.name for f in fields(Attribute) if f.name not in (*_FIRST, "source")), "source")
 
 

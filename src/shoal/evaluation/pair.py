@@ -10,6 +10,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.columns.declaration import read_declared
 from shoal.columns.schema import Attribute
 from shoal.errors import InputError
 from shoal.io import Table, read
@@ -55,7 +56,7 @@ def make_pair(original: Any, released: Any) -> Pair:
         InputError: a table cannot be read, or it is not the one that was protected.
     """
     schema = getattr(released, "schema", None) if hasattr(released, "aligned") else None
-    before = read(original, types=None if schema is None else schema.types)
+    before = read(original) if schema is None else read_declared(original, schema)
     # asked first: a dataframe may have columns that are called like the attributes of a release
     if nw.dependencies.is_into_dataframe(released) or not hasattr(released, "aligned"):
         published = read(released)

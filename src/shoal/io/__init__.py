@@ -2,26 +2,46 @@
 
 from shoal.io.codebook import Codebook, Variable
 from shoal.io.column_types import ColumnType, known_type, type_of, type_words
+from shoal.io.conventions import Conventions
 from shoal.io.files import check_writable, read, read_columnwise, write
-from shoal.io.formats import ENDINGS, FORMATS, SUFFIXES, Format, format_of, known_format
-from shoal.io.table import Table, first_row, with_types, without_texts
+from shoal.io.formats import (
+    FORMATS,
+    Asked,
+    Content,
+    Format,
+    Manner,
+    find_format,
+    format_of,
+    known_format,
+    register_format,
+    table_name,
+    titles,
+)
+from shoal.io.table import Table, check_doubts, first_row, with_types, without_texts
 
 __all__ = [
-    "ENDINGS",
     "FORMATS",
-    "SUFFIXES",
+    "Asked",
     "Codebook",
     "ColumnType",
+    "Content",
+    "Conventions",
     "Format",
+    "Manner",
     "Table",
     "Variable",
+    "check_doubts",
     "check_writable",
+    "find_format",
     "first_row",
     "format_of",
     "known_format",
     "known_type",
     "read",
     "read_columnwise",
+    "register_format",
+    "table_name",
+    "titles",
     "type_of",
     "type_words",
     "with_types",

@@ -9,8 +9,6 @@ from typing import Any
 
 import narwhals as nw
 
-from shoal.io.formats import Format
-
 Code = int | float | str
 
 
@@ -135,7 +133,7 @@ class Variable:
 class Codebook:
     """The variables of a file, by column name; `source` says whose formats they are in."""
 
-    source: Format
+    source: str
     variables: Mapping[str, Variable]
 
     def of(self, name: str) -> Variable:

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import narwhals as nw
 
 from shoal.errors import InputError, OptionError, did_you_mean
+from shoal.io.conventions import Conventions
+from shoal.io.date_formats import USUAL, DateFormat
+from shoal.io.text_columns import EMPTY, USUAL_SIGNS, plain_numbers, signs_of, text_array, thousands_doubt
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,8 +22,7 @@ if TYPE_CHECKING:
 ColumnType = Literal["integer", "decimal", "date", "timestamp", "text", "boolean"]
 TYPES: tuple[ColumnType, ...] = get_args(ColumnType)
 _ALSO: Mapping[str, ColumnType] = {"time stamp": "timestamp", "truth value": "boolean"}
-# cells of text that stand for nothing in a column of another type
-_EMPTY = ("", "#N/A", "#NA", "N/A", "NA", "NULL", "NaN", "n/a", "nan", "null")
+DAY_TYPES: tuple[ColumnType, ...] = ("date", "timestamp")
 _TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
 _EXACT_WHOLE = 2.0**53
 # how names of Arrow's types begin
@@ -71,12 +73,21 @@ def arrow_type(type: ColumnType) -> pa.DataType:
     }[type]
 
 
-def converted(values: Any, type: ColumnType, name: str, na: Sequence[str] = ()) -> Any:
+def converted(
+    values: Any,
+    type: ColumnType,
+    name: str,
+    na: Sequence[str] = (),
+    conventions: Conventions | None = None,
+    date_format: str | None = None,
+) -> Any:
     """A column of Arrow values as values of a type.
 
     Args:
         values: an Arrow array of any type; texts are read as a person writes them.
         na: further texts that stand for a missing value.
+        conventions: the decimal and thousands signs of texts.
+        date_format: how texts write dates, such as DD.MM.YYYY; 1984-05-31 otherwise.
 
     Raises:
         InputError: a value is none of that type; names the column, the row and the way out.
@@ -95,20 +106,61 @@ def converted(values: Any, type: ColumnType, name: str, na: Sequence[str] = ()) 
     textual = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
     if textual and type != "text":
         trimmed = compute.utf8_trim_whitespace(values)
-        gaps = compute.is_in(trimmed, value_set=pa.array([*_EMPTY, *na], trimmed.type))
+        gaps = compute.is_in(trimmed, value_set=text_array([*EMPTY, *na]).cast(trimmed.type))
         values = compute.if_else(gaps, None, trimmed)
+        told = conventions or Conventions()
+        if type in ("integer", "decimal") and not told.signs_told:
+            doubt = thousands_doubt(values, name)
+            if doubt is not None:
+                raise InputError(doubt)
     elif pa.types.is_floating(values.type):
         values = compute.if_else(compute.is_nan(values), None, values)
     convert = (_FROM_TEXT if textual else _FROM_VALUES)[type]
+    if textual and type in ("integer", "decimal"):
+        signs, plainly = signs_of(conventions or Conventions()), convert
+        convert = lambda texts: plainly(plain_numbers(texts, signs))  # noqa: E731
+    elif textual and type in DAY_TYPES and date_format is not None:
+        convert = _in_format(date_format, type)
     try:
         return convert(values)
     except (pa.ArrowException, ValueError, OverflowError):
         row = _first_wrong(values, convert)
         found = str(values[row - 1].as_py())[:40]
         raise InputError(
-            f"column '{name}' is declared as {type}, but row {row} holds '{found}': correct it, or declare another "
-            "type in the schema."
+            f"column '{name}' is declared as {type}, but row {row} holds "
+            f"'{found}'{_hint(type, found, textual, date_format)}: "
+            "correct it, or declare another type in the schema."
         ) from None
+
+
+def _hint(type: ColumnType, found: str, textual: bool, date_format: str | None) -> str:
+    """What a text that does not fit its type looks like."""
+    if not textual:
+        return ""
+    if type in ("integer", "decimal"):
+        for signs in USUAL_SIGNS[1:]:
+            plain = signs.plain(found)
+            if plain is not None and (type == "decimal" or float(plain).is_integer()):
+                return f", which is a number with {signs.words}"
+    if type in DAY_TYPES:
+        if date_format is not None:
+            return f", which is no date of the form {date_format}"
+        form = next((form for form in USUAL if DateFormat.of(form).reads(found)), None)
+        return f", which is a date of the form {form} (date_format=)" if form else ""
+    return ""
+
+
+def _in_format(date_format: str, type: ColumnType) -> Callable[[Any], Any]:
+    """Dates of one format and no other; a time in it does not count where dates are declared."""
+    form = DateFormat.of(date_format)
+
+    def read(text: str | None) -> Any:
+        if text is None:
+            return None
+        moment = form.read(text)
+        return moment.date() if type == "date" else moment
+
+    return lambda values: _each(values, type, read)
 
 
 def _first_wrong(values: Any, convert: Callable[[Any], Any]) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,39 +9,66 @@ from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 
-from shoal.errors import InputError, did_you_mean
+from shoal.errors import InputError, ShoalError, did_you_mean
 from shoal.io.codebook import Codebook
 from shoal.io.column_types import ColumnType
-from shoal.io.formats import TITLES, Format, format_of
-from shoal.io.table import Table, read_parquet, with_types, without_texts
+from shoal.io.conventions import Conventions
+from shoal.io.formats import Asked, Content, Format, Manner, format_of, known_format, titles
+from shoal.io.table import Table, check_doubts, with_types, without_texts
+from shoal.io.text_columns import settled
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    pass
 
-_PACKAGES = ("stata", "spss")
+# a name that is longer is most likely a row of something else
+_LONGEST_NAME = 1000
 
 
-def read(source: Any, na: Sequence[str] = (), types: Mapping[str, ColumnType] | None = None) -> Table:
-    """A table from a path (CSV, Parquet, Stata, SPSS) or from a pandas, polars or pyarrow frame.
+def read(
+    source: Any,
+    na: Sequence[str] = (),
+    types: Mapping[str, ColumnType] | None = None,
+    conventions: Conventions | Mapping[str, Any] | None = None,
+    dates: Mapping[str, str] | None = None,
+    *,
+    strict: bool = True,
+) -> Table:
+    """A table from a path (see `shoal.io.FORMATS`) or from a pandas, polars or pyarrow frame.
 
     Args:
         na: texts that stand for a missing value, such as "?"; blanks around them do not count.
-        types: declared types by column. Those of other columns are read off the cells of a CSV, Stata or SPSS file, and
-            `inferred` of the table says so; a frame and a Parquet file have types of their own.
+        types: declared types by column. Those of other columns are read off the cells of a file that has no types, and
+            `inferred` of the table says so; a frame, a Parquet and a Feather file have types of their own.
+        conventions: what is known about a text file: encoding, separator, decimal sign and so on.
+        dates: how dates are written, by column, such as DD.MM.YYYY.
+        strict: refuse a column without a declared type whose cells can be read in two ways. Otherwise the table keeps
+            its doubts, for those who use the column.
 
     Raises:
-        InputError: the file is missing, empty, not a table, has two columns of one name, or holds a value that is none
-            of its column's declared type.
+        InputError: the file is missing, empty, not a table, has two columns of one name, can be read in two ways, or
+            holds a value that is none of its column's declared type.
     """
     declared = types or {}
-    return with_types(without_texts(_read(source, na, declared), na), declared, na)
+    told = Conventions.of(conventions)
+    texts = tuple(dict.fromkeys((*na, *told.na)))
+    table = _read(source, texts, declared, told, dates or {})
+    table = with_types(without_texts(table, texts), declared, texts)
+    if strict and not isinstance(source, Table):
+        check_doubts(table, table.names)
+    return table
 
 
-def _read(source: Any, na: Sequence[str], types: Mapping[str, ColumnType]) -> Table:
+def _read(
+    source: Any,
+    na: Sequence[str],
+    types: Mapping[str, ColumnType],
+    told: Conventions,
+    dates: Mapping[str, str],
+) -> Table:
     if isinstance(source, Table):
         return source
     if isinstance(source, (str, Path)):
-        return _read_path(Path(source), na, types)
+        return _read_path(Path(source), na, types, told, dates)
     try:
         frame = nw.from_native(source)
     except nw.exceptions.DuplicateError as error:
@@ -56,47 +82,35 @@ def _read(source: Any, na: Sequence[str], types: Mapping[str, ColumnType]) -> Ta
         raise InputError("the table has no columns.")
     if not all(isinstance(name, str) for name in eager.columns):
         raise InputError("column names must be text: rename them, for example with df.columns.astype(str).")
-    table = Table(eager)
+    table = Table(eager, conventions=told, dates=dict(dates))
     # what the values of a type that holds anything are is a fact about the records
     return replace(table, inferred=frozenset(filter(table.holds_objects, table.names)))
 
 
-def write(frame: Any, path: str | Path, codebook: Codebook | None = None) -> None:
+def write(
+    frame: Any,
+    path: str | Path,
+    codebook: Codebook | None = None,
+    conventions: Conventions | None = None,
+    dates: Mapping[str, str] | None = None,
+) -> None:
     """Write a frame of any supported library in the format of the path's ending.
 
     Args:
         codebook: codes, labels and formats for a Stata or SPSS file; other formats have no place for them.
+        conventions: how a text file is written; by default UTF-8 with commas and points.
+        dates: date format by column, for files of text.
     """
     path = Path(path)
     table = nw.from_native(frame, eager_only=True).to_arrow()
-    kind = format_of(path)
-    if kind == "csv":
-        from pyarrow import csv
-
-        csv.write_csv(table, path, csv.WriteOptions(quoting_style="needed"))
-    elif kind == "parquet":
-        from pyarrow import parquet
-
-        parquet.write_table(_bare(table), path)
-    else:
-        from shoal.io.package_write import write_package
-
-        write_package(table, path, kind, codebook)
+    format_of(path).write(table, path, Manner(conventions or Conventions(), codebook, dates or {}))
 
 
-def _bare(table: pa.Table) -> pa.Table:
-    """Only names, types and values: frame libraries hide index and origin in the metadata of files and fields."""
-    import pyarrow as pa
-
-    return pa.table(table.columns, schema=pa.schema([pa.field(f.name, f.type) for f in table.schema]))
-
-
-def check_writable(names: Sequence[str], format: Format) -> None:
+def check_writable(names: Sequence[str], format: str | Format) -> None:
     """Refuse, before any work is done, columns that a file of the format cannot hold."""
-    if format in _PACKAGES:
-        from shoal.io.package_write import check_package
-
-        check_package(names, format)
+    check = known_format(format).check
+    if check is not None:
+        check(names)
 
 
 def read_columnwise(path: Path) -> Table:
@@ -104,11 +118,11 @@ def read_columnwise(path: Path) -> Table:
     import pyarrow as pa
     from pyarrow import parquet
 
-    _check_file(path)
+    kind = _check_file(path)
     try:
         empty = parquet.read_schema(path).empty_table()
     except (pa.ArrowException, OSError) as error:
-        raise _unreadable(path, "parquet", error) from None
+        raise _unreadable(path, kind, error) from None
     _check_names(empty.column_names, path)
     table = Table(nw.from_native(empty, eager_only=True), "parquet", path)
     if table.n == 0:
@@ -116,34 +130,63 @@ def read_columnwise(path: Path) -> Table:
     return table
 
 
-def _read_path(path: Path, na: Sequence[str], types: Mapping[str, ColumnType]) -> Table:
+def _read_path(
+    path: Path,
+    na: Sequence[str],
+    types: Mapping[str, ColumnType],
+    told: Conventions,
+    dates: Mapping[str, str],
+) -> Table:
     import pyarrow as pa
 
     kind = _check_file(path)
-    codebook: Codebook | None = None
     try:
-        if kind == "csv":
-            arrow = _read_csv(path, na, types)
-        elif kind == "parquet":
-            arrow = read_parquet(path)
-        else:
-            from shoal.io.package_read import read_package
-
-            arrow, codebook = read_package(path, kind, types)
+        found = kind.read(path, Asked(types, told))
+    except ShoalError:
+        raise
     except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
         raise _unreadable(path, kind, error) from None
-    _check_names(arrow.column_names, path)
-    if arrow.num_rows == 0:
+    names = found.table.column_names
+    _check_names(names, path)
+    if found.table.num_rows == 0:
         raise InputError(f"'{path}' has a header but no rows.")
-    # a Parquet file has types of its own
-    inferred = frozenset() if kind == "parquet" else frozenset(arrow.column_names) - set(types)
-    return Table(nw.from_native(arrow, eager_only=True), kind, codebook=codebook, inferred=inferred)
+    if found.cells:
+        found = _settled(found, na, types, dates)
+    inferred = frozenset() if kind.typed else frozenset(names) - set(types)
+    return Table(
+        nw.from_native(found.table, eager_only=True),
+        kind.name,
+        codebook=found.codebook,
+        inferred=inferred,
+        conventions=found.conventions,
+        dates={name: form for name, form in dates.items() if name in names},
+        doubts={name: doubt for name, doubt in found.doubts.items() if name in inferred},
+    )
+
+
+def _settled(
+    found: Content, na: Sequence[str], types: Mapping[str, ColumnType], dates: Mapping[str, str]
+) -> Content:
+    """Columns of texts as what they stand for; a declared one is taken as it is written, its type settles the rest."""
+    import pyarrow as pa
+
+    columns: list[Any] = []
+    doubts: dict[str, str] = {}
+    for name, column in zip(found.table.column_names, found.table.columns, strict=True):
+        if name in types:
+            columns.append(column)
+            continue
+        made = settled(column, name, found.conventions, na, dates.get(name))
+        columns.append(made.values)
+        if made.doubt is not None:
+            doubts[name] = made.doubt
+    return replace(found, table=pa.table(columns, names=found.table.column_names), doubts=doubts)
 
 
 def _check_file(path: Path) -> Format:
     """The format of a file that is there and not empty."""
     if path.is_dir():
-        raise InputError(f"'{path}' is a folder: name a CSV, Parquet, Stata or SPSS file in it.")
+        raise InputError(f"'{path}' is a folder: name a {titles()} file in it.")
     if not path.exists():
         folder = path.parent if path.parent.is_dir() else None
         near = did_you_mean(path.name, [p.name for p in folder.iterdir()]) if folder else ""
@@ -158,42 +201,20 @@ def _unreadable(path: Path, kind: Format, error: Exception) -> InputError:
     # Arrow raises some of its complaints about content as plain OSError, without an error number
     if isinstance(error, OSError) and error.strerror:
         return InputError(f"'{path}' cannot be read: {error.strerror}.")
-    if isinstance(error, UnicodeDecodeError):
-        return InputError(
-            f"'{path}' cannot be read as CSV: it is not UTF-8 text, save it as CSV (UTF-8) or Parquet."
-        )
-    first_line = str(error).strip().splitlines()[0][:160]
-    return InputError(f"'{path}' cannot be read as {TITLES[kind]}: {first_line}")
-
-
-def _read_csv(path: Path, na: Sequence[str], types: Mapping[str, ColumnType]) -> pa.Table:
-    import pyarrow as pa
-    from pyarrow import csv
-
-    with path.open("rb") as file:
-        header = file.readline().decode("utf-8-sig")
-    if "\x00" in header:
-        raise InputError(f"'{path}' is not a text file: save it as CSV (UTF-8) or Parquet.")
-    # a delimiter inside a quoted column name does not count
-    bare = re.sub(r'"[^"]*"', "", header)
-    delimiter = max(",;\t|", key=bare.count)
-    # here, so that numbers beside such texts are read as numbers; without_texts takes them out of text
-    gaps = [*csv.ConvertOptions().null_values, *na, *(f" {text}" for text in na)]
-    # One thread: reader threads that outlive an error can abort the interpreter, and row numbers get lost.
-    # A blank line is a missing value when there is only one column.
-    return csv.read_csv(
-        path,
-        read_options=csv.ReadOptions(use_threads=False),
-        parse_options=csv.ParseOptions(delimiter=delimiter, ignore_empty_lines=delimiter in bare),
-        # a declared column is taken as it is written: what its cells mean is settled by the type
-        convert_options=csv.ConvertOptions(null_values=gaps, column_types=dict.fromkeys(types, pa.string())),
-    )
+    first_line = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
+    return InputError(f"'{path}' cannot be read as {kind.title}: {first_line}")
 
 
 def _check_names(names: Sequence[str], path: Path) -> None:
     blank = [i + 1 for i, name in enumerate(names) if not name.strip()]
     if blank:
         raise InputError(f"'{path}': column {blank[0]} has no name: give every column one.")
+    long = next((name for name in names if len(name) > _LONGEST_NAME), None)
+    if long is not None:
+        raise InputError(
+            f"'{path}': a column name has {len(long):,} characters and begins with '{long[:40]}': is the first row a "
+            "header?"
+        )
     repeated = sorted({name for name in names if list(names).count(name) > 1})
     if repeated:
         raise InputError(f"'{path}' has two columns named '{repeated[0]}': rename one.")

@@ -1,99 +1,345 @@
-"""File formats: a path's ending comes in, the format leaves, with the column names it can hold."""
+"""File formats, one record each: how files of it are called, read and written, and what they keep of a table.
+
+A new format is one more record; `register_format` takes one from outside the package. Reading, writing, help texts,
+error messages and `--format` follow from the table.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Any
 
-from shoal.errors import InputError, OptionError, did_you_mean
+from shoal.errors import Extra, InputError, OptionError, did_you_mean
+from shoal.io.conventions import Conventions
 
-Format = Literal["csv", "parquet", "stata", "spss"]
-FORMATS: tuple[Format, ...] = get_args(Format)
-SUFFIXES: Mapping[str, Format] = {
-    ".csv": "csv",
-    ".txt": "csv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".dta": "stata",
-    ".sav": "spss",
-    ".zsav": "spss",
-}
-# what a file of each format is called when nobody chose a name
-ENDINGS: Mapping[Format, str] = {"csv": ".csv", "parquet": ".parquet", "stata": ".dta", "spss": ".sav"}
-TITLES: Mapping[Format, str] = {"csv": "CSV", "parquet": "PARQUET", "stata": "Stata", "spss": "SPSS"}
+if TYPE_CHECKING:
+    import pyarrow as pa
 
-_STATA_WORDS = {
-    *("_all", "_b", "_coef", "_cons", "_n", "_N", "_pi", "_pred", "_rc", "_skip", "byte", "double", "float"),
-    *("if", "in", "int", "long", "strL", "using", "with"),
+    from shoal.io.codebook import Codebook
+    from shoal.io.column_types import ColumnType
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a reader is told about a file: declared types by column, and how it is written."""
+
+    types: Mapping[str, ColumnType] = field(default_factory=dict)
+    conventions: Conventions = field(default_factory=Conventions)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Content:
+    """What a reader found.
+
+    Attributes:
+        table: its columns; all of them texts where `cells` says so.
+        conventions: how the file is written.
+        codebook: codes and labels, where the format has them.
+        doubts: by column, one line about what can be read in two ways.
+        cells: the columns are texts as they were written, whatever they stand for.
+    """
+
+    table: pa.Table
+    conventions: Conventions = field(default_factory=Conventions)
+    codebook: Codebook | None = None
+    doubts: Mapping[str, str] = field(default_factory=dict)
+    cells: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How a table is to be written: conventions, codes and labels, and the date format of each column that has one."""
+
+    conventions: Conventions = field(default_factory=Conventions)
+    codebook: Codebook | None = None
+    dates: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A file format.
+
+    Attributes:
+        name: what `--format` calls it.
+        title: what a person calls it.
+        suffixes: endings of such files; the first is what a new file gets.
+        read: a path and what is asked come in, the content leaves.
+        write: a table of Arrow, a path and the manner come in, the file is written.
+        keeps: what it preserves of a table besides values.
+        typed: its columns have types of their own, which are the caller's word.
+        text: it is written by conventions such as separator and decimal sign.
+        extra: the part of the installation that it needs.
+        check: refuses, before any work is done, columns that it cannot hold.
+    """
+
+    name: str
+    title: str
+    suffixes: tuple[str, ...]
+    read: Callable[[Path, Asked], Content]
+    write: Callable[[pa.Table, Path, Manner], None]
+    keeps: str = ""
+    typed: bool = False
+    text: bool = False
+    extra: Extra | None = None
+    check: Callable[[Sequence[str]], None] | None = None
+
+    @property
+    def ending(self) -> str:
+        return self.suffixes[0]
+
+
+def _read_delimited(path: Path, asked: Asked, *, packing: str = "", usual: str | None = None) -> Content:
+    from shoal.io.delimited import read_delimited
+
+    table, conventions = read_delimited(path, asked.conventions, packing, usual)
+    return Content(table, conventions, cells=True)
+
+
+def _write_delimited(
+    table: pa.Table, path: Path, manner: Manner, *, packing: str = "", usual: str | None = None
+) -> None:
+    from shoal.io.delimited import write_delimited
+    from shoal.io.spelled import spelled
+
+    conventions = manner.conventions
+    if usual is not None:
+        conventions = replace(conventions, separator=usual)
+    write_delimited(spelled(table, replace(manner, conventions=conventions)), path, conventions, packing)
+
+
+def _read_json(path: Path, asked: Asked, *, packing: str = "") -> Content:
+    from shoal.io.json_lines import read_json_lines
+
+    table, doubts = read_json_lines(path, packing)
+    return Content(table, asked.conventions, doubts=doubts)
+
+
+def _write_json(table: pa.Table, path: Path, manner: Manner, *, packing: str = "") -> None:
+    from shoal.io.json_lines import write_json_lines
+    from shoal.io.spelled import dates_spelled
+
+    write_json_lines(dates_spelled(table, manner), path, manner.conventions, packing)
+
+
+def _read_parquet(path: Path, asked: Asked) -> Content:
+    from shoal.io.arrow_files import read_parquet
+
+    return Content(read_parquet(path), asked.conventions)
+
+
+def _write_parquet(table: pa.Table, path: Path, manner: Manner) -> None:
+    from shoal.io.arrow_files import write_parquet
+
+    write_parquet(table, path)
+
+
+def _read_feather(path: Path, asked: Asked) -> Content:
+    from shoal.io.arrow_files import read_feather
+
+    return Content(read_feather(path), asked.conventions)
+
+
+def _write_feather(table: pa.Table, path: Path, manner: Manner) -> None:
+    from shoal.io.arrow_files import write_feather
+
+    write_feather(table, path)
+
+
+def _read_excel(path: Path, asked: Asked) -> Content:
+    from shoal.io.excel import read_excel
+
+    table, doubts, conventions = read_excel(path, asked.conventions)
+    return Content(table, conventions, doubts=doubts)
+
+
+def _write_excel(table: pa.Table, path: Path, manner: Manner) -> None:
+    from shoal.io.excel import write_excel
+
+    write_excel(table, path, manner.conventions, dict(manner.dates))
+
+
+def _check_excel(names: Sequence[str]) -> None:
+    from shoal.io.excel import check_size
+
+    check_size(names)
+
+
+def _read_package(path: Path, asked: Asked, *, source: str) -> Content:
+    from shoal.io.package_read import read_package
+
+    table, codebook = read_package(path, source, asked.types)
+    return Content(table, asked.conventions, codebook)
+
+
+def _write_package(table: pa.Table, path: Path, manner: Manner, *, target: str) -> None:
+    from shoal.io.package_write import write_package
+
+    write_package(table, path, target, manner.codebook)
+
+
+def _check_package(names: Sequence[str], *, target: str) -> None:
+    from shoal.io.package_write import check_package
+
+    check_package(names, target)
+
+
+def _delimited(name: str, title: str, suffixes: tuple[str, ...], packing: str, usual: str | None) -> Format:
+    return Format(
+        name + packing,
+        title,
+        tuple(f"{suffix}{packing}" for suffix in suffixes),
+        partial(_read_delimited, packing=packing, usual=usual),
+        partial(_write_delimited, packing=packing, usual=usual),
+        keeps="encoding, separator, signs and date formats of the input; no types",
+        text=True,
+    )
+
+
+FORMATS: dict[str, Format] = {
+    format.name: format
+    for format in (
+        *(_delimited("csv", "CSV", (".csv", ".txt"), packing, None) for packing in ("", ".gz", ".zst")),
+        *(_delimited("tsv", "TSV", (".tsv", ".tab"), packing, "\t") for packing in ("", ".gz", ".zst")),
+        *(
+            Format(
+                f"jsonl{packing}",
+                "JSON lines",
+                (f".jsonl{packing}", f".ndjson{packing}"),
+                partial(_read_json, packing=packing),
+                partial(_write_json, packing=packing),
+                keeps="numbers, texts and truth values apart; date formats of the input",
+            )
+            for packing in ("", ".gz", ".zst")
+        ),
+        Format(
+            "parquet",
+            "Parquet",
+            (".parquet", ".pq"),
+            _read_parquet,
+            _write_parquet,
+            keeps="column types",
+            typed=True,
+        ),
+        Format(
+            "feather",
+            "Feather",
+            (".feather", ".arrow"),
+            _read_feather,
+            _write_feather,
+            keeps="column types",
+            typed=True,
+        ),
+        Format(
+            "excel",
+            "Excel",
+            (".xlsx",),
+            _read_excel,
+            _write_excel,
+            keeps="numbers, texts and dates apart; the name of the sheet, date formats",
+            extra="excel",
+            check=_check_excel,
+        ),
+        *(
+            Format(
+                name,
+                title,
+                suffixes,
+                partial(_read_package, source=name),
+                partial(_write_package, target=name),
+                keeps="codes, labels, display formats",
+                extra="files",
+                check=partial(_check_package, target=name),
+            )
+            for name, title, suffixes in (("stata", "Stata", (".dta",)), ("spss", "SPSS", (".sav", ".zsav")))
+        ),
+    )
 }
-_SPSS_WORDS = {"ALL", "AND", "BY", "EQ", "GE", "GT", "LE", "LT", "NE", "NOT", "OR", "TO", "WITH"}
-_RULES: Mapping[Format, str] = {
-    "stata": "a name there is at most 32 letters, digits and underscores, does not begin with a digit and is no word "
-    "of Stata's language",
-    "spss": "a name there begins with a letter, goes on with letters, digits, '.', '_', '$', '#' or '@', takes at most "
-    "64 bytes and is no word of SPSS's language",
-}
+
+
+def register_format(format: Format) -> Format:
+    """Add a format from outside the package; its name and endings must be new.
+
+    Raises:
+        OptionError: the name or an ending is taken.
+    """
+    taken = {suffix: known.name for known in FORMATS.values() for suffix in known.suffixes}
+    if format.name in FORMATS:
+        raise OptionError(f"there is a file format '{format.name}' already: give yours another name.")
+    for suffix in format.suffixes:
+        if suffix in taken:
+            raise OptionError(f"files that end in {suffix} are of the format '{taken[suffix]}' already.")
+    FORMATS[format.name] = format
+    return format
+
+
+def suffixes() -> tuple[str, ...]:
+    """Every ending that is known."""
+    return tuple(suffix for known in FORMATS.values() for suffix in known.suffixes)
+
+
+def find_format(path: Path) -> Format | None:
+    """The format by the name's ending, the longest that fits; None for any other file.
+
+    >>> find_format(Path("people.csv.GZ")).name
+    'csv.gz'
+    """
+    name = path.name.lower()
+    fitting = [
+        (len(suffix), known)
+        for known in FORMATS.values()
+        for suffix in known.suffixes
+        if name.endswith(suffix) and len(name) > len(suffix)
+    ]
+    return max(fitting, key=lambda found: found[0])[1] if fitting else None
 
 
 def format_of(path: Path) -> Format:
     """The file format by the name's ending."""
-    try:
-        return SUFFIXES[path.suffix.lower()]
-    except KeyError:
-        endings = ", ".join(SUFFIXES)
-        raise InputError(f"'{path.name}' has an unknown ending: use one of {endings}.") from None
+    found = find_format(path)
+    if found is None:
+        old = (
+            " An .xls file is of an older format: save it as .xlsx." if path.suffix.lower() == ".xls" else ""
+        )
+        raise InputError(f"'{path.name}' has an unknown ending: use one of {', '.join(suffixes())}.{old}")
+    return found
 
 
-def known_format(word: str) -> Format:
-    """The word itself, or an error that lists the formats."""
-    for name in FORMATS:
-        if word == name:
-            return name
-    raise OptionError(
-        f"format '{word}' is not one of {', '.join(FORMATS)}.{did_you_mean(str(word), FORMATS)}"
-    )
+def table_name(path: Path) -> str | None:
+    """The name of a table's file without its ending, None for any other file.
 
-
-def check_column_names(names: Sequence[str], format: Format) -> None:
-    """Refuse, before any work is done, names that a file of the format cannot hold.
-
-    >>> check_column_names(["net_income"], "stata")
+    >>> table_name(Path("out/data.csv.gz")), table_name(Path("out/report.html"))
+    ('data', None)
     """
-    rule = {"stata": _stata_name, "spss": _spss_name}.get(format)
-    if rule is None:
-        return
-    for name in names:
-        if not rule(name):
-            raise InputError(
-                f"column '{name}' cannot be written to a {TITLES[format]} file: {_RULES[format]}; rename it, or choose "
-                "another format (format=csv)."
-            )
-    if format == "spss":
-        seen: dict[str, str] = {}
-        for name in names:
-            other = seen.setdefault(name.lower(), name)
-            if other != name:
-                raise InputError(
-                    f"columns '{other}' and '{name}' have one name in an SPSS file, where capitals do not count: "
-                    "rename one, or choose another format (format=csv)."
-                )
-
-
-def _stata_name(name: str) -> bool:
-    return (
-        len(name) <= 32
-        and name.isidentifier()
-        and name not in _STATA_WORDS
-        and not re.fullmatch(r"str\d+", name)
+    found = find_format(path)
+    if found is None:
+        return None
+    ending = next(
+        suffix
+        for suffix in sorted(found.suffixes, key=len, reverse=True)
+        if path.name.lower().endswith(suffix)
     )
+    return path.name[: -len(ending)]
 
 
-def _spss_name(name: str) -> bool:
-    return (
-        len(name.encode()) <= 64
-        and re.fullmatch(r"[^\W\d_][\w.$#@]*", name) is not None
-        and not name.endswith(".")
-        and name.upper() not in _SPSS_WORDS
-    )
+def known_format(word: Any) -> Format:
+    """The format of a name, or an error that lists them."""
+    if isinstance(word, Format):
+        return word
+    if word not in FORMATS:
+        raise OptionError(
+            f"format '{word}' is not one of {', '.join(FORMATS)}.{did_you_mean(str(word), FORMATS)}"
+        )
+    return FORMATS[word]
+
+
+def titles(formats: Iterable[Format] | None = None) -> str:
+    """What kinds of files there are, in words.
+
+    >>> titles()
+    'CSV, TSV, JSON lines, Parquet, Feather, Excel, Stata or SPSS'
+    """
+    names = list(dict.fromkeys(known.title for known in formats or FORMATS.values()))
+    return f"{', '.join(names[:-1])} or {names[-1]}" if len(names) > 1 else names[0]

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.io.formats import Format
-
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -22,7 +20,7 @@ _DAY_SECONDS = 86_400
 _SPSS_DAY_WORDS = {"DATE", "ADATE", "EDATE", "JDATE", "SDATE", "QYR", "MOYR", "WKYR"}
 _SPSS_INSTANT_WORDS = {"DATETIME", "YMDHMS"}
 # the two that show a whole date whatever the column held before
-DEFAULT_FORMATS: dict[tuple[Format, Family], str] = {
+DEFAULT_FORMATS: dict[tuple[str, Family], str] = {
     ("stata", "day"): "%td",
     ("stata", "instant"): "%tc",
     ("spss", "day"): "DATE11",
@@ -30,7 +28,7 @@ DEFAULT_FORMATS: dict[tuple[Format, Family], str] = {
 }
 
 
-def family(format: str | None, source: Format) -> Family | None:
+def family(format: str | None, source: str) -> Family | None:
     """Whether numbers shown in a format are days, instants, or neither (periods and durations stay numbers).
 
     >>> family("%tdDD/NN/CCYY", "stata"), family("EDATE10", "spss"), family("%tm", "stata"), family("F8.2", "spss")
@@ -49,7 +47,7 @@ def family(format: str | None, source: Format) -> Family | None:
     return "instant" if word[0] in _SPSS_INSTANT_WORDS else None
 
 
-def from_numbers(values: NDArray[np.float64], family: Family, source: Format) -> pa.Array:
+def from_numbers(values: NDArray[np.float64], family: Family, source: str) -> pa.Array:
     """Dates (date32) or instants (timestamp in milliseconds) from a package's numbers; NaN is missing."""
     import pyarrow as pa
 
@@ -69,7 +67,7 @@ def from_numbers(values: NDArray[np.float64], family: Family, source: Format) ->
     return pa.array(milliseconds.astype(np.int64), pa.int64(), mask=absent).cast(pa.timestamp("ms"))
 
 
-def to_numbers(values: Any, family: Family, target: Format) -> NDArray[np.float64]:
+def to_numbers(values: Any, family: Family, target: str) -> NDArray[np.float64]:
     """A package's numbers from Arrow dates or timestamps; missing is NaN."""
     import pyarrow as pa
 

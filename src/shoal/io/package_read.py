@@ -13,7 +13,7 @@ from shoal.errors import InputError, needs_extra
 from shoal.io import package_dates as dates
 from shoal.io.codebook import Code, Codebook, Variable
 from shoal.io.column_types import ColumnType
-from shoal.io.formats import TITLES, Format
+from shoal.io.package_names import TITLES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,7 +31,7 @@ def library() -> Any:
 
 
 def read_package(
-    path: Path, source: Format, types: Mapping[str, ColumnType] | None = None
+    path: Path, source: str, types: Mapping[str, ColumnType] | None = None
 ) -> tuple[pa.Table, Codebook]:
     """Columns whose values have labels become text; values declared as missing become missing.
 
@@ -86,7 +86,7 @@ def _variable(name: str, meta: Any, missing: Any) -> Variable:
 
 
 def _column(
-    values: Any, stored: str, variable: Variable, source: Format, declared: ColumnType | None
+    values: Any, stored: str, variable: Variable, source: str, declared: ColumnType | None
 ) -> tuple[Any, Variable]:
     """One column as the table shows it; what is declared decides, or else what occurs."""
     import pyarrow as pa

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from shoal.errors import InputError, OutputError, needs_extra
 from shoal.io import package_dates as dates
 from shoal.io.codebook import Code, Codebook, Variable
-from shoal.io.formats import TITLES, Format, check_column_names
+from shoal.io.package_names import TITLES, check_column_names
 from shoal.io.package_read import library
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class _Column:
     missing: tuple[tuple[Code, Code], ...] = ()
 
 
-def check_package(names: Any, target: Format) -> None:
+def check_package(names: Any, target: str) -> None:
     """Refuse, before any work is done, what could not be written at the end."""
     library()
     with needs_extra("files", f"writing {TITLES[target]} files needs"):
@@ -58,7 +58,7 @@ def check_package(names: Any, target: Format) -> None:
     check_column_names(names, target)
 
 
-def write_package(table: pa.Table, path: Path, target: Format, codebook: Codebook | None = None) -> None:
+def write_package(table: pa.Table, path: Path, target: str, codebook: Codebook | None = None) -> None:
     """Texts that have a code are written as the code with its label; other texts as they are.
 
     A text without a code in a labelled column (an inner concept of a taxonomy) gets a fresh code.
@@ -114,7 +114,7 @@ def write_package(table: pa.Table, path: Path, target: Format, codebook: Codeboo
     _without_clock(path, target)
 
 
-def _without_clock(path: Path, target: Format) -> None:
+def _without_clock(path: Path, target: str) -> None:
     """Both formats note when the file was written, which nobody needs to know: the place holds a fixed moment."""
     with path.open("r+b") as file:
         head = file.read(4096)
@@ -129,7 +129,7 @@ def _without_clock(path: Path, target: Format) -> None:
         file.write(moment[:length].ljust(length))
 
 
-def _column(name: str, values: Any, variable: Variable, source: Format, target: Format) -> _Column:
+def _column(name: str, values: Any, variable: Variable, source: str, target: str) -> _Column:
     import pyarrow as pa
 
     values = values.combine_chunks()
@@ -172,7 +172,7 @@ def _text(values: Any, variable: Variable) -> _Column:
     return _Column(texts, missing=spans)
 
 
-def _coded(values: Any, variable: Variable, target: Format) -> _Column:
+def _coded(values: Any, variable: Variable, target: str) -> _Column:
     """Texts back to their codes."""
     encoded = values.dictionary_encode()
     texts = encoded.dictionary.to_pylist()
@@ -198,7 +198,7 @@ def _coded(values: Any, variable: Variable, target: Format) -> _Column:
     return _Column(numbers, labels, format, variable.missing)
 
 
-def _whole(name: str, values: Any, variable: Variable, target: Format) -> _Column:
+def _whole(name: str, values: Any, variable: Variable, target: str) -> _Column:
     import pyarrow as pa
 
     if pa.types.is_boolean(values.type):
@@ -222,7 +222,7 @@ def _whole(name: str, values: Any, variable: Variable, target: Format) -> _Colum
     return _Column(_integers(numbers), labels, column.format, column.missing)
 
 
-def _numeric(numbers: NDArray[np.float64], variable: Variable, target: Format) -> _Column:
+def _numeric(numbers: NDArray[np.float64], variable: Variable, target: str) -> _Column:
     missing = _untouched(variable, numbers)
     labels: dict[Code, str] = {
         code: label
@@ -236,7 +236,7 @@ def _numeric(numbers: NDArray[np.float64], variable: Variable, target: Format) -
     return _Column(numbers, labels, _number_format(variable, target), missing)
 
 
-def _dates(values: Any, variable: Variable, target: Format) -> _Column:
+def _dates(values: Any, variable: Variable, target: str) -> _Column:
     import pyarrow as pa
 
     family: dates.Family = "day" if pa.types.is_date(values.type) else "instant"
@@ -255,7 +255,7 @@ def _untouched(variable: Variable, numbers: NDArray[np.float64]) -> tuple[tuple[
     return variable.missing
 
 
-def _number_format(variable: Variable, target: Format) -> str | None:
+def _number_format(variable: Variable, target: str) -> str | None:
     format = variable.format
     if format is None or dates.family(format, target) is not None:
         return None
@@ -278,7 +278,7 @@ def _finite(bound: Code) -> Code:
     return bound
 
 
-def _cut(label: str | None, target: Format, *, value: bool = False) -> str | None:
+def _cut(label: str | None, target: str, *, value: bool = False) -> str | None:
     """A label no longer than the format allows, whole characters only."""
     if label is None:
         return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,9 +13,12 @@ from numpy.typing import NDArray
 
 from shoal.display import internal
 from shoal.errors import InputError, did_you_mean
+from shoal.io.arrow_files import parquet_rows, read_parquet
 from shoal.io.codebook import Codebook
 from shoal.io.column_types import ColumnType, converted, type_of
-from shoal.io.formats import Format
+from shoal.io.conventions import Conventions
+from shoal.io.formats import FORMATS
+from shoal.io.text_columns import USUAL_SIGNS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,13 +34,19 @@ class Table:
         path: the Parquet file of a table whose columns are read one at a time, when asked for.
         codebook: what a statistics package keeps beside the values, for tables that come from its files.
         inferred: columns whose type nobody declared: it was read off the records, or is one that holds anything.
+        conventions: how the file is written that the table comes from.
+        dates: date format by column, where one is declared.
+        doubts: by column, one line about cells that can be read in two ways.
     """
 
     frame: nw.DataFrame[Any]
-    format: Format = "parquet"
+    format: str = "parquet"
     path: Path | None = None
     codebook: Codebook | None = None
     inferred: frozenset[str] = frozenset()
+    conventions: Conventions = field(default_factory=Conventions)
+    dates: Mapping[str, str] = field(default_factory=dict)
+    doubts: Mapping[str, str] = field(default_factory=dict)
     dtypes: Mapping[str, nw.dtypes.DType] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -52,7 +60,7 @@ class Table:
     @property
     def reads_cells(self) -> bool:
         """Whether the table comes from a kind of file whose cells have no types of their own."""
-        return self.format != "parquet"
+        return not FORMATS[self.format].typed
 
     def holds_objects(self, name: str) -> bool:
         """Whether a frame's column is of a type that holds anything."""
@@ -205,7 +213,10 @@ class Table:
         else:
             column = values
         series = nw.from_native(column, series_only=True).alias(name)
-        return replace(self, frame=self.frame.with_columns(series), inferred=self.inferred - {name})
+        left = {other: doubt for other, doubt in self.doubts.items() if other != name}
+        return replace(
+            self, frame=self.frame.with_columns(series), inferred=self.inferred - {name}, doubts=left
+        )
 
 
 def with_types(table: Table, types: Mapping[str, ColumnType], na: Sequence[str] = ()) -> Table:
@@ -234,9 +245,23 @@ def with_types(table: Table, types: Mapping[str, ColumnType], na: Sequence[str] 
             ) from None
         chunked = stored if isinstance(stored, pa.ChunkedArray) else pa.chunked_array([stored])
         if type_of(table.dtype(name)) != type:
-            chunked = pa.chunked_array([converted(chunked.combine_chunks(), type, name, na)])
+            form = table.dates.get(name, table.conventions.date_format)
+            chunked = pa.chunked_array(
+                [converted(chunked.combine_chunks(), type, name, na, table.conventions, form)]
+            )
         table = table.retyped(name, chunked)
     return table
+
+
+def check_doubts(table: Table, names: Sequence[str]) -> None:
+    """Refuse columns whose cells can be read in two ways, as long as nobody said how.
+
+    Raises:
+        InputError: with both readings.
+    """
+    for name in names:
+        if name in table.doubts and name in table.inferred:
+            raise InputError(table.doubts[name])
 
 
 def _pandas_series(values: pa.ChunkedArray, index: Any) -> Any:
@@ -303,18 +328,6 @@ def first_row(where: NDArray[np.bool_]) -> int:
     return int(np.argmax(where)) + 1
 
 
-def read_parquet(path: Path, columns: list[str] | None = None) -> pa.Table:
-    from pyarrow import parquet
-
-    return parquet.ParquetFile(path).read(columns)
-
-
-def parquet_rows(path: Path) -> int:
-    from pyarrow import parquet
-
-    return int(parquet.read_metadata(path).num_rows)
-
-
 def _not_numeric(name: str, series: nw.Series[Any]) -> str:
     values = series.to_list()
     for row, value in enumerate(values, start=1):
@@ -324,9 +337,12 @@ def _not_numeric(name: str, series: nw.Series[Any]) -> str:
             float(value)
         except (TypeError, ValueError):
             shown = str(value)[:40]
-            comma = " (decimals take a point, thousands no separator)" if re.search(r"\d,\d", shown) else ""
+            other = next(
+                (f" (say {s.words} if it is a number)" for s in USUAL_SIGNS if s.plain(shown) is not None), ""
+            )
             return (
-                f"column '{name}' should hold numbers, but row {row} holds '{shown}': correct it{comma}, "
-                "or leave the column out."
+                f"column '{name}' should hold numbers, but row {row} holds '{shown}': correct it{other}, make it "
+                "missing "
+                f'with na="{shown}", or leave the column out.'
             )
     return f"column '{name}' holds numbers stored as {series.dtype}: convert it to a numeric column first."

@@ -18,10 +18,13 @@ from shoal.method.method import Method
 from shoal.method.stages import Group, check_group, partition_group
 from shoal.noise import Source
 from shoal.noise.families import NOISES
+from shoal.noise.response import check_response, randomised_response, reversal_probability
 from shoal.partition import Partition
 from shoal.partition.base import check_k
 from shoal.sensitivity.local import CALIBRATIONS
 
+# of a column's ε, for whether its value is missing
+_FLAG_SHARE = Fraction(1, 2)
 _TOGETHER = "Columns that are grouped together share one ε, which is stated for each of them."
 
 
@@ -40,12 +43,31 @@ def plan(method: Method, described: Described) -> Plan:
                 "out, or use noise=laplace."
             )
         return _joint_plan(method.resolve_groups(names), shares)
+    if described.flagged:
+        return _with_flags(shares, what, described.flagged)
     spending = {f"cluster {what[name]} of {name}": share for name, share in shares.items()}
     groups = method.resolve_groups(names)
     if CALIBRATIONS[method.sensitivity].changes is None or max(map(len, groups)) == 1:
         return Plan(spending, shares)
     # scales follow the record that moves all sums most: one that moves a single sum can cost as much
     return Plan(spending, shares, (_TOGETHER,), _totals(groups, shares))
+
+
+def _with_flags(shares: dict[str, Fraction], what: dict[str, str], flagged: tuple[str, ...]) -> Plan:
+    """Half of the share of a column whose gaps are a place of their own tells whether a value is missing."""
+    flags = {name: shares[name] * _FLAG_SHARE for name in flagged}
+    values = {name: share - flags.get(name, Fraction(0)) for name, share in shares.items()}
+    spending: dict[str, Fraction] = {}
+    for name, share in values.items():
+        if name in flags:
+            spending[f"whether {name} is missing"] = flags[name]
+        spending[f"cluster {what[name]} of {name}"] = share
+    conditions = tuple(
+        f"Whether a value of {name} is missing is told by randomised response: the answer is reversed with probability "
+        f"{reversal_probability(share):.3g}, whether or not any value is missing."
+        for name, share in flags.items()
+    )
+    return Plan(spending, values, conditions, shares, flags)
 
 
 def _joint_plan(groups: tuple[tuple[str, ...], ...], shares: dict[str, Fraction]) -> Plan:
@@ -94,6 +116,8 @@ def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | 
     for group in outlines(method, described, plan, labels):
         check_group(group, method)
         check_noise(group, plan.shares, method)
+    for column, share in plan.flags.items():
+        check_response(share, column)
 
 
 def outlines(method: Method, described: Described, plan: Plan, labels: ArrayLike | None) -> Iterator[Group]:
@@ -164,6 +188,9 @@ def _spend(
         partitions.append(made)
         exact.update(_released_exactly(group, clusters))
         progress("protecting", len(values), len(described.columns))
+    for column, share in plan.flags.items():
+        missing = randomised_response(described.absent(column), share, source)
+        values[column] = np.where(missing, np.nan, values[column])
     internal: dict[str, object] = {
         "values_clipped": clipped,
         "clusters": [cluster_facts(made) for made in partitions],

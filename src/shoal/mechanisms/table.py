@@ -72,7 +72,7 @@ ENTRIES: dict[str, Entry] = {
         Claim((Case("k-anonymity", "quasi-identifiers of a group are one value"),), shows_gaps=True),
         ("kanonymity", "CENTROIDS"),
     ),
-    "clusters": Entry(Claim(_BY_STABILITY, proofs=("sums", "individual")), ("clusters", "CLUSTERS")),
+    "clusters": Entry(Claim(_BY_STABILITY, proofs=("sums", "individual", "missing")), ("clusters", "CLUSTERS")),
     "insensitive": Entry(
         Claim(
             (
@@ -117,7 +117,7 @@ ENTRIES: dict[str, Entry] = {
         Claim(
             _BY_STABILITY,
             blocks="a replaced record changes the counts of two boxes at several levels, and all of them share ε",
-            proofs=("tree",),
+            proofs=("tree", "missing"),
         ),
         ("tree", "TREE"),
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from shoal.decimals import exact
@@ -29,12 +29,14 @@ class Plan:
         per_attribute: what a change in one attribute alone costs, where that is not its share; empty where neighbours
             never differ in one attribute alone.
         conditions: what the statement should say about how the plan was made.
+        flags: ε of whether a value is missing, for columns where that is drawn by itself.
     """
 
     spending: Mapping[str, Fraction]
     shares: Mapping[str, Fraction]
     conditions: tuple[str, ...] = ()
     per_attribute: Mapping[str, Fraction] | None = None
+    flags: Mapping[str, Fraction] = field(default_factory=dict)
 
     @property
     def stated(self) -> Mapping[str, Fraction]:

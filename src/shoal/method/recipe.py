@@ -61,13 +61,13 @@ def load_recipe(path: str | Path) -> dict[str, Any]:
     path = Path(path)
     raw = load(path, "recipe")
     # domains stand with their attributes
-    known = {"shoal", "method", "attribute", *DECLARATIONS, *SETTINGS} - {"domains"}
+    known = {"shoal", "method", "attribute", "file", *DECLARATIONS, *SETTINGS} - {"domains"}
     for key in raw:
         if key not in known:
             raise OptionError(f"the recipe '{path}' has an unknown key '{key}'.")
     if "method" not in raw:
         raise OptionError(f"the recipe '{path}' names no method.")
-    arguments = {key: value for key, value in raw.items() if key not in ("shoal", "attribute")}
+    arguments = {key: value for key, value in raw.items() if key not in ("shoal", "attribute", "file")}
     if not isinstance(raw["method"], str):
         raise OptionError(f"the recipe '{path}': method must be the name of a method, got {raw['method']}.")
     if "attribute" in raw:

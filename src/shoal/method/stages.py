@@ -112,6 +112,7 @@ class PartitionStage:
         columnwise: an attribute's clusters do not depend on other attributes, so columns can be treated one by one.
         unbounded: clusters can be of any size above k, so that k = 1 does not mean every record by itself.
         check: raises what `run` would raise for a group.
+        flags: "missing" can be a place of its own in columns with an order (docs/missing.md).
         scaled: how columns are scaled before distances can change the clusters.
         outside: whose it is, None for the package's own.
     """
@@ -122,6 +123,7 @@ class PartitionStage:
     columnwise: bool = False
     unbounded: bool = False
     check: Callable[[Group, Method], object] | None = None
+    flags: bool = False
     scaled: bool = True
     outside: Outside | None = None
 
@@ -198,7 +200,9 @@ def _boxes(group: Group, method: Method) -> Partition:
 
 
 _PARTITIONS: dict[str, PartitionStage] = {
-    "alone": PartitionStage("record", "every record by itself", _alone, columnwise=True, scaled=False),
+    "alone": PartitionStage(
+        "record", "every record by itself", _alone, columnwise=True, flags=True, scaled=False
+    ),
     "mdav": PartitionStage("data", "fixed-size clusters of records that are close in all attributes", _mdav),
     "vmdav": PartitionStage(
         "data", "clusters of k to 2k-1 records, larger where records are dense", _vmdav, check=_only_ordered
@@ -219,7 +223,7 @@ _PARTITIONS: dict[str, PartitionStage] = {
     "insensitive": PartitionStage(
         "each", "the k records nearest to a corner of the domain, in turn", _insensitive
     ),
-    "boxes": PartitionStage("private", "boxes of a tree that is drawn under the budget", _boxes),
+    "boxes": PartitionStage("private", "boxes of a tree that is drawn under the budget", _boxes, flags=True),
 }
 PARTITIONS: Mapping[str, PartitionStage] = _PARTITIONS
 

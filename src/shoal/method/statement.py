@@ -197,7 +197,8 @@ def state(
     if circumstances.separated and not shown:
         raise ClaimError(
             f"missing=separate shows which values are missing, and the claim of method '{method.name}' ({model}) "
-            "covers them: use missing=category for nominal columns, or a method whose clusters are taken as known."
+            "covers them: use missing=category (for numbers with tree-dp or laplace), or a method whose clusters are "
+            "taken as known."
         )
     if rows > 1 and not CALIBRATIONS[method.sensitivity].additive:
         raise ClaimError(
@@ -253,7 +254,8 @@ def domain_words(facts: Mapping[str, str]) -> str:
     """The public domain of a column as a table shows it."""
     if "domain" in facts:
         return facts["domain"]
-    return facts["lo"] if facts["lo"] == TAKEN_FROM_DATA else f"{facts['lo']} to {facts['hi']}"
+    found = facts["lo"] if facts["lo"] == TAKEN_FROM_DATA else f"{facts['lo']} to {facts['hi']}"
+    return f"{found}, or missing" if "missing" in facts else found
 
 
 def _stated(shares: Mapping[str, Fraction], rows: int, private: bool) -> dict[str, Fraction | None]:

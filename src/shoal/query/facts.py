@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.columns.coding import labels_of, numbers, public_facts
+from shoal.columns.declaration import read_declared
 from shoal.columns.lattice import Lattice
 from shoal.columns.provenance import as_declared, with_listed_type
 from shoal.columns.schema import Attribute, Schema
@@ -22,7 +23,7 @@ from shoal.columns.unit import unit_words
 from shoal.decimals import decimal_text
 from shoal.display import internal
 from shoal.errors import ClaimError, InputError, OptionError, did_you_mean
-from shoal.io import Table, read
+from shoal.io import Table
 from shoal.query.order import Order
 
 Neighbours = Literal["replace-one", "add-remove"]
@@ -210,7 +211,7 @@ def prepare(data: Any, schema: Schema, neighbours: Neighbours = "replace-one") -
     >>> table.facts.rows, table.positions["age"].tolist()
     (4, [30, 41, -1, 120])
     """
-    table = read(data, types=schema.types)
+    table = read_declared(data, schema)
     for attribute in schema.attributes:
         table.known(attribute.name)
     schema = Schema(tuple(with_listed_type(table, attribute) for attribute in schema.attributes))

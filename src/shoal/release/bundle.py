@@ -8,12 +8,13 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shoal.columns.attribute import MISSING_VALUE, Attribute
 from shoal.errors import OptionError, OutputError, ShoalError
-from shoal.io import ENDINGS, Codebook, Format, check_writable, known_format, read, write
+from shoal.io import Codebook, Conventions, check_writable, known_format, read, write
 from shoal.method.recipe import recipe_text
 from shoal.progress import Progress, silent
 
@@ -52,7 +53,7 @@ def save_bundle(
     release: Release,
     folder: Path,
     internal: str | Path | None,
-    format: Format,
+    format: str,
     evaluation: Any = None,
     original: Any = None,
     *,
@@ -63,7 +64,8 @@ def save_bundle(
 
     With `statistics` the masked statistics of the clusters go beside the data.
     """
-    check_writable(release.columns, known_format(format))
+    kind = known_format(format)
+    check_writable(release.columns, kind)
     if statistics and release.statistics is None:
         raise OptionError(
             f"method '{release.method.name}' keeps no statistics of its clusters: use a method of the kind xm-*."
@@ -73,22 +75,36 @@ def save_bundle(
     tell = progress or silent
     with contextlib.ExitStack() as undo, staged(folder) as aside:
         tell("writing the tables", 0, 1)
-        write(release.data, aside / f"data{ENDINGS[format]}", public_codebook(release, release.data))
-        for name, frame in release.linked.items():
-            write(frame, aside / f"{name}{ENDINGS[format]}", public_codebook(release, frame))
+        manner = (
+            release.conventions if kind.title == known_format(release.format).title else no_separator(release)
+        )
+        dates = {a.name: a.format for a in release.schema.attributes if a.format is not None}
+        for name, frame in {"data": release.data, **release.linked}.items():
+            write(frame, aside / f"{name}{kind.ending}", public_codebook(release, frame), manner, dates)
         if statistics:
             # Stata and SPSS have no room for names such as "covariance of income and tax"
-            ending = ENDINGS["parquet" if format == "parquet" else "csv"]
-            write(release.statistics, aside / f"statistics{ending}")
+            ending = kind.ending if kind.typed else ".csv"
+            write(release.statistics, aside / f"statistics{ending}", None, manner)
         if release.verify is not None:
             tell("reading the tables back", 0, 1)
             # what counts is what others will read
             types = release.schema.types
             # a linked table may hold words for groups of values, which have no declared type
-            further = {name: read(aside / f"{name}{ENDINGS[format]}") for name in release.linked}
-            release.verify(read(aside / f"data{ENDINGS[format]}", types=types), further)
+            further = {
+                name: read(aside / f"{name}{kind.ending}", conventions=manner, dates=dates, strict=False)
+                for name in release.linked
+            }
+            written = read(
+                aside / f"data{kind.ending}", types=types, conventions=manner, dates=dates, strict=False
+            )
+            release.verify(written, further)
         write_documents(release, aside, undo, internal_path, evaluation, original, tell)
     return folder
+
+
+def no_separator(release: Release) -> Conventions:
+    """The conventions of the input for a file of another format, which has its own separator."""
+    return replace(release.conventions, separator=None)
 
 
 def public_codebook(release: Release, frame: Any) -> Codebook | None:

@@ -62,8 +62,8 @@ def not_by_column(prepared: Preparation) -> str:
     """Why a release needs more than one column in memory, in words; empty if it does not."""
     if not prepared.method.columnwise:
         return f"method '{prepared.method.name}' looks at several columns together"
-    if prepared.described.nominal or prepared.described.gaps:
-        return "nominal columns and missing values that stay missing are protected in memory"
+    if not prepared.described.plain:
+        return "nominal columns and missing values that can be released as such are protected in memory"
     return ""
 
 

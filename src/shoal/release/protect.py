@@ -15,14 +15,14 @@ from numpy.typing import ArrayLike, NDArray
 from shoal import summaries
 from shoal.columns.circumstances import Circumstances
 from shoal.columns.coding import check_storable, restored
-from shoal.columns.declaration import Declaration, declared_types, missing_texts
+from shoal.columns.declaration import Declaration, read_as_asked
 from shoal.columns.describe import Described, describe
 from shoal.columns.missing import with_gaps
 from shoal.columns.provenance import public_attribute
 from shoal.columns.schema import Schema
 from shoal.display import displayed, internal
 from shoal.errors import LeftOutWarning, OptionError, Problems
-from shoal.io import Codebook, Format, Table, read
+from shoal.io import Codebook, Conventions, Table
 from shoal.mechanisms import MECHANISMS
 from shoal.mechanisms.base import Mechanism, Rebuilt
 from shoal.mechanisms.promises import noise_allowed, privacy_model, promise_of
@@ -30,6 +30,7 @@ from shoal.method.budget import Plan
 from shoal.method.method import Method
 from shoal.method.models import MODELS
 from shoal.method.presets import configured, preset
+from shoal.method.stages import PARTITIONS
 from shoal.method.statement import PrivacyStatement, state
 from shoal.method.tuned import tuned_settings, with_tuning
 from shoal.noise import Source
@@ -37,10 +38,11 @@ from shoal.noise import source as noise_source
 from shoal.partition import Partition
 from shoal.partition.base import check_k
 from shoal.progress import Progress, silent
+from shoal.release.advice import advice
 from shoal.release.request import Options
 
 # what a `Declaration` is made from, besides the schema
-_SAID = ("columns", "domains", "domain_from_data", "outside", "missing", "na", "types")
+_SAID = ("columns", "domains", "domain_from_data", "outside", "missing", "na", "types", "file")
 
 
 @internal()
@@ -76,6 +78,7 @@ class Release:
         notes: for the custodian: columns left out and why.
         internal: private facts about the original data (how many values were clipped); never published.
         codebook: codes and labels of a table that came from a Stata or SPSS file.
+        conventions: how the input file is written; released files are written alike.
         statistics: masked statistics of every cluster with its size, one row each, where the method keeps them; covered
             by the statement as the data are.
         linked: further tables that are released with the data, by name.
@@ -97,8 +100,9 @@ class Release:
     kept: NDArray[np.int64] | None
     notes: tuple[str, ...]
     internal: dict[str, Any]
-    format: Format
+    format: str
     codebook: Codebook | None = None
+    conventions: Conventions = field(default_factory=Conventions)
     statistics: Any = None
     linked: dict[str, Any] = field(default_factory=dict)
     verify: Callable[[Table, Mapping[str, Table]], None] | None = None
@@ -136,7 +140,7 @@ class Release:
         folder: str | Path,
         internal: str | Path | None = None,
         *,
-        format: Format | None = None,
+        format: str | None = None,
         evaluation: Any = None,
         original: Any = None,
         statistics: bool = False,
@@ -166,7 +170,7 @@ def protect(
     """Turn a table about people into one that can be published.
 
     Args:
-        data: a path (CSV, Parquet, Stata, SPSS) or a pandas, polars or pyarrow table.
+        data: a path (see `shoal.io.FORMATS`) or a pandas, polars or pyarrow table.
         schema: kinds, roles and public domains; without one they are guessed and domains must be given.
         method: a preset, see `shoal.methods()`.
         epsilon: the privacy budget; decimal text is exact, a float means its shortest decimal text.
@@ -177,11 +181,12 @@ def protect(
             values or a `shoal.Taxonomy`.
         domain_from_data: take missing domains as 0 to this multiple of the maximum; taints the statement.
         outside: what to do with values outside their domain: "error" or "clip".
-        missing: what to do with missing values: "error", "drop" (taints the statement), "category" (one more value of
-            a nominal column) or "separate" (they stay missing, in clusters of their own).
+        missing: what to do with missing values: "error", "drop" (taints the statement), "category" (one more value; in
+            columns with an order with tree-dp and laplace) or "separate" (they stay missing, in clusters of their own).
         na: texts that stand for a missing value, such as ["?"].
         types: declared type by column (integer, decimal:2, date, timestamp, text, boolean), on top of the schema; types
             of a file's other columns are read off the records, which taints the statement.
+        file: how a text file is written, such as {"encoding": "latin-1", "decimal": ","}, on top of the schema.
         labels: cluster labels made elsewhere, for methods with partition="given".
         tuned: what was chosen by looking at these records: settings such as "k", "columns", "domains" or "domain:NAME";
             taints the statement, unless it is the `Tuning.tuned` of a private choice.
@@ -207,8 +212,7 @@ def protect(
     """
     tell = progress or silent
     tell("reading the table", 0, 1)
-    types = declared_types(schema, options.get("types"))
-    table = read(data, missing_texts(options.get("na")), types)
+    table = read_as_asked(data, {"schema": schema, **options})
     prepared = prepare(table, schema, method, epsilon, k, seed, **options)
     if schema is None and prepared.declared.columns is None and prepared.described.left_out:
         warnings.warn(
@@ -285,6 +289,7 @@ class Preparation:
             internal={"rows_read": described.table.n, "rows_released": described.n, **internal},
             format=described.table.format,
             codebook=described.table.codebook,
+            conventions=described.table.conventions,
             statistics=statistics,
             linked=linked or {},
             verify=None
@@ -320,16 +325,17 @@ def prepare(
         described = _looked_at(table, declared, settled, problems)
     problems.raise_all()
     mechanism = MECHANISMS[settled.mechanism]
-    advice: tuple[str, ...] = ()
+    found: tuple[str, ...] = ()
     if mechanism.settle is not None:
-        settled, advice = mechanism.settle(settled, described)
+        settled, found = mechanism.settle(settled, described)
     plan = mechanism.plan(settled, described)
     source = noise_source(seed)
     described = with_tuning(described, chosen, settled)
     circumstances = _with_seed(described.circumstances, source)
     promise = promise_of(settled, len(described.lattices), circumstances.nominal)
     statement = state(settled, described.lattices, plan, circumstances, promise)
-    described = replace(described, notes=(*described.notes, *advice, *_starved(settled, plan)))
+    careful = (*_starved(settled, plan), *advice(settled, described, plan))
+    described = replace(described, notes=(*described.notes, *found, *careful))
     mechanism.refuse(settled, described, plan, labels)
     return Preparation(settled, declared, described, mechanism, plan, source, statement, labels)
 
@@ -337,7 +343,8 @@ def prepare(
 def _looked_at(table: Table, declared: Declaration, method: Method, problems: Problems) -> Described:
     """The described table, and note of everything that can be known to be wrong with it before a run."""
     free = MODELS[privacy_model(method, 1)].of_the_table
-    described = describe(table, declared, method.kinds, free=free, problems=problems)
+    flags = PARTITIONS[method.partition].flags
+    described = describe(table, declared, method.kinds, free=free, flags=flags, problems=problems)
     for attribute in described.attributes:
         with problems.collected():
             check_storable(described.table, attribute, generalise=method.generalise)
@@ -373,7 +380,7 @@ def published_columns(
     found: dict[str, NDArray[Any]] = {}
     for column, values in rebuilt.values.items():
         order = orders[column]
-        gaps = described.gaps.get(column)
+        gaps = np.isnan(values) if column in described.flagged else described.gaps.get(column)
         computed = column not in rebuilt.unchanged
         if gaps is None:
             found[column] = described.stored(column, values[order], clip=method.clip, computed=computed)
@@ -430,4 +437,4 @@ def public_schema(described: Described, declared: Declaration) -> Schema:
     attributes = [public_attribute(a, private_domain=a.name in private) for a in described.attributes]
     if declared.schema is not None and declared.schema.unit is not None:
         attributes.append(declared.schema.unit)
-    return Schema(tuple(attributes))
+    return Schema(tuple(attributes), declared.file)

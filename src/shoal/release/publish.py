@@ -13,16 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from shoal import summaries
-from shoal.columns.declaration import declared_types, missing_texts
+from shoal.columns.declaration import missing_texts, read_as_asked
 from shoal.decimals import decimal_text
 from shoal.display import displayed, internal
 from shoal.errors import OptionError, ShoalError
 from shoal.evaluation import Evaluation
 from shoal.io import (
-    SUFFIXES,
-    Format,
     Table,
     check_writable,
+    find_format,
     known_format,
     read,
     read_columnwise,
@@ -55,7 +54,7 @@ class Delivery:
 
     out: Path | None = None
     internal: Path | None = None
-    format: Format | None = None
+    format: str | None = None
     statistics: bool = False
     evaluate: bool = False
     target: str | None = None
@@ -193,7 +192,7 @@ def publish(
     *,
     out: str | Path,
     internal: str | Path | None = None,
-    format: Format | None = None,
+    format: str | None = None,
     statistics: bool = False,
     evaluate: bool = False,
     target: str | None = None,
@@ -210,11 +209,11 @@ def publish(
     stays charged, and the error says so.
 
     Args:
-        data: a path (CSV, Parquet, Stata, SPSS) or a pandas, polars or pyarrow table.
+        data: a path (see `shoal.io.FORMATS`) or a pandas, polars or pyarrow table.
         schema: as for `shoal.protect`, like method, epsilon, k, seed and options.
         out: a new folder for the bundle: data, statement.json, method.toml, report.html.
         internal: a new file, outside of `out`, for the report with facts about the original data.
-        format: of the data: csv, parquet, stata or spss; by default that of the file, Parquet for a frame.
+        format: of the data, one of `shoal.io.FORMATS`; by default that of the file, Parquet for a frame.
         statistics: methods xm-*: write the masked statistics of the clusters too.
         evaluate: measure what was lost; facts about the original data.
         target: with `evaluate`, also measure how well this column can be learned.
@@ -297,7 +296,7 @@ def plan(
     if delivery.ledger is not None:
         from shoal.ledger.releases import fingerprint as fingerprint_of
 
-        fingerprint = fingerprint_of(Path(source.data) if source.on_disk else read(source.data))
+        fingerprint = fingerprint_of(Path(source.data) if source.on_disk else read(source.data, strict=False))
     return Planned(prepared, delivery, engine, expected, fingerprint)
 
 
@@ -317,7 +316,8 @@ class Opened:
 def opened(data: Any, engine: Engine | None = None, **request: Unpack[Request]) -> Opened:
     """Read a table as `publish` does: a large Parquet file stays on disk, unless its text has to be looked through."""
     na = missing_texts(request.get("na"))
-    parquet = isinstance(data, (str, Path)) and SUFFIXES.get(Path(data).suffix.lower()) == "parquet"
+    kind = find_format(Path(data)) if isinstance(data, (str, Path)) else None
+    parquet = kind is not None and kind.name == "parquet"
     if engine == "local":
         if not parquet:
             raise OptionError("engine 'local' reads a Parquet file column by column: save the table as one.")
@@ -330,8 +330,7 @@ def opened(data: Any, engine: Engine | None = None, **request: Unpack[Request]) 
 
 
 def _whole(data: Any, request: Request) -> Table:
-    types = declared_types(request.get("schema"), request.get("types"))
-    return read(data, missing_texts(request.get("na")), types)
+    return read_as_asked(data, request)
 
 
 def _not_local(prepared: Preparation, delivery: Delivery) -> str:

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypedDict
 from numpy.typing import ArrayLike
 
 from shoal.columns.schema import Schema
+from shoal.io import Conventions
 from shoal.method.tuned import Tuned
 
 
@@ -21,6 +22,7 @@ class Declared(TypedDict, total=False):
     missing: Literal["error", "drop", "category", "separate"]
     na: Sequence[str]
     types: Mapping[str, str] | None
+    file: Conventions | Mapping[str, Any] | None
     labels: ArrayLike | None
     tuned: str | Sequence[str] | Tuned | None
     tuned_epsilon: Any

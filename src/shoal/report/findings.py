@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from shoal.columns.declaration import read_declared
 from shoal.errors import CancelledError, InputError, ShoalError
 from shoal.io import Table, read
 from shoal.progress import Progress, silent
@@ -66,7 +67,7 @@ def find(
     measured = None if evaluation is None else evaluation.to_dict()
     if original is None:
         return Findings(subject, None, measured, Risks(_linkage(measured, None, subject)))
-    before, subject, remarks = _rows(subject, release, read(original, subject.na, subject.schema.types))
+    before, subject, remarks = _rows(subject, release, read_declared(original, subject.schema, na=subject.na))
     compared = before
     if measured is None:
         measured, compared, more = _measure(release, before, subject.table, progress)

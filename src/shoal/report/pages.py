@@ -13,8 +13,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shoal.columns.declaration import read_declared
 from shoal.errors import InputError, did_you_mean
-from shoal.io import Table, read
+from shoal.io import Table
 from shoal.method.statement import domain_words
 from shoal.progress import Progress, silent
 from shoal.report.compare import percent_words
@@ -120,7 +121,7 @@ def bundle_report(
     from shoal.evaluation import evaluate
     from shoal.evaluation.learning import check_target
 
-    before = read(original, subject.na, subject.schema.types)
+    before = read_declared(original, subject.schema, na=subject.na)
     for name in subject.columns:
         if name not in before.names:
             raise InputError(

@@ -15,7 +15,7 @@ from shoal.columns.circumstances import TAKEN_FROM_DATA
 from shoal.columns.coding import numbers
 from shoal.columns.schema import Attribute, Schema
 from shoal.errors import InputError, OptionError
-from shoal.io import SUFFIXES, Table, read
+from shoal.io import Table, read, table_name
 from shoal.method.recipe import load_recipe, recipe_text
 from shoal.method.statement import PrivacyStatement
 
@@ -105,7 +105,7 @@ def of_bundle(folder: str | Path) -> Subject:
     if not recipe_file.exists():
         raise InputError(f"'{folder}' holds no method.toml: name a folder that 'shoal protect' wrote.")
     recipe = load_recipe(recipe_file)
-    tables = {path.stem: path for path in sorted(folder.iterdir()) if path.suffix.lower() in SUFFIXES}
+    tables = {name: path for path in sorted(folder.iterdir()) if (name := table_name(path)) is not None}
     if "data" not in tables:
         raise InputError(f"'{folder}' holds no data file: name a folder that 'shoal protect' wrote.")
     if "schema" not in recipe:
@@ -113,7 +113,8 @@ def of_bundle(folder: str | Path) -> Subject:
             f"the recipe '{recipe_file}' describes no column: its [[attribute]] entries are gone."
         )
     schema = recipe["schema"]
-    table = read(tables.pop("data"), types=schema.types)
+    dates = {a.name: a.format for a in schema.attributes if a.format is not None}
+    table = read(tables.pop("data"), (), schema.types, schema.file, dates, strict=False)
     released = set(recipe.get("columns", schema.names))
     return Subject(
         statement=statement,
@@ -122,7 +123,7 @@ def of_bundle(folder: str | Path) -> Subject:
         columns=tuple(name for name in table.names if name in released and name in schema),
         recipe=recipe_file.read_text("utf-8"),
         na=tuple(recipe.get("na", ())),
-        linked={name: read(path) for name, path in tables.items()},
+        linked={name: read(path, conventions=schema.file, strict=False) for name, path in tables.items()},
     )
 
 

@@ -44,8 +44,8 @@ class Names:
             similar[key] = (*similar.get(key, ()), code)
         return cls({name: code for code, name in enumerate(labels)}, similar, labels)
 
-    def find(self, value: Any, what: str) -> int:
-        """The code of a label, spelled exactly or nearly so.
+    def find(self, value: Any, what: str, *, listed_values: bool = False) -> int:
+        """The code of a label, spelled exactly or nearly so; `listed_values` says that nobody declared a taxonomy.
 
         Raises:
             InputError: there is no such concept, or the spelling fits several.
@@ -58,11 +58,17 @@ class Names:
         if len(candidates) == 1:
             return candidates[0]
         if candidates:
+            where = "the declared values" if listed_values else "the taxonomy"
             raise InputError(
-                f"{what}: '{name}' can be {listed([self.labels[c] for c in candidates])} of the taxonomy: "
+                f"{what}: '{name}' can be {listed([self.labels[c] for c in candidates])} of {where}: "
                 "spell it as one of them."
             )
         hint = did_you_mean(name, self.labels) or did_you_mean(loose(name), self.similar)
+        if listed_values:
+            raise InputError(
+                f"{what}: '{name}' is not among the declared values.{hint} Correct it, or add it to values in the "
+                "schema."
+            )
         raise InputError(
             f"{what}: '{name}' is not in the taxonomy.{hint} Correct the value, or add it to the taxonomy."
         )
@@ -80,7 +86,13 @@ class Names:
         return found
 
     def encode(
-        self, values: Iterable[Any], what: str, allowed: frozenset[int] | None, missing: int | None
+        self,
+        values: Iterable[Any],
+        what: str,
+        allowed: frozenset[int] | None,
+        missing: int | None,
+        *,
+        listed_values: bool = False,
     ) -> NDArray[np.int64]:
         """Codes of a column, of the allowed concepts only; the first row in the way is named."""
         found, which = distinct(values)
@@ -93,7 +105,7 @@ class Names:
                 if missing is None:
                     raise InputError(f"{row}: the value is missing: fill it, or choose what missing means.")
                 continue
-            codes[number] = code = self.find(found[number], row)
+            codes[number] = code = self.find(found[number], row, listed_values=listed_values)
             if allowed is not None and code not in allowed:
                 hint = did_you_mean(label(found[number]), [self.labels[c] for c in sorted(allowed)])
                 raise InputError(

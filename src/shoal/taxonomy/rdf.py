@@ -14,6 +14,7 @@ from rdflib.term import Node
 
 from shoal.errors import InputError
 from shoal.taxonomy.build import listed
+from shoal.taxonomy.documents import check_json_ld, check_xml
 
 _VOCABULARIES = tuple(str(vocabulary) for vocabulary in (OWL, RDF, RDFS, SKOS))
 
@@ -29,6 +30,10 @@ def rdf_pairs(content: bytes, form: str) -> list[tuple[str, str]]:
     Raises:
         InputError: not RDF, no links, or two concepts of one name.
     """
+    if form == "xml":
+        check_xml(content, "it")
+    elif form == "json-ld":
+        check_json_ld(content)
     graph = Graph()
     try:
         graph.parse(source=BytesIO(content), format=form)

@@ -216,6 +216,7 @@ class Taxonomy:
         *,
         concepts: bool = False,
         missing: int | None = None,
+        listed_values: bool = False,
     ) -> Codes:
         """Codes of a column of labels; only its different values are looked up one by one.
 
@@ -224,6 +225,7 @@ class Taxonomy:
             what: how an error names the column.
             concepts: accept groups of values too, as generalised tables hold them.
             missing: the code of missing values, -1 usually; without one they are an error.
+            listed_values: the tree is a mere list of values, and errors call it so.
 
         Raises:
             InputError: a value is not in the domain, or missing; names the row.
@@ -232,7 +234,7 @@ class Taxonomy:
         [2, 1, 2]
         """
         allowed = None if concepts else frozenset(self.domain)
-        return self.names.encode(values, what, allowed, missing)
+        return self.names.encode(values, what, allowed, missing, listed_values=listed_values)
 
     def check(self, values: Iterable[Any], what: str = "the column") -> None:
         """Nothing if every value is in the domain (missing ones aside), otherwise the error of `encode`."""

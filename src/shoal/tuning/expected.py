@@ -29,7 +29,7 @@ def has_closed_form(prepared: Preparation) -> bool:
     return (
         sum_shares(method, described.n, prepared.plan) is not None
         and NOISES[method.noise].closed_form
-        and not described.nominal
+        and not (described.nominal or described.flagged)
         and (method.link or len(described.columns) == 1)
     )
 

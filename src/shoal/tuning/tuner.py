@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from shoal.columns.declaration import declared_types, missing_texts
+from shoal.columns.declaration import read_declared
 from shoal.columns.schema import Schema
 from shoal.errors import OptionError
-from shoal.io import read
+from shoal.io import Conventions
 from shoal.mechanisms.base import Progress
 from shoal.method.tuned import Tuned
 from shoal.noise import parse_epsilon
@@ -54,6 +54,7 @@ def tune(
     missing: str = "error",
     na: Sequence[str] = (),
     types: Mapping[str, str] | None = None,
+    file: Conventions | Mapping[str, Any] | None = None,
     tuned: str | Sequence[str] | None = None,
     ledger: str | Path | None = None,
     dataset: str | None = None,
@@ -129,9 +130,10 @@ def tune(
         "missing": missing,
         "na": na,
         "types": types,
+        "file": file,
         "tuned": tuned,
     }
-    table = read(data, missing_texts(na), declared_types(schema, types))
+    table = read_declared(data, schema, na=na, types=types, file=file)
     charged = account(ledger, dataset, private)
     if private is not None:
         # first of all: what other options would say about the records is not paid for

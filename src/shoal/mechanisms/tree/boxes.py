@@ -38,25 +38,29 @@ class Tree:
         return len(self.halved)
 
 
-def grow(
-    edges: Sequence[Integers], counts: Sequence[Sequence[NDArray[np.float64]]], cuts: int, depth: int
-) -> Tree:
+def grow(edges: Sequence[Integers], counts: Sequence[Sequence[NDArray[np.float64]]], depth: int) -> Tree:
     """A tree of `depth` levels; every node halves the attribute in which its box is largest.
 
     Largest is meant half by width and half by records: the geometric mean of the box's share of the domain and its
     interval's share of the noisy counts. Ties go to the first attribute.
 
     Args:
-        edges: the 2^cuts + 1 edges of each attribute.
-        counts: interval counts of each attribute, for each number of halvings from 0 to `cuts`.
-        cuts: how often an attribute can be halved.
-        depth: at most cuts times the number of attributes.
+        edges: the 2^cuts + 1 edges of each attribute, where `cuts` is how often it can be halved.
+        counts: interval counts of each attribute, for each number of halvings from 0 to its `cuts`.
+        depth: at most the sum of all cuts.
     """
     number = len(edges)
     halved = np.zeros((1, number), dtype=np.int64)
     place = np.zeros((1, number), dtype=np.int64)
-    sizes = np.stack([_sizes(edges[j], counts[j], cuts) for j in range(number)])
-    shares = np.stack([_left_shares(counts[j]) for j in range(number)])
+    cuts = np.array([len(of_attribute) - 1 for of_attribute in counts])
+    nodes_of = (2 << int(cuts.max())) - 1
+    sizes, shares = np.full((number, nodes_of), -1.0), np.full((number, nodes_of), 0.5)
+    for j in range(number):
+        all_own = (2 << int(cuts[j])) - 1
+        sizes[j, :all_own], shares[j, :all_own] = (
+            _sizes(edges[j], counts[j], int(cuts[j])),
+            _left_shares(counts[j]),
+        )
     attributes, fractions = [], []
     for _ in range(depth):
         columns = np.arange(number)
@@ -74,8 +78,9 @@ def grow(
     return Tree(tuple(attributes), tuple(fractions), halved, place)
 
 
-def sort_into(tree: Tree, codes: NDArray[np.integer[Any]], cuts: int) -> Integers:
+def sort_into(tree: Tree, codes: NDArray[np.integer[Any]], cuts: Sequence[int]) -> Integers:
     """The leaf of every record. `codes` has one row per attribute: the number of the record's interval."""
+    levels = np.asarray(cuts, dtype=np.int64)
     number = codes.shape[1]
     records = np.arange(number)
     node = np.zeros(number, dtype=np.int64)
@@ -83,7 +88,7 @@ def sort_into(tree: Tree, codes: NDArray[np.integer[Any]], cuts: int) -> Integer
     for chosen in tree.attributes:
         attribute = chosen[node]
         used = halved[np.arange(len(chosen)), chosen][node]
-        node = 2 * node + (codes[attribute, records].astype(np.int64) >> (cuts - 1 - used) & 1)
+        node = 2 * node + (codes[attribute, records].astype(np.int64) >> (levels[attribute] - 1 - used) & 1)
         halved = np.repeat(halved, 2, axis=0)
         halved[np.arange(len(halved)), np.repeat(chosen, 2)] += 1
     return node

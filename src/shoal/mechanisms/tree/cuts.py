@@ -53,19 +53,19 @@ def draw_cut(ordered: NDArray[np.int64], lo: int, hi: int, rate: Fraction, sourc
 
 
 def draw_edges(
-    ordered: NDArray[np.int64], steps: int, rates: Sequence[Fraction], source: Source
+    ordered: NDArray[np.int64], first: Sequence[int], rates: Sequence[Fraction], source: Source
 ) -> NDArray[np.int64]:
-    """Edges e of 2^levels intervals e[i] .. e[i+1]-1 of the positions 0..steps; every level halves every interval.
+    """Edges e of intervals e[i] .. e[i+1]-1: every level halves every interval, beginning with those of `first`.
 
     Guarantee:
         Level l costs what one cut of its rate costs under replace-one (4·rate) and add/remove (2·rate): a record
         is in one interval of a level, and a replaced record is either replaced inside one or moves between two.
 
     >>> from shoal.noise import Seeded
-    >>> draw_edges(np.array([1, 1, 8, 8]), 9, [Fraction(50), Fraction(50)], Seeded(1)).size
+    >>> draw_edges(np.array([1, 1, 8, 8]), [0, 10], [Fraction(50), Fraction(50)], Seeded(1)).size
     5
     """
-    edges = np.array([0, steps + 1], dtype=np.int64)
+    edges = np.array(first, dtype=np.int64)
     for rate in rates:
         places = np.searchsorted(ordered, edges)
         cuts = [

@@ -25,6 +25,8 @@ _SQUARE_PARTS = 1 << 20
 _TIES = 0.02
 # Standard deviation of an interval's mean around its centre, in widths, if nothing is known.
 _CENTRED = 0.15
+# Share of the values that are present, and the standard deviation of that, if nothing is known.
+_PRESENT, _PRESENT_DOUBT = 0.95, 0.25
 # A table from position to interval is quicker than a search, as long as it stays small.
 _LARGEST_TABLE = 1 << 22
 
@@ -39,6 +41,7 @@ class Intervals:
         means: mean position of each interval; None where positions are only names.
         deviations: standard deviation of each interval; None unless it was paid for.
         points: consistent counts of the single positions, where these were counted.
+        gap: the last position is that of missing values; the second half of the intervals is for it alone.
     """
 
     edges: Integers
@@ -46,26 +49,34 @@ class Intervals:
     means: Floats | None
     deviations: Floats | None
     points: Floats | None = None
+    gap: bool = False
 
     @property
     def lows(self) -> Integers:
         """First position of each interval; an empty one stands for the position beside it, inside the domain."""
-        return ends_of(self.edges)[0]
+        return ends_of(self.edges, gap=self.gap)[0]
 
     @property
     def highs(self) -> Integers:
         """Last position of each interval."""
-        return ends_of(self.edges)[1]
+        return ends_of(self.edges, gap=self.gap)[1]
 
 
-def ends_of(edges: Integers) -> tuple[Integers, Integers]:
+def ends_of(edges: Integers, *, gap: bool = False) -> tuple[Integers, Integers]:
     """First and last positions of the intervals; those of an empty one are the position where it would be.
 
-    Behind the last position there is none, so an empty interval at the end stands for the last one.
+    Behind the last position there is none, so an empty interval at the end stands for the last one. Behind the last
+    value there may be the place of missing values (`gap`), for which no interval of values stands.
 
     >>> [ends.tolist() for ends in ends_of(np.array([0, 3, 3, 5, 5]))]
     [[0, 3, 3, 4], [2, 3, 4, 4]]
+    >>> [ends.tolist() for ends in ends_of(np.array([0, 5, 5, 6, 6]), gap=True)]
+    [[0, 4, 5, 5], [4, 4, 5, 5]]
     """
+    if gap:
+        middle = edges.size // 2
+        values, missing = ends_of(edges[: middle + 1]), ends_of(edges[middle:])
+        return np.concatenate((values[0], missing[0])), np.concatenate((values[1], missing[1]))
     lows = np.minimum(edges[:-1], edges[-1] - 1)
     return lows, np.maximum(edges[1:] - 1, lows)
 
@@ -74,6 +85,9 @@ def measure_intervals(
     positions: Integers, steps: int, total: float, layout: Layout, source: Source
 ) -> tuple[Intervals, NDArray[np.uint16]]:
     """Spend one attribute's share: cut points, then counts and sums of the intervals between them.
+
+    Positions are 0 .. steps. Where the layout has a share for a gap, the last of them is the place of missing values,
+    and the first cut, a public one, sets it apart.
 
     Returns:
         The intervals, and for every record the number of its interval (private).
@@ -91,23 +105,27 @@ def measure_intervals(
         docs/proofs/tree.md, sections 2 to 4.
     """
     ordered = np.sort(positions)
-    edges = draw_edges(ordered, steps, layout.cut_rates, source)
+    gap = layout.gap > 0
+    edges = draw_edges(ordered, [0, *([steps] if gap else []), steps + 1], layout.cut_rates, source)
     places = np.searchsorted(ordered, edges)
     exact = np.diff(places).astype(np.int64)
-    levels = []
+    # per level the share of its counts, the expected share of the left halves and the doubt about it
+    measured = [(layout.gap, _PRESENT, _PRESENT_DOUBT)] if gap else []
     for level, (share, rate) in enumerate(zip(layout.intervals, layout.cut_rates, strict=True)):
+        # a cut misses the median by about 1/rate records
+        measured.append((share, 0.5, _TIES + float(1 / rate) / max(total / 2**level, 1.0)))
+    levels = []
+    for level, (share, expected, doubt) in enumerate(measured):
         scale = layout.count_scale(share)
         counts = exact.reshape(2 << level, -1).sum(axis=1)
-        # a cut misses the median by about 1/rate records
-        doubt = _TIES + float(1 / rate) / max(total / 2**level, 1.0)
         levels.append(
-            Level(noisy(counts, scale, source), 2 * float(scale) ** 2, np.full(1 << level, 0.5), doubt)
+            Level(noisy(counts, scale, source), 2 * float(scale) ** 2, np.full(1 << level, expected), doubt)
         )
     counts_by_level = _without_empty(consistent_counts(total, levels), edges)
     codes = codes_of(positions, edges, steps)
     if not layout.means:
-        return Intervals(edges, counts_by_level, None, None), codes
-    lows, highs = ends_of(edges)
+        return Intervals(edges, counts_by_level, None, None, gap=gap), codes
+    lows, highs = ends_of(edges, gap=gap)
     # whole sums, exact also where an intermediate result wraps around
     sums, ends = _sums(ordered, places), (lows + highs).astype(np.int64)
     twice = 2 * sums - exact * ends
@@ -116,12 +134,14 @@ def measure_intervals(
     weights = np.maximum(counts_by_level[-1], 1.0)
     offsets = noisy(twice, scales, source) / (2 * weights)
     spreads = np.array([float(scale) for scale in scales]) / (np.sqrt(2) * weights)
-    means = _steadied(offsets, spreads, edges) + (lows + highs) / 2
+    values = edges.size // 2 if gap else edges.size - 1
+    offsets[:values] = _steadied(offsets[:values], spreads[:values], edges[: values + 1])
+    means = offsets + (lows + highs) / 2
     means = np.clip(means, lows, highs)
     deviations = None
     if layout.squares:
         deviations = _deviations(ordered, places, lows, highs, means, weights, layout, source)
-    return Intervals(edges, counts_by_level, means, deviations), codes
+    return Intervals(edges, counts_by_level, means, deviations, gap=gap), codes
 
 
 def _sums(values: Integers, places: NDArray[np.intp]) -> Integers:

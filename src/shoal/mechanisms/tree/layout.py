@@ -31,6 +31,8 @@ _FEW_NUMBERS, _LITTLE_NOISE = 32, Fraction(1, 4)
 # Squares are measured in 2^20 parts of the largest possible one and centred, so that their sums fit into 64 bits.
 _LARGEST_SQUARE = 1 << 19
 _SQUARES_SHARE = Fraction(1, 4)
+# What counting missing values takes of an attribute's ε where there are no levels of counts.
+_GAP_SHARE = Fraction(1, 4)
 _ROWS_SHARE = Fraction(1, 20)
 
 
@@ -45,6 +47,7 @@ class Layout:
         means: ε of the interval sums of each attribute.
         squares: ε of the interval sums of squares of each attribute; 0 unless rows are drawn from normals.
         adding: neighbours differ by one record added or removed, and not replaced.
+        gap: ε of the count of missing values, of an attribute that has a place for them.
     """
 
     cuts: tuple[Fraction, ...]
@@ -53,11 +56,12 @@ class Layout:
     means: Fraction
     squares: Fraction
     adding: bool
+    gap: Fraction = Fraction(0)
 
     @property
     def attribute(self) -> Fraction:
         """ε of one attribute by itself, whatever it is spent on."""
-        return sum((*self.cuts, *self.intervals, self.means, self.squares), Fraction(0))
+        return sum((*self.cuts, *self.intervals, self.means, self.squares, self.gap), Fraction(0))
 
     def counts_values(self, points: int, rows: int, *, nominal: bool) -> bool:
         """Whether an attribute of so many values has them counted one by one, instead of intervals between cuts.
@@ -82,6 +86,23 @@ class Layout:
         return replace(self, intervals=more, means=Fraction(0), squares=Fraction(0))
 
     @property
+    def for_gaps(self) -> Layout:
+        """The same for an attribute with a place for missing values: the public cut before it has counts of its own.
+
+        Their share is that of one more level of counts, or comes from the sums where there are no levels.
+        """
+        if self.cuts:
+            gap, *more = _levels(sum(self.intervals, Fraction(0)), len(self.intervals) + 1, Fraction(1))
+            return replace(self, intervals=tuple(more), gap=gap)
+        kept = 1 - _GAP_SHARE
+        return replace(
+            self,
+            gap=(self.means + self.squares) * _GAP_SHARE,
+            means=self.means * kept,
+            squares=self.squares * kept,
+        )
+
+    @property
     def cut_rates(self) -> tuple[Fraction, ...]:
         """Rate of the exponential mechanism of each level: a penalty changes by 2 at most, or by 1 when adding."""
         return tuple(share / (2 if self.adding else 4) for share in self.cuts)
@@ -92,7 +113,7 @@ class Layout:
 
     def check(self, steps: int | None) -> None:
         """An error if noise of this layout cannot be drawn, for an attribute of so many steps (None: a nominal one)."""
-        for share in (*self.intervals, *self.leaves, self.attribute):
+        for share in (*self.intervals, *self.leaves, self.attribute, *([self.gap] if self.gap else [])):
             self.count_scale(share)
         if steps is not None:
             # an interval is at most as wide as the domain

@@ -44,7 +44,8 @@ def plan(method: Method, described: Described) -> Plan:
             "cut points, counts and sums, level by level as the number of rows allows": budget,
         }
         condition = "Depth and shares follow from the noisy number of rows, ε and the number of attributes."
-        return Plan(spending, dict.fromkeys(described.columns, budget / number), (condition,), {})
+        said = (condition, *_about_gaps(described))
+        return Plan(spending, dict.fromkeys(described.columns, budget / number), said, {})
     layout = lay_out(method, number, rows, budget)
     counted = _counted(described, layout, rows)
     condition = (
@@ -56,6 +57,7 @@ def plan(method: Method, described: Described) -> Plan:
         conditions.append(
             f"Values of {', '.join(counted)} are counted one by one, as the size of their domain allows."
         )
+    conditions += _about_gaps(described)
     shares = dict.fromkeys(described.columns, budget / number)
     return Plan(
         _spending(layout, described, counted),
@@ -63,6 +65,16 @@ def plan(method: Method, described: Described) -> Plan:
         tuple(conditions),
         _per_attribute(method, described, layout),
     )
+
+
+def _about_gaps(described: Described) -> list[str]:
+    if not described.flagged:
+        return []
+    return [
+        f"Missing values of {', '.join(described.flagged)} are a place of their own beside the values. How many "
+        "there are "
+        "is noisy like every count: a table without any can be released with some."
+    ]
 
 
 def _per_attribute(method: Method, described: Described, layout: Layout) -> Mapping[str, Fraction]:
@@ -96,8 +108,9 @@ def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | 
             plain = (
                 column not in described.nominal and column not in counted and points > 1 << len(layout.cuts)
             )
+            own = layout.for_gaps if column in described.flagged else layout
             try:
-                layout.check(points - 1 if plain else None)
+                own.check(points - 1 if plain else None)
             except OptionError as error:
                 raise OptionError(f"column '{column}': {error}") from None
 
@@ -133,20 +146,20 @@ def run(
     clipped: dict[str, int] = {}
     for number, column in enumerate(columns):
         positions, clipped[column] = described.positions(column)
+        points, own = _points(described, column), layout
+        if column in described.flagged:
+            own = layout.for_gaps
+            positions = np.where(described.absent(column), points - 1, positions)
         if column in counted:
-            found, codes[number] = measure_values(
-                positions, _points(described, column), float(rows), layout, source
-            )
+            found, codes[number] = measure_values(positions, points, float(rows), own, source)
         else:
-            own = layout.for_names if column in described.nominal else layout
-            steps_of_column = _points(described, column) - 1
-            found, codes[number] = measure_intervals(positions, steps_of_column, float(rows), own, source)
+            own = layout.for_names if column in described.nominal else own
+            found, codes[number] = measure_intervals(positions, points - 1, float(rows), own, source)
         measured.append(found)
         progress("cutting attributes", number + 1, steps)
     tree = grow(
         [one.edges for one in measured],
         [one.counts for one in measured],
-        len(layout.cuts),
         len(layout.leaves),
     )
     cells = _leaf_counts(tree, codes, measured, layout, float(rows), source)
@@ -158,6 +171,8 @@ def run(
         lattice, taxonomy = described.lattices[column], described.tree(column)
         if taxonomy is None:
             drawn = np.clip(lattice.values(positions_drawn), float(lattice.lo), float(lattice.hi))
+            if column in described.flagged:
+                drawn[positions_drawn > lattice.steps] = np.nan
         else:
             drawn = draw_concepts(positions_drawn, measured[number], taxonomy, generalise=method.generalise)
         values[column] = drawn
@@ -175,9 +190,11 @@ def _public_rows(method: Method, described: Described) -> int | None:
 
 
 def _points(described: Described, column: str) -> int:
-    """How many values an attribute can take."""
+    """How many values an attribute can take, "missing" among them where that is a place of its own."""
     tree = described.tree(column)
-    return described.lattices[column].steps + 1 if tree is None else len(tree.domain)
+    if tree is not None:
+        return len(tree.domain)
+    return described.lattices[column].steps + 1 + (column in described.flagged)
 
 
 def _counted(described: Described, layout: Layout, rows: int) -> tuple[str, ...]:
@@ -193,6 +210,8 @@ def _spending(layout: Layout, described: Described, counted: tuple[str, ...]) ->
     cut = [column for column in described.columns if column not in counted]
     names = [column for column in cut if column in described.nominal]
     number = len(cut) - len(names)
+    flagged = sum(column in described.flagged for column in cut)
+    gaps = layout.for_gaps
     parts: dict[str, Fraction] = {}
     if counted:
         parts[f"value counts {_of(len(counted), described)}"] = layout.attribute * len(counted)
@@ -201,15 +220,20 @@ def _spending(layout: Layout, described: Described, counted: tuple[str, ...]) ->
         parts[f"cut points {_of(len(cut), described)}, level {level + 1} of {levels}"] = layout.cuts[
             level
         ] * len(cut)
+    if flagged:
+        parts[f"missing values {_of(flagged, described)}"] = gaps.gap * flagged
     for level in range(levels if cut else 0):
-        share = layout.intervals[level] * number + layout.for_names.intervals[level] * len(names)
+        share = layout.intervals[level] * (number - flagged) + gaps.intervals[level] * flagged
+        share += layout.for_names.intervals[level] * len(names)
         parts[f"interval counts {_of(len(cut), described)}, level {level + 1} of {levels}"] = share
     for level, share in enumerate(layout.leaves, start=1):
         parts[f"counts of the tree, level {level} of {len(layout.leaves)}"] = share
     if number:
-        parts[f"interval sums {_of(number, described)}"] = layout.means * number
+        sums = layout.means * (number - flagged) + gaps.means * flagged
+        parts[f"interval sums {_of(number, described)}"] = sums
     if number and layout.squares:
-        parts[f"interval sums of squares {_of(number, described)}"] = layout.squares * number
+        squares = layout.squares * (number - flagged) + gaps.squares * flagged
+        parts[f"interval sums of squares {_of(number, described)}"] = squares
     return parts
 
 
@@ -235,7 +259,7 @@ def _leaf_counts(
     """
     if not layout.leaves:
         return np.array([rows])
-    leaf = sort_into(tree, codes, len(layout.cuts))
+    leaf = sort_into(tree, codes, [len(one.counts) - 1 for one in measured])
     exact = np.bincount(leaf, minlength=tree.leaves).astype(np.int64)
     levels = []
     for level, share in enumerate(layout.leaves):

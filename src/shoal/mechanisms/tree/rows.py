@@ -35,8 +35,10 @@ def draw_positions(
     if intervals.points is not None:
         counts = intervals.points
         low, high = intervals.edges[first], intervals.edges[first + span]
-        # a box without positions gets no rows but by rounding, and then the position beside it
-        first, span = np.minimum(low, counts.size - 1), np.maximum(high - low, 1)
+        # a box without positions gets no rows but by rounding, and then the position beside it: a value, or the place
+        # of missing values in their own half
+        last = counts.size - 1 - (first < 1 << (cuts - 1) if intervals.gap else 0)
+        first, span = np.minimum(low, last), np.maximum(high - low, 1)
     leaf = np.repeat(np.arange(rows.size), rows)
     level = _even(rows, source)
     interval, level = _interval_of(level, first[leaf], span[leaf], counts)

@@ -6,6 +6,8 @@ on one noisy count for each, and cut points are read off the noisy counts.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -37,23 +39,25 @@ def measure_values(
     exact = np.bincount(positions, minlength=points).astype(np.int64)
     scale = layout.count_scale(layout.attribute)
     counts = nearest_counts(noisy(exact, scale, source), total)
-    cuts = len(layout.cuts)
-    edges = halved(counts, cuts)
+    gap = layout.gap > 0
+    cuts = len(layout.cuts) + gap
+    edges = halved(counts, len(layout.cuts), [0, *([points - 1] if gap else []), points])
     running = np.concatenate(([0.0], np.cumsum(counts)))
     by_level = [np.diff(running[edges[:: 1 << (cuts - level)]]) for level in range(cuts + 1)]
-    return Intervals(edges, by_level, None, None, points=counts), codes_of(positions, edges, points - 1)
+    codes = codes_of(positions, edges, points - 1)
+    return Intervals(edges, by_level, None, None, points=counts, gap=gap), codes
 
 
-def halved(counts: Floats, cuts: int) -> Integers:
-    """Edges of 2^cuts intervals of the values; every level cuts every interval where its counts are nearest to halves.
+def halved(counts: Floats, cuts: int, first: Sequence[int]) -> Integers:
+    """Edges of intervals of the values; every level cuts every interval where its counts are nearest to halves.
 
-    An interval of one value stays whole: its second half is empty.
+    An interval of one value stays whole: its second half is empty. `first` are the edges before the first level.
 
-    >>> halved(np.array([8.0, 1.0, 1.0]), 2).tolist()
+    >>> halved(np.array([8.0, 1.0, 1.0]), 2, [0, 3]).tolist()
     [0, 1, 1, 2, 3]
     """
     running = np.concatenate(([0.0], np.cumsum(counts)))
-    edges = np.array([0, counts.size], dtype=np.int64)
+    edges = np.array(first, dtype=np.int64)
     for _ in range(cuts):
         refined = np.empty(2 * edges.size - 1, dtype=np.int64)
         refined[::2] = edges

@@ -9,9 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from shoal.errors import InputError
-
-MOST_BYTES = 8 * 2**30
-_PIECE_ROWS = 1024
+from shoal.io import find_format
+from shoal.io.limits import MOST_BYTES, unpacked_sizes
 
 
 def check_size(path: Path, dataset: str, most_rows: int, most_bytes: int = MOST_BYTES) -> None:
@@ -23,7 +22,8 @@ def check_size(path: Path, dataset: str, most_rows: int, most_bytes: int = MOST_
     size = path.stat().st_size
     if size > most_bytes:
         raise _too_large(dataset, f"{size:,} bytes", f"{most_bytes:,}")
-    if path.suffix.lower() in (".parquet", ".pq"):
+    kind = find_format(path)
+    if kind is not None and kind.name == "parquet":
         _check_parquet(path, dataset, most_rows, most_bytes)
 
 
@@ -35,20 +35,14 @@ def check_rows(dataset: str, rows: int, most_rows: int) -> None:
 
 def _check_parquet(path: Path, dataset: str, most_rows: int, most_bytes: int) -> None:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
-        with pq.ParquetFile(path) as file:
-            check_rows(dataset, file.metadata.num_rows, most_rows)
-            unpacked = rows = 0
-            # a value that is stored once can be meant a million times: only unpacking tells
-            for piece in file.iter_batches(batch_size=_PIECE_ROWS):
-                unpacked, rows = unpacked + piece.nbytes, rows + piece.num_rows
-                if unpacked > most_bytes:
-                    raise _too_large(dataset, f"more than {most_bytes:,} bytes, unpacked", f"{most_bytes:,}")
-                check_rows(dataset, rows, most_rows)
+        for rows, size in unpacked_sizes(path):
+            check_rows(dataset, rows, most_rows)
+            if size > most_bytes:
+                raise _too_large(dataset, f"more than {most_bytes:,} bytes, unpacked", f"{most_bytes:,}")
     except (pa.ArrowException, OSError) as error:
-        raise InputError(f"'{path}' cannot be read as PARQUET: {str(error).splitlines()[0]}.") from None
+        raise InputError(f"'{path}' cannot be read as Parquet: {str(error).splitlines()[0]}.") from None
 
 
 def _too_large(dataset: str, found: str, most: str) -> InputError:

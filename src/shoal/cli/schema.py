@@ -1,0 +1,110 @@
+"""`shoal schema`: a table comes in, a draft of what is public about it leaves, or what is still unsettled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from shoal.cli import options
+from shoal.cli.command import Flag
+from shoal.cli.flags import in_flags
+from shoal.cli.output import complain, messages
+from shoal.errors import InputError, OptionError, OutputError
+
+if TYPE_CHECKING:
+    from shoal.columns.schema import Schema
+
+
+def flags() -> tuple[Flag, ...]:
+    """The options of `shoal schema`."""
+    looked = "List what is still unsettled, in --schema or in the draft."
+    return (
+        options.data(),
+        options.TYPES,
+        *options.ABOUT_FILES,
+        Flag(
+            "out",
+            "Write the draft here instead of printing it.",
+            "output",
+            Path,
+            common=True,
+            placeholder="FILE",
+        ),
+        Flag("check", looked, "output", bool, default=False, common=True),
+        Flag(
+            "schema",
+            "With --check: the schema to look through.",
+            "input",
+            Path,
+            common=True,
+            placeholder="FILE",
+        ),
+    )
+
+
+def schema(typed: Mapping[str, Any]) -> None:
+    """Draft a schema: kinds, types and roles guessed, domains left for you to fill in.
+
+    Every entry says that its source are these records: no promise holds until you have checked it and named another.
+
+    Value labels of a Stata or SPSS file are listed as the values of their column: check that they are public.
+
+    With --check, nothing is drafted: what stands between a schema and a promise is listed, and the status is 1 if there
+    is anything.
+
+    Examples:
+
+      shoal schema people.csv --out people.toml
+
+      shoal schema people.csv --schema people.toml --check
+    """
+    from shoal.cli.declared import parse_types
+    from shoal.columns.declaration import read_declared
+    from shoal.columns.schema import Schema, draft_text
+    from shoal.columns.unsettled import unsettled
+
+    told = options.file_arguments(typed)
+    types = {**told.pop("types", {}), **parse_types(typed["types"] or ())}
+    na = typed["na"] or ()
+    if typed["schema"] is not None and not typed["check"]:
+        raise OptionError("--schema is for --check: a draft is made from the data alone.")
+    known = None if typed["schema"] is None else Schema.load(typed["schema"])
+    table = read_declared(typed["data"], known, na=na, types=types, file=told.get("file"))
+    made = Schema.draft(table, {**told.get("file", {}), **({"na": list(na)} if na else {})})
+    if typed["check"]:
+        open_questions = unsettled(known or made, table)
+        for line in open_questions:
+            print(in_flags(InputError(line)))
+        if open_questions:
+            raise typer.Exit(1)
+        messages().print("Everything is settled.", markup=False)
+        return
+    if typed["out"] is None:
+        print(draft_text(made), end="")
+    else:
+        _save(made, typed["out"])
+    for line in table.doubts.values():
+        complain(in_flags(InputError(line)))
+    unit = made.unit
+    if unit is not None:
+        complain(
+            f"column '{unit.name}' repeats, up to {unit.max_rows} rows each: it is drafted as the unit, so that a "
+            "promise is about persons and not about rows; declare max_rows as it is known from elsewhere."
+        )
+
+
+def _save(made: Schema, out: Path) -> None:
+    if out.exists():
+        raise OutputError(f"'{out}' exists already: name a new file, nothing is overwritten.")
+    try:
+        made.save(out)
+    except OSError as error:
+        raise OutputError(f"cannot write '{out}': {error.strerror}.") from None
+    messages().print(
+        f"Draft written to {out}. Fill in lo and hi of every numeric column, check kinds, types and roles, and say in "
+        "source where you know them from.",
+        markup=False,
+    )

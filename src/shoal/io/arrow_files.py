@@ -1,0 +1,69 @@
+"""Parquet and Feather files: types of their own come in and leave, and nothing else that a file could tell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from shoal.errors import InputError
+from shoal.io.limits import MOST_BYTES, most_unpacked, too_much
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def read_parquet(path: Path, columns: list[str] | None = None) -> pa.Table:
+    from pyarrow import parquet
+
+    with parquet.ParquetFile(path) as file:
+        meta = file.metadata
+        unpacked = sum(meta.row_group(number).total_byte_size for number in range(meta.num_row_groups))
+        if unpacked > MOST_BYTES * 16:
+            raise too_much(path, MOST_BYTES * 16)
+        return file.read(columns)
+
+
+def parquet_rows(path: Path) -> int:
+    from pyarrow import parquet
+
+    return int(parquet.read_metadata(path).num_rows)
+
+
+def write_parquet(table: pa.Table, path: Path) -> None:
+    from pyarrow import parquet
+
+    parquet.write_table(bare(table), path)
+
+
+def read_feather(path: Path) -> pa.Table:
+    """A Feather file, piece by piece up to the limit."""
+    import pyarrow as pa
+
+    most = most_unpacked(path.stat().st_size)
+    with pa.OSFile(str(path)) as file:
+        try:
+            reader = pa.ipc.open_file(file)
+        except pa.ArrowInvalid:
+            raise InputError(
+                f"'{path}' is not a Feather file of the present version: write it again, or as Parquet."
+            ) from None
+        batches, size = [], 0
+        for number in range(reader.num_record_batches):
+            batches.append(reader.get_batch(number))
+            size += batches[-1].nbytes
+            if size > most:
+                raise too_much(path, most)
+        return pa.Table.from_batches(batches, reader.schema)
+
+
+def write_feather(table: pa.Table, path: Path) -> None:
+    from pyarrow import feather
+
+    feather.write_feather(bare(table), str(path), compression="zstd")
+
+
+def bare(table: pa.Table) -> pa.Table:
+    """Only names, types and values: frame libraries hide index and origin in the metadata of files and fields."""
+    import pyarrow as pa
+
+    return pa.table(table.columns, schema=pa.schema([pa.field(f.name, f.type) for f in table.schema]))

@@ -1,0 +1,212 @@
+"""Excel workbooks: a sheet comes in, columns leave; columns come back as a sheet that runs nothing."""
+
+from __future__ import annotations
+
+import re
+import warnings
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from shoal.errors import InputError, did_you_mean, needs_extra
+from shoal.io.conventions import Conventions
+from shoal.io.limits import check_zip
+from shoal.io.mixed_cells import column_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_ERRORS = ("#N/A", "#NULL!", "#NAME?", "#REF!", "#DIV/0!", "#VALUE!", "#NUM!")
+_MOST_ROWS, _MOST_COLUMNS = 1_048_575, 16_384
+# the earliest moment that an archive can hold
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+
+
+def library() -> Any:
+    """openpyxl, or one line that says how to get it."""
+    with needs_extra("excel", "Excel files need"):
+        import openpyxl
+    return openpyxl
+
+
+def read_excel(path: Path, told: Conventions) -> tuple[pa.Table, dict[str, str], Conventions]:
+    """Columns of the sheet, whose first row holds their names; doubts about those that mix kinds of values.
+
+    Raises:
+        InputError: no workbook, several sheets and none named, an error or a formula without a value in a cell.
+    """
+    import pyarrow as pa
+
+    library()
+    check_zip(path)
+    sheet, rows = _rows(path, told.sheet, values=True)
+    while rows and all(cell is None for cell in rows[-1]):
+        rows.pop()
+    if not rows:
+        raise InputError(
+            f"sheet '{sheet}' of '{path}' is empty: a row of names and at least one row are needed."
+        )
+    width = max(
+        max((place + 1 for place, cell in enumerate(row) if cell is not None), default=0) for row in rows
+    )
+    rows = [[*row[:width], *[None] * (width - len(row))] for row in rows]
+    _check_formulas(path, sheet, rows)
+    names = ["" if cell is None else str(cell) for cell in rows[0]]
+    columns, doubts = [], {}
+    for place, name in enumerate(names):
+        column, doubt = column_of(name, [row[place] for row in rows[1:]])
+        columns.append(column)
+        if doubt is not None:
+            doubts[name] = doubt
+    return pa.table(columns, names=names), doubts, told
+
+
+@contextmanager
+def _workbook(path: Path, *, values: bool) -> Iterator[Any]:
+    """The workbook, with the values or with the formulas of its cells."""
+    openpyxl = library()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            book = openpyxl.load_workbook(path, read_only=True, data_only=values, keep_links=False)
+    except InputError:
+        raise
+    except Exception as error:  # a broken workbook breaks in the parsers of several libraries
+        reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
+        raise InputError(f"'{path}' cannot be read as Excel: {reason}.") from None
+    try:
+        yield book
+    finally:
+        book.close()
+
+
+def _rows(path: Path, wanted: str | None, *, values: bool) -> tuple[str, list[list[Any]]]:
+    with _workbook(path, values=values) as book:
+        names = [sheet.title for sheet in book.worksheets]
+        if wanted is None and len(names) > 1:
+            listed = ", ".join(f"'{name}'" for name in names[:8])
+            raise InputError(f"'{path}' has {len(names)} sheets, {listed}: name one with sheet=.")
+        if wanted is not None and wanted not in names:
+            raise InputError(f"'{path}' has no sheet '{wanted}'.{did_you_mean(wanted, names)}")
+        if not names:
+            raise InputError(f"'{path}' has no sheet with cells.")
+        sheet = book[wanted or names[0]]
+        try:
+            # a file may say that it is smaller than it is
+            sheet.reset_dimensions()
+            return sheet.title, [list(row) for row in sheet.iter_rows(values_only=True)]
+        except Exception as error:
+            reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
+            raise InputError(f"'{path}' cannot be read as Excel: {reason}.") from None
+
+
+def _check_formulas(path: Path, sheet: str, rows: list[list[Any]]) -> None:
+    """Refuse cells that hold an error, and formulas of which the file keeps no value."""
+    for number, row in enumerate(rows):
+        for place, cell in enumerate(row):
+            if isinstance(cell, str) and cell in _ERRORS and cell != "#N/A":
+                raise InputError(
+                    f"'{path}': cell {_cell(number, place)} of sheet '{sheet}' holds the error {cell}: correct it."
+                )
+            if cell == "#N/A":
+                row[place] = None
+    with zipfile.ZipFile(path) as archive:
+        parts = [name for name in archive.namelist() if re.match(r"xl/worksheets/[^/]+\.xml$", name)]
+        if not any(b"<f" in archive.read(part) for part in parts):
+            return
+    _, formulas = _rows(path, sheet, values=False)
+    for number, row in enumerate(rows):
+        for place, cell in enumerate(row):
+            there = (
+                formulas[number][place] if number < len(formulas) and place < len(formulas[number]) else None
+            )
+            if cell is None and isinstance(there, str) and there.startswith("="):
+                raise InputError(
+                    f"'{path}': cell {_cell(number, place)} of sheet '{sheet}' holds a formula without its value: "
+                    "open the "
+                    "file in a spreadsheet program and save it, or write the value."
+                )
+
+
+def _cell(row: int, place: int) -> str:
+    letters = ""
+    place += 1
+    while place:
+        place, rest = divmod(place - 1, 26)
+        letters = chr(ord("A") + rest) + letters
+    return f"{letters}{row + 1}"
+
+
+def check_size(names: Any) -> None:
+    """Refuse, before any work is done, what a sheet cannot hold."""
+    library()
+    if len(names) > _MOST_COLUMNS:
+        raise InputError(
+            f"a sheet has at most {_MOST_COLUMNS:,} columns, not {len(names):,}: choose another format."
+        )
+
+
+def write_excel(table: pa.Table, path: Path, conventions: Conventions, formats: dict[str, str]) -> None:
+    """One sheet; texts are texts, whatever sign they begin with, and nobody can tell when it was written."""
+    from shoal.errors import OutputError
+
+    if table.num_rows > _MOST_ROWS:
+        raise OutputError(
+            f"a sheet has at most {_MOST_ROWS:,} rows: choose another format, such as format=csv."
+        )
+    openpyxl = library()
+    from openpyxl.cell import WriteOnlyCell
+
+    book = openpyxl.Workbook(write_only=True)
+    sheet = book.create_sheet(_title(conventions.sheet))
+
+    def cell(value: Any, form: str | None = None) -> Any:
+        made = WriteOnlyCell(sheet, value=value)
+        if isinstance(value, str):
+            made.data_type = "s"
+        elif form is not None and isinstance(value, date):
+            made.number_format = form
+        return made
+
+    names = table.column_names
+    sheet.append([cell(name) for name in names])
+    forms = [formats.get(name, conventions.date_format) for name in names]
+    for batch in table.to_batches(max_chunksize=1 << 14):
+        columns = [column.to_pylist() for column in batch.columns]
+        for row in zip(*columns, strict=True):
+            sheet.append([cell(_storable(value), form) for value, form in zip(row, forms, strict=True)])
+    book.save(path)
+    _without_clock(path)
+
+
+def _title(sheet: str | None) -> str:
+    return re.sub(r"[\[\]:*?/\\]", "_", sheet or "data")[:31] or "data"
+
+
+def _storable(value: Any) -> Any:
+    if isinstance(value, str):
+        # control characters have no place in XML
+        return re.sub(r"[\x00-\x08\x0b\x0c\x0e-\x1f]", "\ufffd", value)
+    if isinstance(value, float) and value != value:
+        return None
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return value.isoformat()
+    return value
+
+
+def _without_clock(path: Path) -> None:
+    """The archive again, without the moments at which its parts were written."""
+    aside = path.with_name(path.name + ".part")
+    with zipfile.ZipFile(path) as before, zipfile.ZipFile(aside, "w", zipfile.ZIP_DEFLATED) as after:
+        for part in before.infolist():
+            content = before.read(part)
+            if part.filename == "docProps/core.xml":
+                content = re.sub(
+                    rb"(<dcterms:\w+[^>]*>)[^<]*(</dcterms)", rb"\g<1>1980-01-01T00:00:00Z\g<2>", content
+                )
+                content = re.sub(rb"(<dc:creator>)[^<]*(</dc:creator>)", rb"\g<1>\g<2>", content)
+            after.writestr(zipfile.ZipInfo(part.filename, _EPOCH), content, zipfile.ZIP_DEFLATED)
+    aside.replace(path)

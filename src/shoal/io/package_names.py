@@ -1,0 +1,65 @@
+"""Names of columns that statistics packages can hold."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from shoal.errors import InputError
+
+TITLES: Mapping[str, str] = {"stata": "Stata", "spss": "SPSS"}
+
+_STATA_WORDS = {
+    *("_all", "_b", "_coef", "_cons", "_n", "_N", "_pi", "_pred", "_rc", "_skip", "byte", "double", "float"),
+    *("if", "in", "int", "long", "strL", "using", "with"),
+}
+_SPSS_WORDS = {"ALL", "AND", "BY", "EQ", "GE", "GT", "LE", "LT", "NE", "NOT", "OR", "TO", "WITH"}
+_RULES: Mapping[str, str] = {
+    "stata": "a name there is at most 32 letters, digits and underscores, does not begin with a digit and is no word "
+    "of Stata's language",
+    "spss": "a name there begins with a letter, goes on with letters, digits, '.', '_', '$', '#' or '@', takes at most "
+    "64 bytes and is no word of SPSS's language",
+}
+
+
+def check_column_names(names: Sequence[str], format: str) -> None:
+    """Refuse, before any work is done, names that a file of the format cannot hold.
+
+    >>> check_column_names(["net_income"], "stata")
+    """
+    rule = {"stata": _stata_name, "spss": _spss_name}.get(format)
+    if rule is None:
+        return
+    for name in names:
+        if not rule(name):
+            raise InputError(
+                f"column '{name}' cannot be written to a {TITLES[format]} file: {_RULES[format]}; rename it, or choose "
+                "another format (format=csv)."
+            )
+    if format == "spss":
+        seen: dict[str, str] = {}
+        for name in names:
+            other = seen.setdefault(name.lower(), name)
+            if other != name:
+                raise InputError(
+                    f"columns '{other}' and '{name}' have one name in an SPSS file, where capitals do not count: "
+                    "rename one, or choose another format (format=csv)."
+                )
+
+
+def _stata_name(name: str) -> bool:
+    return (
+        len(name) <= 32
+        and name.isidentifier()
+        and name not in _STATA_WORDS
+        and not re.fullmatch(r"str\d+", name)
+    )
+
+
+def _spss_name(name: str) -> bool:
+    return (
+        len(name.encode()) <= 64
+        and re.fullmatch(r"[^\W\d_][\w.$#@]*", name) is not None
+        and not name.endswith(".")
+        and name.upper() not in _SPSS_WORDS
+    )

@@ -1,0 +1,69 @@
+"""Documents from elsewhere: XML and JSON-LD come in, an error leaves where reading them would load or make more."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from typing import Any
+
+from shoal.errors import InputError
+
+
+class _RootReached(Exception):  # noqa: N818
+    """What a document declares comes before its first element."""
+
+
+def check_xml(opening: bytes, what: str) -> None:
+    """Refuse XML that declares a document type: its entities can stand for gigabytes, or for other files.
+
+    >>> check_xml(b"<?xml version='1.0'?><rdf/>", "it")
+    """
+    from xml.parsers import expat
+
+    declared: list[object] = []
+
+    def stop(*element: object) -> None:
+        raise _RootReached
+
+    def note(*names: object) -> None:
+        declared.extend(names)
+        raise _RootReached
+
+    parser = expat.ParserCreate()
+    parser.StartDoctypeDeclHandler = note
+    parser.StartElementHandler = stop
+    # what is no XML at all is left to those who read it
+    with contextlib.suppress(expat.ExpatError, _RootReached, LookupError, ValueError):
+        parser.Parse(opening, False)
+    if declared:
+        raise InputError(
+            f"{what} declares a document type (<!DOCTYPE ...>), whose entities can grow without end or load other "
+            "files: "
+            "remove the declaration and write out what it abbreviates."
+        )
+
+
+def check_json_ld(content: bytes) -> None:
+    """Refuse JSON-LD that takes the meaning of its names from elsewhere.
+
+    >>> check_json_ld(b'{"@context": {"a": "http://example.org/a"}}')
+    """
+    try:
+        document = json.loads(content)
+    except (ValueError, RecursionError):
+        # left to those who read it
+        return
+    waiting = [document]
+    while waiting:
+        part: Any = waiting.pop()
+        if isinstance(part, dict):
+            contexts = part.get("@context", [])
+            if any(isinstance(one, str) for one in (contexts if isinstance(contexts, list) else [contexts])):
+                raise InputError(
+                    "its @context is an address, and nothing is loaded from elsewhere: write it out."
+                )
+            if "@import" in part:
+                raise InputError("it has an @import, and nothing is loaded from elsewhere: write it out.")
+            waiting += part.values()
+        elif isinstance(part, list):
+            waiting += part

@@ -1,0 +1,117 @@
+"""Exact accounting of missing numbers: a place of their own in the tree, randomised response beside Laplace noise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import shoal
+import shoal.noise.response
+from shoal.mechanisms.tree.layout import Layout
+from shoal.noise import round_up_scale
+
+from .accounting import Account, accounts
+from .test_accounting import assert_the_same_release
+
+SCHEMA = shoal.Schema.from_dict(
+    {
+        "attribute": [
+            {"name": "a", "lo": 0, "hi": 10, "step": 1, "missing": "category"},
+            {"name": "b", "lo": 0, "hi": 1000, "step": 1, "missing": "category"},
+        ]
+    }
+)
+RECORDS: Mapping[str, list[Any]] = {"a": [None, 3, 7, None, 10], "b": [0, 1000, 40, 500, None]}
+
+
+def worst(method: str, row: Mapping[str, Any], columns: list[str] | None = None, **settings: Any) -> Account:
+    """The account that loses most when the first record is replaced, at ε = 1."""
+    names = columns or list(RECORDS)
+    before = pd.DataFrame({name: pd.array(values, dtype="Int64") for name, values in RECORDS.items()})
+    after = before.copy()
+    for name, value in row.items():
+        after.loc[0, name] = pd.NA if value is None else value
+    if settings.get("neighbours") == "add-remove":
+        # the record is there, or it is not
+        before, after = after, after.drop(index=0)
+
+    def run(data: pd.DataFrame) -> shoal.Release:
+        return shoal.protect(data, SCHEMA, method, epsilon="1", columns=names, **settings)
+
+    found = max(accounts(run, before, after), key=lambda one: one.lost)
+    assert_the_same_release(found)
+    assert found.lost <= found.bound <= 1
+    return found
+
+
+def test_a_counted_place_for_gaps_loses_all_of_epsilon() -> None:
+    assert worst("tree-dp", {"a": 10}, ["a"], cuts=4).lost == 1
+
+
+@pytest.mark.parametrize("cuts", [0, 1, 2, 3])
+@pytest.mark.parametrize("rebuild", ["uniform", "centroid", "normal"])
+@pytest.mark.parametrize("neighbours", [{}, {"neighbours": "add-remove", "rows": 5}])
+def test_a_gap_of_a_tree_that_is_filled_or_left_costs_no_more_than_epsilon(
+    cuts: int, rebuild: str, neighbours: dict[str, Any]
+) -> None:
+    settings = {"cuts": cuts, "rebuild": rebuild, **neighbours}
+    for row in ({"a": 10, "b": 1000}, {"a": 0, "b": None}, {"b": None}):
+        assert worst("tree-dp", row, **settings).lost > Fraction(1, 100)
+
+
+def test_what_the_place_of_gaps_costs_by_itself() -> None:
+    """Without cuts: two counts with a quarter of ε, and a sum that loses a term of half its range."""
+    assert worst("tree-dp", {"b": None}, ["b"], cuts=0).lost == Fraction(1, 4) + Fraction(3, 4) / 2
+
+
+@pytest.mark.parametrize(
+    ("row", "lost"),
+    [
+        # the flag's half of the share, and half of the noise's: the middle of the domain stands for what is missing
+        ({"a": 10}, Fraction(1, 2) + Fraction(1, 4)),
+        ({"a": 5}, Fraction(1, 2)),
+        ({"a": None}, Fraction(0)),
+    ],
+)
+def test_what_randomised_response_and_noise_lose_together(row: Mapping[str, Any], lost: Fraction) -> None:
+    assert abs(worst("laplace", row, ["a"]).lost - lost) < Fraction(1, 10**40)
+
+
+def test_a_change_of_two_columns_costs_the_sum() -> None:
+    assert abs(worst("laplace", {"a": 10, "b": None}).lost - Fraction(3, 4)) < Fraction(1, 10**40)
+
+
+def answers_with_twice_the_budget(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(
+        shoal.noise.response, "_untruth", lambda epsilon: (4, round_up_scale(Fraction(2) / epsilon))
+    )
+
+
+def gaps_are_counted_for_nothing(patch: pytest.MonkeyPatch) -> None:
+    honest = Layout.for_gaps.fget  # type: ignore[attr-defined]
+
+    def dishonest(self: Layout) -> Layout:
+        return replace(honest(self), intervals=self.intervals, means=self.means, gap=Fraction(1))
+
+    patch.setattr(Layout, "for_gaps", property(dishonest))
+
+
+@pytest.mark.parametrize(
+    ("method", "plant", "settings"),
+    [
+        ("laplace", answers_with_twice_the_budget, {}),
+        ("tree-dp", gaps_are_counted_for_nothing, {"cuts": 1}),
+        ("tree-dp", gaps_are_counted_for_nothing, {"cuts": 0}),
+    ],
+)
+def test_a_planted_fault_is_found(
+    method: str, plant: Any, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(monkeypatch)
+    with pytest.raises(AssertionError):
+        worst(method, {"b": None}, ["b"], **settings)
