@@ -57,7 +57,7 @@ def test_the_decision_tree_of_a_proposal_brackets_the_true_probabilities(
         return proposed.leading(2)[0] if reals._breaks_odd(proposed)[0] else None
 
     outcomes, undecided = enumerate_paths(propose, 6e-6)
-    assert undecided < Fraction(1, 50)
+    assert undecided < Fraction(1, 30)
     for quarter in range(4):
         share = exp_minus(Fraction(quarter, 4)) - exp_minus(Fraction(quarter + 1, 4))
         assert outcomes[quarter] <= share <= outcomes[quarter] + undecided
