@@ -12,7 +12,7 @@ import pytest
 from shoal.columns.declaration import Declaration
 from shoal.columns.describe import Described, describe
 from shoal.columns.schema import Schema
-from shoal.errors import InputError, OptionError
+from shoal.errors import InputError, OptionError, Problems
 from shoal.io import read
 
 TABLE = pa.table(
@@ -33,7 +33,10 @@ def described(data: pa.Table = TABLE, **declared: Any) -> Described:
         **{"outside": "error", "missing": "error"},
         **declared,
     }
-    return describe(read(data), Declaration.of(**arguments))
+    problems = Problems()
+    found = describe(read(data), Declaration.of(**arguments), problems=problems)
+    problems.raise_all()
+    return found
 
 
 def test_numeric_columns_are_chosen_in_the_order_of_the_table() -> None:

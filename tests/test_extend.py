@@ -20,12 +20,14 @@ from shoal.evaluation import measures
 from shoal.extend import (
     Measure,
     Pair,
+    Section,
     pairs,
     register_measure,
     register_mechanism,
     register_noise,
     register_partition,
     register_preset,
+    register_section,
 )
 from shoal.mechanisms import table as mechanisms
 from shoal.mechanisms.clusters import CLUSTERS
@@ -34,6 +36,7 @@ from shoal.method.claims import Case, Claim
 from shoal.noise import Source, discrete_laplace, families
 from shoal.noise.families import NoiseFamily, laplace_scale
 from shoal.partition import Partition
+from shoal.report import bundle_report, sections
 
 WHO = "the tests"
 TABLES: tuple[dict[str, Any], ...] = (
@@ -42,6 +45,7 @@ TABLES: tuple[dict[str, Any], ...] = (
     mechanisms.ENTRIES,
     presets.PRESETS,
     measures._MEASURES,
+    sections._SECTIONS,
 )
 
 
@@ -241,6 +245,27 @@ def test_a_measure_from_outside_is_measured_listed_and_ranked_by() -> None:
 def test_a_measure_needs_a_function() -> None:
     with pytest.raises(OptionError, match="compute="):
         register_measure(replace(MEDIAN, compute=None))
+
+
+def test_a_section_of_the_report_from_outside_is_on_the_page_and_in_its_contents(tmp_path: Path) -> None:
+    register_section(
+        Section(
+            "rows",
+            "How many",
+            lambda page: {"counted": page.subject.table.n},
+            lambda values: not values["private"],
+            '<h2 id="rows">How many</h2>\n<p>{{ counted }} rows of {{ statement.method }} &amp; {{ "<b>" }}</p>',
+        )
+    )
+    folder = released("ranking-dp", seed=1).save(tmp_path / "bundle")
+    page = bundle_report(folder)
+    assert '<li><a href="#rows">How many</a></li>' in page
+    assert '<h2 id="rows">How many</h2>\n<p>60 rows of ranking-dp &amp; &lt;b&gt;</p>' in page
+    assert page.index('<h2 id="rows">') < page.index('<h2 id="recipe">')
+    assert "How many" not in bundle_report(folder, conformance.frame(conformance.people(), "pyarrow"))
+    for other, words in ((Section("risk", "Risk", text="x"), "already"), (Section("new", "New"), "text=")):
+        with pytest.raises(OptionError, match=words):
+            register_section(other)
 
 
 SUITE = {name: test for name, test in vars(conformance).items() if name.startswith("test_")}

@@ -35,7 +35,7 @@ import shoal
 from shoal.cli import app
 from shoal.columns.lattice import Lattice
 from shoal.columns.missing import patterns, settle_gaps
-from shoal.errors import ClaimError, InputError, OptionError
+from shoal.errors import ClaimError, InputError, OptionError, Problems
 from shoal.io import read
 from shoal.method.presets import preset
 from shoal.method.recipe import load_recipe, recipe_text
@@ -404,7 +404,7 @@ def test_such_texts_are_an_option_and_part_of_the_recipe(tmp_path: Path) -> None
 
 def test_policies_by_column_and_patterns() -> None:
     absent = {"a": np.array([True, False, False, True]), "b": np.array([False, True, False, True])}
-    gaps = settle_gaps(absent, {"a": "separate", "b": "drop"}, 4)
+    gaps = settle_gaps(absent, {"a": "separate", "b": "drop"}, 4, Problems())
     assert gaps.kept is not None
     assert gaps.kept.tolist() == [0, 2]
     assert gaps.separate["a"].tolist() == [True, False]

@@ -134,7 +134,7 @@ def small(*names: str, **changes: Any) -> shoal.Schema:
 
 
 def never(what: str, done: int, total: int) -> None:
-    raise AssertionError("work has begun")
+    assert what == "reading the table", "work has begun"
 
 
 @pytest.mark.parametrize(

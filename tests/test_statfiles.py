@@ -461,7 +461,7 @@ def test_columns_without_a_codebook_are_written_as_they_are(tmp_path: Path) -> N
 def test_names_a_file_cannot_hold_are_refused_by_name(ending: str, name: str, tmp_path: Path) -> None:
     path = tmp_path / f"t.{ending}"
     with pytest.raises(
-        InputError, match=r"cannot be written to a (Stata|SPSS) file.*rename it.*--format csv"
+        InputError, match=r"cannot be written to a (Stata|SPSS) file.*rename it.*format=csv"
     ) as error:
         write(pa.table({"fine": [1], name: [2]}), path)
     assert f"column '{name}'" in str(error.value)

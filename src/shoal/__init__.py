@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from shoal.mechanisms.promises import methods
     from shoal.method.statement import PrivacyStatement
     from shoal.partition import Partition
+    from shoal.release.expected_noise import ExpectedNoise, expected_noise
     from shoal.release.protect import Release, protect
     from shoal.release.publish import Published, publish
     from shoal.release.saved import Bundle
@@ -50,6 +51,8 @@ _PLACES = {
     "Bundle": "shoal.release.saved",
     "CancelledError": "shoal.errors",
     "ProblemsError": "shoal.errors",
+    "ExpectedNoise": "shoal.release.expected_noise",
+    "expected_noise": "shoal.release.expected_noise",
     "Published": "shoal.release.publish",
     "publish": "shoal.release.publish",
     "Tuning": "shoal.tuning",
@@ -72,6 +75,7 @@ __all__ = [
     "Check",
     "ClaimError",
     "Evaluation",
+    "ExpectedNoise",
     "InputError",
     "OptionError",
     "OutputError",
@@ -89,6 +93,7 @@ __all__ = [
     "audit",
     "check",
     "evaluate",
+    "expected_noise",
     "methods",
     "noise",
     "partition",

@@ -71,7 +71,7 @@ class ShoalError(Exception):
 _COLUMN = re.compile(r"\bcolumn '([^']+)'")
 _ROW = re.compile(r"\brow (\d+)\b")
 _OPTION = re.compile(
-    r"^(?:there is no option '(\w+)'|([a-z]\w*) (?:'[^']*' )?(?:is|must|needs|takes|names|leaves)\b)"
+    r"^(?:there is no option '(\w+)'|([a-z]\w*) (?:'[^']*' |= \S+ )?(?:is|must|needs|takes|names|leaves|works|reads)\b)"
 )
 
 
@@ -168,6 +168,9 @@ class Problems:
     def __bool__(self) -> bool:
         return bool(self._found)
 
+    def add(self, error: ShoalError) -> None:
+        self._found += error.problems
+
     @contextmanager
     def collected(self) -> Iterator[None]:
         """Note an error instead of raising it."""
@@ -176,7 +179,7 @@ class Problems:
         except CancelledError:
             raise
         except ShoalError as error:
-            self._found += error.problems
+            self.add(error)
 
     def raise_all(self) -> None:
         """Raise what was found: nothing, the one error, or all of them as one."""

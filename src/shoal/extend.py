@@ -23,6 +23,7 @@ from shoal.method.settings import SETTINGS
 from shoal.method.stages import _PARTITIONS, PARTITIONS, PartitionStage
 from shoal.noise.families import _NOISES, NOISES, NoiseFamily
 from shoal.origin import Outside
+from shoal.report.sections import Section, register_section
 
 if TYPE_CHECKING:
     from shoal.mechanisms.base import Mechanism
@@ -33,12 +34,14 @@ __all__ = [
     "Accounting",
     "Measure",
     "Pair",
+    "Section",
     "pairs",
     "register_measure",
     "register_mechanism",
     "register_noise",
     "register_partition",
     "register_preset",
+    "register_section",
 ]
 
 # pairs of neighbouring tables that an accounting is asked about

@@ -69,7 +69,6 @@ CASES = {
     ),
     "unknown column in --columns": Case(GOOD, [*USUAL, "--columns", "age,wage"], ("no column 'wage'",)),
     "column named twice": Case(GOOD, [*USUAL, "--columns", "age,age,income"], ("names 'age' twice",)),
-    "no domain": Case(GOOD, without("--domain"), ("column 'age' has no public domain", "--domain")),
     "one domain missing": Case(
         GOOD, instead("--domain", "age=0:120"), ("column 'income' has no public domain",)
     ),
@@ -199,11 +198,11 @@ CASES = {
         GOOD, WITH_CONFIG, ("columns",), schema('method = "laplace"\nepsilon = 1\ncolumns = 3\n')
     ),
     "recipe whose groups are a number": Case(
-        GOOD, WITH_CONFIG, ("groups",), schema('method = "mdav-dp"\nepsilon = 1\ngroups = 3\n')
+        GOOD, [*WITH_CONFIG, *DOMAINS], ("groups",), schema('method = "mdav-dp"\nepsilon = 1\ngroups = 3\n')
     ),
     "recipe whose weights are words": Case(
         GOOD,
-        WITH_CONFIG,
+        [*WITH_CONFIG, *DOMAINS],
         ("split", "'age'"),
         schema('method = "laplace"\nepsilon = 1\n[split]\nage = "much"\n'),
     ),
@@ -264,6 +263,28 @@ def test_protect_refuses(case: Case, here: Path, capsys: pytest.CaptureFixture[s
     line = refused(["protect", "data.csv", *case.words], capsys, here)
     for fragment in case.says:
         assert fragment.lower() in line
+
+
+def test_everything_that_is_wrong_is_said_at_once(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Columns without a domain, a gap, an outlier, a method without ε: a line each."""
+    header = "age,income,rent,gaps,far\n"
+    (here / "data.csv").write_text(header + "".join(f"{20 + i},5,7,{i or ''},{i}\n" for i in range(9)))
+    words = [*without("--epsilon", without("--domain")), "--domain", "gaps=0:9", "--domain", "far=0:7"]
+    assert run(["protect", "data.csv", *words]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert all(line.startswith("shoal: ") for line in lines)
+    told = [
+        "epsilon is missing",
+        "column 'gaps' has 1 missing value, the first in row 1",
+        "column 'age' has no public domain: give one (--domain 'age=lo:hi')",
+        "column 'income' has no public domain",
+        "column 'rent' has no public domain",
+        "column 'far': 1 value outside the domain 0:7, the first in row 9",
+    ]
+    assert len(lines) == len(told)
+    for words_of, line in zip(told, lines, strict=True):
+        assert words_of in line
+    assert [path.name for path in here.iterdir()] == ["data.csv"]
 
 
 def test_the_arguments_of_the_cases_work_on_a_good_table(here: Path) -> None:

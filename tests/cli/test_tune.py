@@ -77,7 +77,7 @@ def test_a_private_choice_is_stated_by_the_release(here: Path, capsys: pytest.Ca
     [
         (["--ks", "3,x"], "--ks must be whole numbers"),
         (["--methods", "rankin-dp"], "there is no method 'rankin-dp'"),
-        (["--private", "0.1"], "give link=False (--no-link)"),
+        (["--private", "0.1"], "or give --no-link"),
         (["--private", "0.1", "--methods", "mdav-dp"], "ranking-dp only"),
         (["--utility", "sse"], "utility 'sse' is not one of"),
         (["--seeds", "0"], "seeds must be"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from shoal.auditing.neighbours import Domain, Pair, find_pairs
 from shoal.auditing.result import Attack, Audit
 from shoal.auditing.statistics import Statistics
 from shoal.auditing.trial import Released, Stage, World, make_stage, release
-from shoal.columns.declaration import declared_types
+from shoal.columns.declaration import declared_types, missing_texts
 from shoal.columns.describe import Described
 from shoal.columns.schema import Schema
 from shoal.errors import OptionError, did_you_mean
@@ -31,6 +31,7 @@ from shoal.noise import Source, parse_epsilon
 from shoal.noise import source as noise_source
 from shoal.partition import Partition
 from shoal.release.protect import Preparation, prepare
+from shoal.release.request import Options
 from shoal.workers import Run, available_cores, pool
 
 VIEWS: Mapping[str, str] = {
@@ -65,18 +66,12 @@ def audit(
     k: int | None = None,
     view: str = "original",
     *,
-    columns: Sequence[str] | None = None,
-    domains: Mapping[str, tuple[object, object]] | None = None,
-    domain_from_data: float | None = None,
-    outside: str = "error",
-    missing: str = "error",
-    types: Mapping[str, str] | None = None,
     runs: int | None = None,
     confidence: float = 0.99,
     seed: int | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
-    **options: Any,
+    **options: Unpack[Options],
 ) -> Audit:
     """Try to refute a privacy claim: a lower bound on the real ε of a method, from running it many times.
 
@@ -93,6 +88,7 @@ def audit(
         confidence: the probability that the bound is true, at least.
         seed: repeats the same audit; None takes fresh randomness.
         workers: processes; all cores when absent.
+        progress: called with (what, done, total); what it raises ends the work.
         options: as in `shoal.protect`, and so are the other arguments.
 
     Guarantee:
@@ -111,28 +107,14 @@ def audit(
     """
     if view not in VIEWS:
         raise OptionError(f"view '{view}' is not one of {', '.join(VIEWS)}.{did_you_mean(view, VIEWS)}")
-    if options.get("partition") == "given":
+    if options.get("partition") == "given" or options.get("labels") is not None:
         raise OptionError(
-            "an audit makes its own clusters: leave partition='given' out and name the method that made them."
+            "an audit makes its own clusters: leave partition=given out and name the method that made them."
         )
-    prepared = prepare(
-        read(data, types=declared_types(schema, types)),
-        schema,
-        method,
-        epsilon if "epsilon" in preset(method).adjustable else None,
-        k,
-        columns=columns,
-        domains=domains,
-        domain_from_data=domain_from_data,
-        outside=outside,
-        missing=missing,
-        types=types,
-        **options,
-    )
-    for name in prepared.described.columns:
-        prepared.described.positions(
-            name
-        )  # complains about values outside their domain before any work is done
+    types = declared_types(schema, options.get("types"))
+    table = read(data, missing_texts(options.get("na")), types)
+    budget = epsilon if "epsilon" in preset(method).adjustable else None
+    prepared = prepare(table, schema, method, budget, k, **options)
     return audit_prepared(prepared, view, runs, confidence, seed, workers, progress, yardstick=epsilon)
 
 

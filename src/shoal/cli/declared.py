@@ -1,4 +1,4 @@
-"""What is declared about columns on the command line: text such as `income=0:5000` comes in, domains leave."""
+"""What is declared about columns on the command line: text such as `age=0:120` comes in, domains and types leave."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ _FLAGS = (
     "target",
     "types",
 )
-_QUOTED = re.compile(r"('[^']*')")
+_QUOTED = re.compile(r"((?<!\w)'[^']*'(?!\w))")
 _WORD = r"(?:\"(?P<quoted>\w[\w-]*)\"|(?P<bare>\w[\w-]*))"
 _NAMED = re.compile(rf"(?<![\w-])(?P<name>[a-z]\w*)={_WORD}?")
 

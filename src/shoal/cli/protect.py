@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from shoal.cli import options
 from shoal.cli.command import Flag
-from shoal.cli.flags import with_flags
 from shoal.cli.interrupt import charge_words, interruptibly, noting
 from shoal.cli.output import complain, messages, print_json, progress_bar, results
 from shoal.errors import OptionError
@@ -83,13 +82,14 @@ def flags() -> tuple[Flag, ...]:
 
 
 def protect(typed: Mapping[str, Any]) -> None:
+    from shoal.io import known_format
     from shoal.release.publish import Delivery, opened, plan
 
     dry_run, as_json = typed["dry_run"], typed["json"]
-
     if typed["out"] is None and not dry_run:
         raise OptionError("--out is missing: name a new folder for the bundle.")
-    delivery = Delivery(**{name: typed[name] for name in _DELIVERED})
+    written = None if typed["format"] is None else known_format(typed["format"])
+    delivery = Delivery(**{**{name: typed[name] for name in _DELIVERED}, "format": written})
     delivery.check()
     arguments = {**options.recipe_arguments(typed), "seed": typed["seed"]}
     source = opened(typed["data"], delivery.engine, **arguments)
@@ -159,9 +159,9 @@ def _say(published: Published, as_json: bool) -> None:
     console = results()
     console.print(release.statement.sentence, markup=False)
     for reason in release.statement.not_publishable_because:
-        complain(f"not for publication: {with_flags(reason)}")
+        complain(f"not for publication: {reason}")
     for entry in release.statement.data_dependent:
-        complain(f"looked at the records: {with_flags(entry)}")
+        complain(f"looked at the records: {entry}")
     for text in warnings:
         complain(text)
     for note in release.notes:

@@ -63,7 +63,7 @@ class Attribute:
             raise OptionError(f"column '{self.name}': kind '{self.kind}' is not one of {_words(Kind)}.")
         if self.role not in get_args(Role):
             raise OptionError(f"column '{self.name}': role '{self.role}' is not one of {_words(Role)}.")
-        if self.kind == "nominal" and self.ordered:
+        if not self.kind_facts.ordered and self.ordered:
             # an order is what makes names ordinal
             object.__setattr__(self, "kind", "ordinal")
         if (self.lo is None) != (self.hi is None):
@@ -80,7 +80,7 @@ class Attribute:
             )
         if len({value.strip() for value in self.values}) < len(self.values):
             raise OptionError(f"column '{self.name}': values lists a value twice.")
-        if (self.values or self.taxonomy) and self.kind != "nominal":
+        if (self.values or self.taxonomy) and self.kind_facts.ordered:
             raise OptionError(
                 f"column '{self.name}': values and taxonomy are for nominal columns, and it is {self.kind}."
             )
@@ -88,7 +88,7 @@ class Attribute:
             raise OptionError(
                 f"column '{self.name}': missing '{self.missing}' is not one of {', '.join(POLICIES)}."
             )
-        if self.missing == "category" and self.kind != "nominal":
+        if self.missing == "category" and self.kind_facts.ordered:
             raise OptionError(
                 f"column '{self.name}': missing 'category' is for nominal columns, and it is {self.kind}."
             )
@@ -100,7 +100,7 @@ class Attribute:
             _ = self.tree
         except InputError as error:
             raise OptionError(str(error)) from None
-        if self.lo is not None and self.hi is not None and self.kind in ("numeric", "date"):
+        if self.lo is not None and self.hi is not None and self.kind_facts.ranged:
             self.lattice(integer=False)
 
     def _check_type(self) -> None:
@@ -113,7 +113,7 @@ class Attribute:
             )
         if self.decimals is None:
             return
-        if self.type is None and self.kind == "numeric":
+        if self.type is None and self.kind_facts.measured:
             object.__setattr__(self, "type", "decimal")
         if self.type != "decimal":
             raise OptionError(f"column '{self.name}': decimals are for columns of type decimal.")
@@ -138,7 +138,7 @@ class Attribute:
 
         A column whose missing values are a category of their own has one more value, below the root.
         """
-        if self.kind != "nominal" or not (self.values or self.taxonomy):
+        if self.kind_facts.ordered or not (self.values or self.taxonomy):
             return None
         found = self.taxonomy
         if found is None:
@@ -168,13 +168,13 @@ class Attribute:
         That of an ordinal attribute are the places in its order, that of a date are days since 1970-01-01, that of a
         nominal one are the places of its values in its taxonomy.
         """
-        if self.kind == "nominal":
+        if not self.kind_facts.ordered:
             if self.tree is None:
                 raise OptionError(
                     f"column '{self.name}' has no public values: list them as values in the schema, or give a taxonomy."
                 )
             return Lattice(Fraction(0), Fraction(max(len(self.tree.domain) - 1, 1)), Fraction(1))
-        if self.kind == "ordinal":
+        if self.kind_facts.listed:
             if len(self.ordered) < 2:
                 raise OptionError(
                     f"column '{self.name}' has no declared order: list its values, lowest first, as ordered in the "
@@ -191,7 +191,7 @@ class Attribute:
         step = self.declared_step
         if step is None:
             whole = integer if self.type is None else self.type == "integer"
-            step = Fraction(1) if whole or self.kind == "date" else (self.hi - self.lo) / DEFAULT_REAL_STEPS
+            step = Fraction(1) if whole or self.kind_facts.days else (self.hi - self.lo) / DEFAULT_REAL_STEPS
         try:
             return Lattice(self.lo, self.hi, step)
         except OptionError as error:
@@ -221,11 +221,11 @@ class Attribute:
                 source=kept,
             )
         days = _is_span_of_days(domain)
-        if self.kind == "nominal" and not _is_range(domain) and not days:
+        if not self.kind_facts.ordered and not _is_range(domain) and not days:
             listed = tuple(str(v) for v in _listed(self.name, domain))
             return replace(self, taxonomy=None, values=listed, source=kept)
         lo, hi = _pair(self.name, domain)
-        if self.kind == "date" or (self.kind == "nominal" and days):
+        if self.kind_facts.days or (not self.kind_facts.ordered and days):
             ends = day_number(lo, what), day_number(hi, what)
             return replace(self, kind="date", lo=ends[0], hi=ends[1], values=(), taxonomy=None, source=kept)
         return replace(

@@ -27,11 +27,11 @@ def numbers(table: Table, attribute: Attribute) -> NDArray[np.float64]:
     >>> numbers(read(pa.table({"size": ["M", "L", None]})), sizes).tolist()
     [1.0, 2.0, nan]
     """
-    if attribute.kind == "ordinal":
+    if attribute.kind_facts.listed:
         return _places(table, attribute)
-    if attribute.kind == "date":
+    if attribute.kind_facts.days:
         return _days(table, attribute.name)
-    if attribute.kind == "nominal":
+    if not attribute.kind_facts.ordered:
         return _value_places(table, attribute)
     return table.numeric(attribute.name)
 
@@ -62,9 +62,9 @@ def restored(table: Table, attribute: Attribute, values: NDArray[np.float64]) ->
     Those of a nominal column are codes of concepts in its taxonomy.
     """
     whole = np.rint(values).astype(np.int64)
-    if attribute.kind == "nominal":
+    if not attribute.kind_facts.ordered:
         return _labels(table, attribute, whole)
-    if attribute.kind == "ordinal":
+    if attribute.kind_facts.listed:
         return stored_labels(table, attribute, attribute.ordered)[whole]
     days = whole.astype("datetime64[D]")
     if table.dtype(attribute.name).is_temporal():
@@ -99,9 +99,9 @@ def stored_numbers(
     Args:
         computed: they are no values of records, so that they need no more decimals than say something.
     """
-    if attribute.kind == "nominal":
+    if not attribute.kind_facts.ordered:
         return restored(table, attribute, values)
-    if attribute.kind != "numeric":
+    if not attribute.kind_facts.measured:
         return restored(table, attribute, np.clip(values, float(lattice.lo), float(lattice.hi)))
     if table.is_integer(attribute.name):
         return whole_numbers(values, lattice, table.integer_limits(attribute.name), clip=clip)
@@ -114,7 +114,7 @@ def stored_numbers(
 
 def releasable(table: Table, attribute: Attribute, *, generalise: bool) -> list[Any] | None:
     """What a column of names may hold when it is released, as it stores it; None for other columns."""
-    if attribute.kind == "ordinal":
+    if attribute.kind_facts.listed:
         return list(stored_labels(table, attribute, attribute.ordered))
     tree = attribute.tree
     if tree is None:
@@ -132,16 +132,16 @@ def check_storable(table: Table, attribute: Attribute, *, generalise: bool) -> N
 
 def public_facts(attribute: Attribute, lattice: Lattice) -> dict[str, str]:
     """Ends and step of a domain in words that belong to its kind."""
-    if attribute.kind == "ordinal":
+    if attribute.kind_facts.listed:
         return {"lo": attribute.ordered[0], "hi": attribute.ordered[-1], "step": "one place in the order"}
-    if attribute.kind == "date":
+    if attribute.kind_facts.days:
         step = decimal_text(lattice.step)
         return {
             "lo": day_text(lattice.lo) if is_day(lattice.lo) else decimal_text(lattice.lo),
             "hi": day_text(lattice.hi) if is_day(lattice.hi) else decimal_text(lattice.hi),
             "step": f"{step} day{'s' if step != '1' else ''}",
         }
-    if attribute.kind == "nominal":
+    if not attribute.kind_facts.ordered:
         tree = attribute.tree
         assert tree is not None
         words = f"{len(tree.domain)} value{'s' if len(tree.domain) > 1 else ''}" + (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
@@ -28,7 +28,7 @@ from shoal.columns.provenance import (
 from shoal.columns.schema import Schema
 from shoal.decimals import exact
 from shoal.display import internal
-from shoal.errors import InputError, OptionError, did_you_mean
+from shoal.errors import InputError, OptionError, Problems, did_you_mean
 from shoal.io import Table, first_row
 from shoal.taxonomy import Taxonomy
 
@@ -67,7 +67,7 @@ class Described:
     @property
     def nominal(self) -> tuple[str, ...]:
         """The columns whose values have no order."""
-        return tuple(attribute.name for attribute in self.attributes if attribute.kind == "nominal")
+        return tuple(attribute.name for attribute in self.attributes if not attribute.kind_facts.ordered)
 
     def tree(self, name: str) -> Taxonomy | None:
         """The taxonomy of a nominal column, None for any other kind."""
@@ -75,8 +75,7 @@ class Described:
 
     def without_records(self) -> Described:
         """What is declared and settled about the columns, without any row."""
-        none = np.empty(0, dtype=np.int64)
-        return replace(self, table=self.table.rows(none), kept=None, gaps={})
+        return replace(self, table=self.table.without_rows(), kept=None, gaps={})
 
     def codes(self, name: str) -> NDArray[np.int64]:
         """Concepts of a nominal column; a missing value that stays missing counts as the first of the domain."""
@@ -119,10 +118,11 @@ class Described:
         clipped = self._outside(name, values)
         return self.lattices[name].positions(values), clipped
 
-    def check(self) -> None:
-        """Raise now what `positions` would raise once the budget is spent."""
+    def check(self, problems: Problems) -> None:
+        """Note now what `positions` would raise once the budget is spent."""
         for name in self.columns:
-            self._outside(name, self._present(name))
+            with problems.collected():
+                self._outside(name, self._present(name))
 
     def _present(self, name: str) -> NDArray[np.float64]:
         values = self.original(name)
@@ -155,11 +155,21 @@ class Described:
 
 
 def describe(
-    table: Table, declared: Declaration, kinds: Sequence[str] = ("numeric",), *, free: bool = False
+    table: Table,
+    declared: Declaration,
+    kinds: Sequence[str] = ("numeric",),
+    *,
+    free: bool = False,
+    problems: Problems,
 ) -> Described:
-    """Settle which columns are released, on which lattices, from which rows; `kinds` are those the method takes.
+    """Settle which columns are released, on which lattices, from which rows.
 
-    `free` says that the method's claim does not need domains known beforehand: those not declared come from the data.
+    Args:
+        table: the table.
+        declared: what is known about it.
+        kinds: of columns that the method takes.
+        free: the method's claim does not need domains known beforehand: those not declared come from the data.
+        problems: takes note of columns that cannot be released as they are; they are left out of what is returned.
     """
     if table.n == 0:
         raise InputError("the table has no rows: there is nothing to protect.")
@@ -177,32 +187,44 @@ def describe(
     policies = {attribute.name: _policy(attribute, declared.missing) for attribute in chosen}
     chosen = [_with_policy(attribute, policies[attribute.name]) for attribute in chosen]
     undeclared: list[str] = []
-    chosen = [_with_values(table, attribute, undeclared) for attribute in chosen]
+    chosen = _without_problems(chosen, lambda one: _with_values(table, one, undeclared), problems)
     if not free:
         tainted += [
             f"the values of column '{name}' were taken from the records: list them in the schema (values), or give a "
             "taxonomy."
             for name in undeclared
         ]
-    gaps = settle_gaps(_absent(table, chosen), policies, table.n)
+    absent: dict[str, NDArray[np.bool_]] = {}
+
+    def present(attribute: Attribute) -> Attribute:
+        if (gone := _absent(table, attribute)).any():
+            absent[attribute.name] = gone
+        return attribute
+
+    chosen = _without_problems(chosen, present, problems)
+    gaps = settle_gaps(absent, policies, table.n, problems)
     kept = gaps.kept
     if gaps.dropping:
         tainted.append(
             "missing=drop: rows with missing values were left out, so the number of rows depends on the records."
         )
-    attributes: list[Attribute] = []
     lattices: dict[str, Lattice] = {}
     taken: list[str] = []
-    for attribute in chosen:
+
+    def settle(attribute: Attribute) -> Attribute:
         settled = attribute
-        if free and attribute.lo is None and attribute.kind in ("numeric", "date"):
+        if free and attribute.lo is None and attribute.kind_facts.ranged:
             settled = _range_in_data(table, attribute, kept)
             undeclared.append(attribute.name)
-        if attribute.kind == "numeric" and attribute.lo is None and declared.domain_from_data is not None:
+        if attribute.kind_facts.measured and attribute.lo is None and declared.domain_from_data is not None:
             settled = _domain_from_data(table, attribute, declared.domain_from_data, kept)
             taken.append(attribute.name)
         lattices[attribute.name] = _lattice(table, settled)
-        attributes.append(settled)
+        return settled
+
+    attributes = _without_problems(chosen, settle, problems)
+    # of a column with gaps that may not be there, the other values are not looked at
+    attributes = [a for a in attributes if not (policies[a.name] == "error" and a.name in absent)]
     if taken:
         factor = float(declared.domain_from_data or 0)
         tainted.append(f"domain_from_data: 0 to {factor:g} times the largest value of {', '.join(taken)}.")
@@ -213,7 +235,7 @@ def describe(
         private_domains=(*taken, *undeclared, *(a.name for a in attributes if "domain" in a.from_records)),
         domains={a.name: stated_facts(table, a, lattices[a.name]) for a in attributes},
         separated=gaps.separating,
-        nominal=sum(attribute.kind == "nominal" for attribute in attributes),
+        nominal=sum(not attribute.kind_facts.ordered for attribute in attributes),
     )
     return Described(
         table,
@@ -234,7 +256,7 @@ def _policy(attribute: Attribute, default: str) -> str:
     if policy != "category":
         return policy
     # under a policy for the whole table, other kinds of columns may have no gaps
-    return policy if attribute.kind == "nominal" else "error"
+    return policy if not attribute.kind_facts.ordered else "error"
 
 
 def _with_policy(attribute: Attribute, policy: str) -> Attribute:
@@ -244,7 +266,7 @@ def _with_policy(attribute: Attribute, policy: str) -> Attribute:
 
 def _with_values(table: Table, attribute: Attribute, undeclared: list[str]) -> Attribute:
     """A nominal attribute with its values: by its type, declared, or else those of the records, a private fact."""
-    if attribute.kind != "nominal" or attribute.tree is not None:
+    if attribute.kind_facts.ordered or attribute.tree is not None:
         return attribute
     if isinstance(table.dtype(attribute.name), nw.Boolean):
         return replace(attribute, values=("False", "True"))
@@ -299,17 +321,17 @@ def _choose(
             reason = f"its role is {attribute.role}"
         elif attribute.kind not in kinds:
             reason = f"it is {attribute.kind}, and this method takes {_or(kinds)} columns"
-        elif attribute.kind == "ordinal" and not attribute.ordered:
+        elif attribute.kind_facts.listed and not attribute.ordered:
             reason = "its order is not declared (ordered in the schema)"
         elif (
-            attribute.kind == "nominal"
+            not attribute.kind_facts.ordered
             and attribute.tree is None
             and not free
             and declared.schema is None
             and name not in requested
         ):
             reason = "its values are not declared (values or taxonomy in a schema)"
-        elif attribute.kind == "date" and attribute.lo is None and not free:
+        elif attribute.kind_facts.days and attribute.lo is None and not free:
             reason = "it has no public domain (lo and hi in the schema)"
         if reason and name in requested:
             raise OptionError(
@@ -333,20 +355,27 @@ def _or(words: Sequence[str]) -> str:
     return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
-def _absent(table: Table, attributes: Sequence[Attribute]) -> dict[str, NDArray[np.bool_]]:
-    """For each column with missing values, the rows that have one."""
-    found: dict[str, NDArray[np.bool_]] = {}
+def _without_problems(
+    attributes: Sequence[Attribute], work: Callable[[Attribute], Attribute], problems: Problems
+) -> list[Attribute]:
+    """The attributes that the work could be done on, as it leaves them."""
+    found: list[Attribute] = []
     for attribute in attributes:
-        name, values = attribute.name, numbers(table, attribute)
-        infinite = np.isinf(values)
-        if infinite.any():
-            raise InputError(
-                f"column '{name}' has an infinite value in row {first_row(infinite)}: correct or remove it."
-            )
-        absent = np.isnan(values)
-        if absent.any():
-            found[name] = absent
+        with problems.collected():
+            found.append(work(attribute))
     return found
+
+
+def _absent(table: Table, attribute: Attribute) -> NDArray[np.bool_]:
+    """The rows without a value."""
+    values = numbers(table, attribute)
+    infinite = np.isinf(values)
+    if infinite.any():
+        raise InputError(
+            f"column '{attribute.name}' has an infinite value in row {first_row(infinite)}: correct or remove it.",
+            code="infinite",
+        )
+    return np.isnan(values)
 
 
 def _domain_from_data(
@@ -372,7 +401,7 @@ def _range_in_data(table: Table, attribute: Attribute, kept: NDArray[np.int64] |
 def _lattice(table: Table, attribute: Attribute) -> Lattice:
     integer = table.is_integer(attribute.name)
     lattice = attribute.lattice(integer=integer)
-    if integer and attribute.kind == "numeric":
+    if integer and attribute.kind_facts.measured:
         lo, hi = table.integer_limits(attribute.name)
         if max(lo, math.ceil(lattice.lo)) > min(hi, math.floor(lattice.hi)):
             raise OptionError(

@@ -16,7 +16,7 @@ import narwhals as nw
 import numpy as np
 
 from shoal.columns.attribute import FACTS, RECORDS, Attribute, Role
-from shoal.columns.kinds import Kind
+from shoal.columns.kinds import KIND_FACTS, Kind
 from shoal.io import ColumnType, Table, Variable, type_of
 
 _IDENTIFIER_WORDS = {
@@ -46,18 +46,23 @@ _MOST_DRAFTED = 6
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?$")
 
 
+def stored_kind(dtype: Any) -> Kind:
+    """The kind of a column by its type alone."""
+    if dtype.is_numeric():
+        return "numeric"
+    return "date" if isinstance(dtype, nw.Date | nw.Datetime) else "nominal"
+
+
 def guess(table: Table, name: str) -> Attribute:
     """Kind from the type, role from the words of the name: the values themselves are barely looked at."""
     dtype = table.dtype(name)
-    kind: Kind = "nominal"
-    if dtype.is_numeric():
-        kind = "numeric"
-    elif dtype.is_temporal() or _looks_like_dates(table, name):
+    kind = stored_kind(dtype)
+    if dtype.is_temporal() or _looks_like_dates(table, name):
         kind = "date"
     elif type(dtype).__name__ == "Enum":
         kind = "ordinal"
     words = set(re.split(r"[^0-9a-zà-ÿ]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower()))
-    role: Role = "confidential" if kind == "numeric" else "other"
+    role: Role = "confidential" if KIND_FACTS[kind].measured else "other"
     if words & _IDENTIFIER_WORDS or _IDENTIFIER_ENDING.search(name.lower()):
         role = "identifier"
     elif words & _WEIGHT_WORDS:
@@ -71,15 +76,15 @@ def guess(table: Table, name: str) -> Attribute:
         facts = ["kind", *(["type"] if stored_type else []), *(["domain"] if values else [])]
         known = dict.fromkeys(facts, RECORDS)
         return Attribute(name, kind, role, values=values, type=stored_type, source=known)
-    step = Fraction(1) if stored_type == "integer" and kind == "numeric" else None
+    step = Fraction(1) if stored_type == "integer" and KIND_FACTS[kind].measured else None
     # texts that look like dates are a fact about the records, whatever their type
-    source = {"kind": RECORDS} if kind == "date" and stored_type == "text" else {}
+    source = {"kind": RECORDS} if KIND_FACTS[kind].days and stored_type == "text" else {}
     return Attribute(name, kind, role, step=step, values=values, type=stored_type, source=source)
 
 
 def _fitting(kind: Kind, type: ColumnType | None) -> ColumnType | None:
     """Texts of a file that look like dates are dates."""
-    return "date" if kind == "date" and type is None else type
+    return "date" if KIND_FACTS[kind].days and type is None else type
 
 
 def drafted(table: Table) -> tuple[Attribute, ...]:
@@ -114,7 +119,7 @@ def _drafted(table: Table, attribute: Attribute) -> Attribute:
     if attribute.role == "identifier":
         most = _most_rows(table, name)
         return found if most == 1 else replace(found, role="unit", max_rows=most)
-    if attribute.kind != "numeric":
+    if not attribute.kind_facts.measured:
         return found
     if attribute.type == "integer":
         return replace(found, step=Fraction(1))
@@ -150,7 +155,7 @@ def _exponent(value: Any) -> int:
 
 def _labelled(attribute: Attribute, variable: Variable) -> Attribute:
     values = variable.categories
-    if attribute.kind != "nominal" or not values:
+    if attribute.kind_facts.ordered or not values:
         return attribute
     if variable.measure == "ordinal" and len(values) > 1:
         return replace(attribute, kind="ordinal", ordered=values)

@@ -31,6 +31,8 @@ class ColumnKind:
         listed: the domain is a list of names in their order, and positions are places in it.
         days: values are days, shown as dates.
         measured: values are quantities, whose errors are stated in the column's own units.
+        middle: what stands for several of them: their mean, the lower median, or the concept closest to all.
+        cell: what a cell of a table holds, in a word.
     """
 
     about: str
@@ -41,6 +43,13 @@ class ColumnKind:
     listed: bool = False
     days: bool = False
     measured: bool = False
+    middle: Literal["mean", "median", "concept"] = "mean"
+    cell: str = "text"
+
+    @property
+    def axis(self) -> str:
+        """How a drawing of such values counts along its axis."""
+        return "date" if self.days else "linear"
 
     def takes(self, type: ColumnType | None) -> bool:
         """Whether such a column can be stored as a type."""
@@ -48,10 +57,10 @@ class ColumnKind:
 
 
 KIND_FACTS: Mapping[Kind, ColumnKind] = {
-    "numeric": ColumnKind("numbers", _NUMBERS, _NUMBERS, ranged=True, measured=True),
-    "ordinal": ColumnKind("names in an order", None, listed=True),
-    "nominal": ColumnKind("names without an order", None, ordered=False),
-    "date": ColumnKind("days", (*_DAYS, "text"), _DAYS, ranged=True, days=True),
+    "numeric": ColumnKind("numbers", _NUMBERS, _NUMBERS, ranged=True, measured=True, cell="number"),
+    "ordinal": ColumnKind("names in an order", None, listed=True, middle="median"),
+    "nominal": ColumnKind("names without an order", None, ordered=False, middle="concept"),
+    "date": ColumnKind("days", (*_DAYS, "text"), _DAYS, ranged=True, days=True, cell="date"),
 }
 KINDS: tuple[Kind, ...] = tuple(KIND_FACTS)
 ORDERED_KINDS: tuple[Kind, ...] = tuple(name for name, facts in KIND_FACTS.items() if facts.ordered)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.errors import InputError
+from shoal.errors import InputError, Problems
 
 POLICIES: Mapping[str, str] = {
     "error": "a missing value is an error",
@@ -35,29 +35,34 @@ class Gaps:
     separating: bool
 
 
-def settle_gaps(absent: Mapping[str, NDArray[np.bool_]], policies: Mapping[str, str], rows: int) -> Gaps:
+def settle_gaps(
+    absent: Mapping[str, NDArray[np.bool_]], policies: Mapping[str, str], rows: int, problems: Problems
+) -> Gaps:
     """Apply each column's policy to its missing values.
 
     Args:
         absent: for each protected column, which rows have no value.
         policies: a policy of `POLICIES` for each of them.
         rows: number of rows of the table.
+        problems: takes note of columns where a missing value is an error.
 
     Raises:
-        InputError: a value is missing where that is an error, or no row is left.
+        InputError: no row is left.
     """
     dropped = np.zeros(rows, dtype=np.bool_)
     for name, gaps in absent.items():
         count = int(gaps.sum())
         if count and policies[name] == "error":
-            raise InputError(
-                f"column '{name}' has {count} missing value{'s' if count > 1 else ''}, the first in row "
-                f"{int(np.argmax(gaps)) + 1}: fill the gaps, leave the column out (columns= names those to release), "
-                "or choose what becomes of them with missing=: category for a nominal column, separate, or "
-                "drop, after which no guarantee holds as it stands.",
-                code="missing-values",
-                option="missing",
-                fix="fill the gaps, leave the column out, or choose what becomes of them.",
+            problems.add(
+                InputError(
+                    f"column '{name}' has {count} missing value{'s' if count > 1 else ''}, the first in row "
+                    f"{int(np.argmax(gaps)) + 1}: fill the gaps, leave the column out (columns= names those to "
+                    "release), or choose what becomes of them with missing=: category for a nominal column, "
+                    "separate, or drop, after which no guarantee holds as it stands.",
+                    code="missing-values",
+                    option="missing",
+                    fix="fill the gaps, leave the column out, or choose what becomes of them.",
+                )
             )
         if policies[name] == "drop":
             dropped |= gaps

@@ -21,14 +21,14 @@ def as_declared(table: Table, chosen: Sequence[Attribute], na: Sequence[str]) ->
         if a.type is not None and (a.name not in table.inferred or a.source.get("type") != RECORDS)
     ]
     # Python's own values can stay what they are: names and dates are told by their text
-    objects = {a.name for a in known if a.kind != "numeric" and table.holds_objects(a.name)}
+    objects = {a.name for a in known if not a.kind_facts.measured and table.holds_objects(a.name)}
     table = replace(table, inferred=table.inferred - objects)
     return with_types(table, {a.name: a.type for a in known if a.type and a.name not in objects}, na)
 
 
 def with_listed_type(table: Table, attribute: Attribute) -> Attribute:
     """A frame's column of objects is what its declared values are."""
-    declared = attribute.values or attribute.ordered or attribute.taxonomy or attribute.kind == "date"
+    declared = attribute.values or attribute.ordered or attribute.taxonomy or attribute.kind_facts.days
     if table.reads_cells or attribute.name not in table.inferred or not declared:
         return attribute
     if attribute.type is not None and attribute.source.get("type") != RECORDS:
@@ -100,7 +100,7 @@ def stated_facts(table: Table, attribute: Attribute, lattice: Lattice) -> dict[s
     """The public facts about a column in words; a step that follows a type that nobody declared is none."""
     facts = public_facts(attribute, lattice)
     unknown = attribute.name in table.inferred or "type" in attribute.from_records
-    undeclared = unknown and attribute.kind == "numeric" and attribute.declared_step is None
+    undeclared = unknown and attribute.kind_facts.measured and attribute.declared_step is None
     if undeclared or "step" in attribute.from_records:
         facts["step"] = TAKEN_FROM_DATA
     facts["type"] = TAKEN_FROM_DATA if unknown else type_words(attribute.type, attribute.decimals)

@@ -13,6 +13,7 @@ from shoal import summaries
 from shoal.columns.attribute import FACTS, Attribute
 from shoal.columns.dates import day_number, day_text, is_day
 from shoal.columns.guess import drafted, guess
+from shoal.columns.kinds import KIND_FACTS
 from shoal.decimals import exact
 from shoal.display import displayed
 from shoal.errors import InputError, OptionError, did_you_mean
@@ -163,7 +164,7 @@ def _written(attribute: Attribute, key: str, value: Any) -> Any:
         if set(value) == set(FACTS) and len(set(value.values())) == 1:
             return value["kind"]
         return {fact: origin for fact, origin in value.items() if fact in attribute.facts}
-    if attribute.kind == "date" and key in ("lo", "hi") and value is not None and is_day(value):
+    if attribute.kind_facts.days and key in ("lo", "hi") and value is not None and is_day(value):
         return day_text(value)
     if isinstance(value, Taxonomy):
         pairs = [list(pair) for pair in value.to_pairs()]
@@ -183,7 +184,7 @@ def _attribute(entry: Any, folder: Path | None) -> Attribute:
     values = dict(entry)
     for key in ("lo", "hi", "step"):
         if key in values:
-            read_as = day_number if values.get("kind") == "date" and key != "step" else exact
+            read_as = day_number if _holds_days(values.get("kind")) and key != "step" else exact
             values[key] = read_as(values[key], f"column '{name}': {key}")
     for key, words in (("ordered", "values, lowest first"), ("values", "values")):
         if key in values:
@@ -195,6 +196,10 @@ def _attribute(entry: Any, folder: Path | None) -> Attribute:
     if "taxonomy" in values:
         values["taxonomy"] = _taxonomy(name, values["taxonomy"], folder)
     return Attribute(**values)
+
+
+def _holds_days(kind: object) -> bool:
+    return any(name == kind and facts.days for name, facts in KIND_FACTS.items())
 
 
 def _taxonomy(name: str, given: Any, folder: Path | None) -> Taxonomy:

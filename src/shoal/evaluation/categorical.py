@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from shoal.columns.kinds import KIND_FACTS
 from shoal.evaluation.columns import Codes, Column, Nominal, Numbers
 
 # equal parts of a numeric attribute's public domain
@@ -56,7 +57,7 @@ def categories(column: Column) -> tuple[Codes, Codes, int]:
         return column.before + 1, column.published + 1, column.size + 1
     lo, hi = column.domain
     parts = BINS
-    if column.kind == "ordinal" and hi - lo < BINS:
+    if KIND_FACTS[column.kind].listed and hi - lo < BINS:
         # one part around each place
         lo, hi, parts = lo - 0.5, hi + 0.5, round(hi - lo) + 1
     return _parts(column.before, lo, hi, parts), _parts(column.published, lo, hi, parts), parts + 1

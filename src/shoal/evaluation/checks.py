@@ -152,12 +152,12 @@ def _closeness(table: Table, name: str, labels: NDArray[np.int64], schema: Schem
 def ordered_codes(table: Table, name: str, schema: Schema | None) -> tuple[NDArray[np.int64], str]:
     """A column as value numbers, 0 for the lowest, and whether their order means anything."""
     attribute = schema[name] if schema is not None and name in schema else None
-    if attribute is not None and attribute.kind == "ordinal" and attribute.ordered:
+    if attribute is not None and attribute.kind_facts.listed and attribute.ordered:
         from shoal.columns.coding import numbers
 
         return _places(numbers(table, attribute)), "ordered"
     dtype = table.dtype(name)
-    nominal = attribute is not None and attribute.kind == "nominal"
+    nominal = attribute is not None and not attribute.kind_facts.ordered
     if dtype.is_numeric() and not nominal and "128" not in str(dtype):
         series = table.series(name)
         plain = dtype.is_integer() and series.null_count() == 0

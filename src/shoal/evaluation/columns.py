@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from shoal.columns.attribute import MISSING_VALUE, Attribute
 from shoal.columns.coding import numbers
-from shoal.columns.kinds import Kind
+from shoal.columns.guess import stored_kind
+from shoal.columns.kinds import KIND_FACTS, Kind
 from shoal.errors import InputError
 from shoal.evaluation.anonymity import as_arrow
 from shoal.evaluation.pair import Pair
@@ -104,19 +105,20 @@ def kind_of(pair: Pair, name: str) -> Kind | None:
     if attribute is not None:
         return attribute.kind
     dtypes = [table.dtype(name) for table in (pair.before, pair.published)]
-    if all(dtype.is_numeric() for dtype in dtypes):
-        return "numeric"
-    if all(isinstance(dtype, nw.Date | nw.Datetime) for dtype in dtypes):
-        return "date"
-    if any(dtype.is_numeric() or dtype.is_temporal() for dtype in dtypes):
-        return None
-    return "nominal"
+    kinds = {stored_kind(dtype) for dtype in dtypes}
+    return kinds.pop() if len(kinds) == 1 and not any(map(_incomparable, dtypes)) else None
+
+
+def _incomparable(dtype: Any) -> bool:
+    """Times of a day and lengths of time are neither dates nor names."""
+    return bool(dtype.is_temporal()) and stored_kind(dtype) != "date"
 
 
 def columns_of(pair: Pair, names: Sequence[str]) -> list[Column]:
     """The columns in the order of their names; each must have a kind."""
     return [
-        _nominal(pair, name) if kind_of(pair, name) == "nominal" else _ordered(pair, name) for name in names
+        _ordered(pair, name) if KIND_FACTS[kind_of(pair, name) or "nominal"].ordered else _nominal(pair, name)
+        for name in names
     ]
 
 

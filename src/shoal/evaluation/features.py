@@ -54,7 +54,7 @@ def make_features(pair: Pair, target: str, columns: Sequence[str] | None) -> Fea
 
 def _both(pair: Pair, name: str) -> tuple[Columns, Columns] | None:
     attribute = pair.attributes.get(name)
-    if attribute is not None and attribute.kind in ("ordinal", "date"):
+    if attribute is not None and (attribute.kind_facts.ordered and not attribute.kind_facts.measured):
         after = pair.after.numeric(name) if pair.matched else numbers(pair.after, attribute)
         return [_finite(numbers(pair.before, attribute))], [_finite(after)]
     tables = (pair.before, pair.after)

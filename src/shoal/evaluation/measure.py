@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from shoal.columns.kinds import KIND_FACTS
 from shoal.errors import InputError, OptionError, did_you_mean
 from shoal.evaluation import utility
 from shoal.evaluation.anonymity import actual_k
@@ -155,7 +156,9 @@ def _utility(columns: Sequence[Column], matched: bool, tell: Progress) -> dict[s
         tell("measuring what was lost", number, len(columns))
         attributes[column.name] = _attribute(column, matched)
     tell("measuring what was lost", len(columns), len(columns))
-    numeric = [column for column in columns if isinstance(column, Ordered) and column.kind == "numeric"]
+    numeric = [
+        column for column in columns if isinstance(column, Ordered) and KIND_FACTS[column.kind].measured
+    ]
     lines = [attributes[column.name] for column in numeric]
     before = np.column_stack([column.before for column in numeric]) if numeric else np.empty((0, 0))
     after = np.column_stack([column.after for column in numeric]) if numeric else np.empty((0, 0))
@@ -210,7 +213,7 @@ def _attribute(column: Column, matched: bool) -> dict[str, Any]:
     if matched:
         errors = utility.row_errors(x, y)
         line |= {"sse": errors.sse, "sae": errors.sae, "normalised_sse": errors.normalised_sse}
-    if column.kind == "numeric":
+    if KIND_FACTS[column.kind].measured:
         # days and places in an order have no zero of their own
         line["mean_variation"] = utility.mean_variation(x, y)
     return line | {

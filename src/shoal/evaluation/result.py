@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shoal import summaries
+from shoal.columns.kinds import KIND_FACTS
 from shoal.display import displayed
 from shoal.evaluation.measures import MEASURES
 
@@ -101,7 +102,9 @@ class Evaluation:
         from rich.markup import escape
 
         attributes: Mapping[str, Mapping[str, Any]] = self.utility["attributes"]
-        lines = {name: line for name, line in attributes.items() if (line["kind"] == "nominal") is nominal}
+        lines = {
+            name: line for name, line in attributes.items() if KIND_FACTS[line["kind"]].ordered is not nominal
+        }
         if not lines:
             return None
         k: Mapping[str, int] = self.risk["actual_k_per_attribute"]

@@ -50,7 +50,7 @@ class Target:
             table: the original, or a released table.
             attribute: kind of the column, for unrounded values: they are places where labels have an order.
         """
-        in_places = attribute is not None and attribute.kind == "ordinal"
+        in_places = attribute is not None and attribute.kind_facts.listed
         labels = _labels_at(table.numeric(self.column), attribute) if attribute and in_places else None
         if self.bound is None and self.values is None:
             return self._of_labels(labels or _labels(table, self.column))

@@ -124,6 +124,14 @@ class Table:
         """The same table with only the rows of the given numbers."""
         return replace(self, frame=self.frame[keep, :])
 
+    def without_rows(self) -> Table:
+        """The same columns and types, and no value."""
+        if not self.frame.implementation.is_pyarrow():
+            return self.rows(np.empty(0, dtype=np.int64))
+        # an empty part of an arrow table would hold on to the memory of the whole one
+        empty = self.frame.to_native().schema.empty_table()
+        return replace(self, frame=nw.from_native(empty, eager_only=True))
+
     def like(
         self,
         columns: Mapping[str, NDArray[Any]],

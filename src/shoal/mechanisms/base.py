@@ -61,8 +61,8 @@ class Mechanism:
             and further ones by name.
         check: raises now what this mechanism's run would raise for these settings, records and labels.
         publish: the released table, and further ones by name, where that is more than all columns in one random order.
-        shares: the ε of a cluster's sum by column, where what is released are noisy cluster means: expected errors are
-            then known in closed form.
+        shares: the ε of a cluster's sum by column, for a number of records, where what is released are noisy cluster
+            means: expected errors are then known in closed form.
         likelihood: the noise on a cluster's sum has the share of its column, so that a likelihood ratio is known.
         statistics: masked statistics of every cluster can be published, too.
     """
@@ -75,7 +75,7 @@ class Mechanism:
     verify: Callable[[Method, Described, Table, Mapping[str, Table]], None] | None = None
     check: Callable[[Method, Described, Plan, ArrayLike | None], None] | None = None
     publish: Callable[[Method, Described, Rebuilt, Source], tuple[Any, dict[str, Any]]] | None = None
-    shares: Callable[[Method, Described, Plan], Mapping[str, Fraction]] | None = None
+    shares: Callable[[Method, int, Plan], Mapping[str, Fraction]] | None = None
     likelihood: bool = False
     statistics: bool = False
 
@@ -88,6 +88,5 @@ class Mechanism:
         another mechanism.
         """
         check_k(method.size, described.n)
-        described.check()
         if self.check is not None:
             self.check(method, described, plan, labels)

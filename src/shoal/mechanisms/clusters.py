@@ -247,6 +247,6 @@ CLUSTERS = Mechanism(
     freeze,
     run_frozen,
     check=check,
-    shares=lambda method, described, plan: plan.shares,
+    shares=lambda method, n, plan: plan.shares,
     likelihood=True,
 )

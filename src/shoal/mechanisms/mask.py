@@ -131,7 +131,7 @@ def mask_group(
         Laplace noise: attribute j's sums are `shares[j]`-DP with respect to whatever change keeps their L1 distance
         within the attribute's width (see `shoal.sensitivity.sums.cluster_sum_scale`); over the group the shares add up.
         Staircase noise: the same, for changes of one cluster only. Box noise: all sums of the group together are
-        DP with their common share, for changes of one cluster only (`noise_rule.noise_allowed`). Scales of
+        DP with their common share, for changes of one cluster only (`promises.noise_allowed`). Scales of
         `calibrate`: the sums of the group together are individually DP with the sum of the shares. Concepts:
         `shares[j]`-DP for the change of one record in one cluster (`shoal.noise.categorical`).
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from shoal.columns.kinds import KINDS
 from shoal.method.method import Method
-
-_KINDS = ("numeric", "ordinal", "nominal", "date")
 
 KANONYMITY_PRESETS: tuple[Method, ...] = (
     Method(
@@ -15,7 +14,7 @@ KANONYMITY_PRESETS: tuple[Method, ...] = (
         partition="mdav",
         grouping="joint",
         k=5,
-        kinds=_KINDS,
+        kinds=KINDS,
         adjustable=("k", "l", "t_emd", "generalise", "normalise", "partition", "gamma"),
     ),
     Method(
@@ -27,7 +26,7 @@ KANONYMITY_PRESETS: tuple[Method, ...] = (
         grouping="joint",
         rebuild="swap",
         k=5,
-        kinds=_KINDS,
+        kinds=KINDS,
         adjustable=("k", "sizes", "l", "intruder", "normalise"),
     ),
     Method(
@@ -39,7 +38,7 @@ KANONYMITY_PRESETS: tuple[Method, ...] = (
         grouping="each",
         rebuild="swap",
         k=50,
-        kinds=_KINDS,
+        kinds=KINDS,
         adjustable=("k", "sizes", "l", "remainder"),
     ),
     Method(
@@ -52,7 +51,7 @@ KANONYMITY_PRESETS: tuple[Method, ...] = (
         rebuild="swap",
         k=10,
         t=2,
-        kinds=_KINDS,
+        kinds=KINDS,
         adjustable=("k", "t", "normalise"),
     ),
     Method(
@@ -64,7 +63,7 @@ KANONYMITY_PRESETS: tuple[Method, ...] = (
         grouping="joint",
         rebuild="none",
         k=10,
-        kinds=_KINDS,
+        kinds=KINDS,
         adjustable=("k", "t", "l", "t_emd", "group_by", "normalise", "partition", "gamma"),
     ),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from shoal.columns.kinds import KINDS, ORDERED_KINDS
 from shoal.errors import OptionError, did_you_mean
 from shoal.method.kanonymity_presets import KANONYMITY_PRESETS
 from shoal.method.method import Method
@@ -11,8 +12,6 @@ from shoal.method.moment_presets import MOMENT_PRESETS
 
 _ALWAYS = ("epsilon", "clip")
 _NOISE = ("noise", "optimise")
-_ORDERED = ("numeric", "ordinal", "date")
-_MIXED = (*_ORDERED, "nominal")
 _INDIVIDUAL = ("k", "split", "remainder", "floor", "groups", "partition", "normalise", "gamma")
 
 PRESETS: dict[str, Method] = {
@@ -25,7 +24,7 @@ PRESETS: dict[str, Method] = {
             partition="alone",
             grouping="joint",
             split="equal",
-            kinds=_MIXED,
+            kinds=KINDS,
             adjustable=(*_ALWAYS, "generalise", "split"),
         ),
         Method(
@@ -36,7 +35,7 @@ PRESETS: dict[str, Method] = {
             grouping="joint",
             split="proportional",
             k=50,
-            kinds=_MIXED,
+            kinds=KINDS,
             adjustable=(
                 *_ALWAYS,
                 "generalise",
@@ -57,7 +56,7 @@ PRESETS: dict[str, Method] = {
             grouping="each",
             split="equal",
             k=50,
-            kinds=_MIXED,
+            kinds=KINDS,
             adjustable=(*_ALWAYS, "generalise", "k", "split", "remainder", "link", *_NOISE),
         ),
         Method(
@@ -68,7 +67,7 @@ PRESETS: dict[str, Method] = {
             grouping="each",
             split="equal",
             k=3,
-            kinds=_ORDERED,
+            kinds=ORDERED_KINDS,
             adjustable=(*_ALWAYS, "k", "split", "link", *_NOISE),
         ),
         Method(
@@ -80,7 +79,7 @@ PRESETS: dict[str, Method] = {
             split="equal",
             sensitivity="local",
             k=50,
-            kinds=_ORDERED,
+            kinds=ORDERED_KINDS,
             adjustable=(*_ALWAYS, *_INDIVIDUAL),
         ),
         Method(
@@ -92,7 +91,7 @@ PRESETS: dict[str, Method] = {
             split="equal",
             sensitivity="cluster",
             k=15,
-            kinds=_ORDERED,
+            kinds=ORDERED_KINDS,
             adjustable=(*_ALWAYS, *_INDIVIDUAL),
         ),
         Method(
@@ -103,7 +102,7 @@ PRESETS: dict[str, Method] = {
             grouping="joint",
             mechanism="insensitive",
             split="equal",
-            kinds=_MIXED,
+            kinds=KINDS,
             adjustable=(*_ALWAYS, "generalise", "k", "split", "composition", "order", "corners", *_NOISE),
         ),
         Method(
@@ -114,7 +113,7 @@ PRESETS: dict[str, Method] = {
             grouping="joint",
             mechanism="tree",
             rebuild="uniform",
-            kinds=_MIXED,
+            kinds=KINDS,
             adjustable=("epsilon", "generalise", "cuts", "depth", "shares", "rebuild", "neighbours", "rows"),
         ),
         *KANONYMITY_PRESETS,

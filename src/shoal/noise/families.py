@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 
 from shoal.errors import OptionError, did_you_mean
 from shoal.noise.box import discrete_box
+from shoal.noise.box_shape import LatticeBox
 from shoal.noise.entropy import Source
 from shoal.noise.laplace import discrete_laplace
 from shoal.noise.scale import round_up_scale
 from shoal.noise.staircase import check_staircase, discrete_staircase
+from shoal.noise.staircase_shape import LatticeStaircase
 from shoal.origin import Outside
 
 Draws = NDArray[np.int64]
@@ -39,6 +41,8 @@ class NoiseFamily:
         joint: all sums of a cluster get their noise together and share one ε; otherwise each attribute has its own.
         blockwise: the whole ε is spent as soon as a cluster's sums change at all, so a record may touch one
             cluster only. Otherwise a change costs in proportion to its L1 norm, over all clusters together.
+        variances: of the noise on each sum, in squared steps, for the same sensitivities, ε and what to optimise; None
+            where nobody has worked them out.
         shaped: there are several shapes for one ε, and `optimise` says what the shape is best for.
         closed_form: Laplace noise of scale W/ε on every sum, whose expected errors and likelihoods are known.
         outside: whose it is, None for the package's own.
@@ -51,6 +55,7 @@ class NoiseFamily:
     check: Callable[[tuple[int, ...], Fraction], None]
     joint: bool = False
     blockwise: bool = True
+    variances: Callable[[tuple[int, ...], Fraction, str], tuple[float, ...]] | None = None
     shaped: bool = False
     closed_form: bool = False
     outside: Outside | None = None
@@ -122,12 +127,27 @@ def _check_staircase(steps: tuple[int, ...], epsilon: Fraction) -> None:
         check_staircase(step, epsilon)
 
 
+def _laplace_variances(steps: tuple[int, ...], epsilon: Fraction, optimise: str) -> tuple[float, ...]:
+    # P(z) is proportional to q^|z| with q = exp(-1/b), which has variance 2q/(1-q)²
+    half = 0.5 / float(laplace_scale(sum(steps), epsilon))
+    return (0.5 / math.sinh(half) ** 2 if half < 300 else 0.0,) * len(steps)
+
+
+def _staircase_variances(steps: tuple[int, ...], epsilon: Fraction, optimise: str) -> tuple[float, ...]:
+    return tuple(LatticeStaircase.best(width, epsilon, optimise).variance for width in steps)
+
+
+def _box_variances(steps: tuple[int, ...], epsilon: Fraction, optimise: str) -> tuple[float, ...]:
+    return LatticeBox.best(steps, epsilon, optimise).variances
+
+
 _NOISES: dict[str, NoiseFamily] = {
     "laplace": NoiseFamily(
         "",
         _laplace,
         _check_laplace,
         blockwise=False,
+        variances=_laplace_variances,
         closed_form=True,
         draw_columns=_laplace_columns,
         draw_numbers=_laplace_numbers,
@@ -136,10 +156,18 @@ _NOISES: dict[str, NoiseFamily] = {
         "least variance for one sum",
         _staircase,
         _check_staircase,
+        variances=_staircase_variances,
         shaped=True,
         draw_numbers=_staircase_numbers,
     ),
-    "box": NoiseFamily("one ε for all sums of a cluster", _box, _check_staircase, joint=True, shaped=True),
+    "box": NoiseFamily(
+        "one ε for all sums of a cluster",
+        _box,
+        _check_staircase,
+        joint=True,
+        variances=_box_variances,
+        shaped=True,
+    ),
 }
 NOISES: Mapping[str, NoiseFamily] = _NOISES
 

@@ -101,5 +101,8 @@ def check_k(k: int, n: int) -> int:
     if k < 1:
         raise OptionError(f"k must be at least 1, got {k}.")
     if k > n:
-        raise OptionError(f"k = {k} is larger than the number of records, {n}: choose k between 1 and {n}.")
+        raise OptionError(
+            f"k = {k} is larger than the number of records, {n}: choose k between 1 and {n}.",
+            code="k-too-large",
+        )
     return int(k)

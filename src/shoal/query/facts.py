@@ -100,13 +100,13 @@ class Facts:
 
     def has_lattice(self, attribute: Attribute) -> bool:
         """Whether the values of a column are places on a public lattice; otherwise they are only labels."""
-        if attribute.role in ("identifier", "unit") or attribute.kind == "nominal":
+        if attribute.role in ("identifier", "unit") or not attribute.kind_facts.ordered:
             return False
-        return len(attribute.ordered) > 1 if attribute.kind == "ordinal" else attribute.lo is not None
+        return len(attribute.ordered) > 1 if attribute.kind_facts.listed else attribute.lo is not None
 
     def labels(self, attribute: Attribute) -> tuple[str, ...]:
         """The public labels of a column, in their order if they have one; none if the schema does not list them."""
-        if attribute.kind == "ordinal":
+        if attribute.kind_facts.listed:
             return attribute.ordered
         return () if attribute.tree is None else attribute.tree.values
 
@@ -235,7 +235,7 @@ def prepare(data: Any, schema: Schema, neighbours: Neighbours = "replace-one") -
             absent = np.isnan(values)
             inside = np.clip(np.where(absent, 0.0, values), float(lattice.lo), float(lattice.hi))
             positions[name] = np.where(absent, MISSING, lattice.positions(inside))
-        elif attribute.kind == "nominal" and facts.labels(attribute):
+        elif not attribute.kind_facts.ordered and facts.labels(attribute):
             values = numbers(table, attribute)
             codes[name] = np.where(np.isnan(values), MISSING, np.nan_to_num(values)).astype(np.int64)
             labels[name] = {label: code for code, label in enumerate(facts.labels(attribute))}

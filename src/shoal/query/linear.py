@@ -111,7 +111,7 @@ def centred(facts: Facts, column: str, where: Where | None) -> tuple[Linear, Fra
 
 def numeric_lattice(facts: Facts, column: str) -> Lattice:
     """The lattice of a column whose values can be added up."""
-    if facts.attribute(column).kind != "numeric":
+    if not facts.attribute(column).kind_facts.measured:
         raise OptionError(
             f"column '{column}' is {facts.attribute(column).kind}: sums and means need a numeric column."
         )

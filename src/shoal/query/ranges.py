@@ -69,14 +69,14 @@ class Expected:
 
 def of_column(facts: Facts, attribute: Attribute, options: dict[str, Any]) -> Expected:
     """Answers that are values of a column."""
-    if not facts.has_lattice(attribute) or attribute.kind == "ordinal":
+    if not facts.has_lattice(attribute) or attribute.kind_facts.listed:
         return _of_labels(facts, attribute, options)
     return of_lattice(facts.lattice(attribute.name), options, attribute)
 
 
 def of_lattice(lattice: Lattice | None, options: dict[str, Any], attribute: Attribute | None) -> Expected:
     """Answers that are numbers or dates: a range of the query's own, or the lattice, coarser if it is very fine."""
-    date = attribute is not None and attribute.kind == "date"
+    date = attribute is not None and attribute.kind_facts.days
 
     def read(text: str) -> Fraction:
         return constant(attribute, text) if date and attribute else as_number("a value of the range", text)
@@ -130,7 +130,7 @@ def _of_labels(facts: Facts, attribute: Attribute, options: dict[str, Any]) -> E
     elif given.get("kind") != "uniform":
         raise _unknown_prior(given, ("uniform", "categorical"))
     known = facts.labels(attribute)
-    if attribute.kind == "ordinal":
+    if attribute.kind_facts.listed:
         labels = known
     elif "values" in options:
         labels = tuple(
@@ -150,7 +150,7 @@ def _of_labels(facts: Facts, attribute: Attribute, options: dict[str, Any]) -> E
     weights = {label: as_number("a mass of the prior", mass) for label, mass in masses.items()}
     prior = categorical(weights, labels) if masses else uniform(Labels(labels))
     usual = "ordinal"
-    if attribute.kind != "ordinal":
+    if not attribute.kind_facts.listed:
         usual = "taxonomy" if attribute.taxonomy is not None else "nominal"
     if options.get("distance", usual) == "taxonomy":
         if attribute.tree is None:

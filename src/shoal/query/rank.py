@@ -147,6 +147,6 @@ def group_sums(ordered: NDArray[np.int64], k: int) -> tuple[list[int], list[int]
 def written(attribute: Attribute, lattice: Lattice, position: int) -> Any:
     """The value at a position as the column has it: a number, a date or a label."""
     value = min(lattice.lo + position * lattice.step, lattice.hi)
-    if attribute.kind == "ordinal":
+    if attribute.kind_facts.listed:
         return attribute.ordered[int(value)]
-    return day_text(value) if attribute.kind == "date" and is_day(value) else float(value)
+    return day_text(value) if attribute.kind_facts.days and is_day(value) else float(value)

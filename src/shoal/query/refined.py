@@ -198,7 +198,7 @@ def _value(table: QueryTable, attribute: Attribute, row: int) -> tuple[Any, bool
 
 def _at(facts: Facts, attribute: Attribute, position: int) -> Any:
     """The value of a column at a position of its lattice."""
-    if attribute.kind == "ordinal":
+    if attribute.kind_facts.listed:
         return attribute.ordered[position]
     lattice = facts.lattice(attribute.name)
     return lattice.lo + position * lattice.step
@@ -220,7 +220,7 @@ def _statistic(facts: Facts, part: dict[str, Any]) -> tuple[Truth, Expected]:
         if not 0 <= q <= 1:
             raise OptionError(f"q must be between 0 and 1, got {decimal_text(q)}.")
         lattice = facts.lattice(attribute.name)
-        if attribute.kind == "ordinal":
+        if attribute.kind_facts.listed:
             return _ranked(facts, attribute, q, where), of_column(facts, attribute, part)
         return _ranked(facts, attribute, q, where), of_lattice(lattice, part, attribute)
     lattice = numeric_lattice(facts, attribute.name)

@@ -140,12 +140,12 @@ def _text(value: object) -> str:
 def constant(attribute: Attribute, text: str) -> Fraction:
     """A constant of a query on the scale of the column: a number, a day, or a place in the order."""
     what = f"a value for column '{attribute.name}'"
-    if attribute.kind == "ordinal":
+    if attribute.kind_facts.listed:
         if text not in attribute.ordered:
             hint = did_you_mean(text, attribute.ordered)
             raise OptionError(f"column '{attribute.name}' has no value {shown(text)}.{hint}")
         return Fraction(attribute.ordered.index(text))
-    return day_number(text, what) if attribute.kind == "date" else exact(text, what)
+    return day_number(text, what) if attribute.kind_facts.days else exact(text, what)
 
 
 def place(attribute: Attribute, lattice: Lattice, text: str) -> Fraction:

@@ -23,7 +23,7 @@ from shoal.columns.provenance import public_attribute
 from shoal.columns.schema import Schema
 from shoal.decimals import decimal_text
 from shoal.display import displayed, internal
-from shoal.errors import LeftOutWarning, OptionError
+from shoal.errors import LeftOutWarning, OptionError, Problems
 from shoal.io import Codebook, Format, Table, read
 from shoal.mechanisms import MECHANISMS
 from shoal.mechanisms.base import Mechanism, Rebuilt
@@ -31,12 +31,13 @@ from shoal.mechanisms.promises import noise_allowed, privacy_model, promise_of
 from shoal.method.budget import Plan
 from shoal.method.method import Method
 from shoal.method.models import MODELS
-from shoal.method.presets import configured
+from shoal.method.presets import configured, preset
 from shoal.method.statement import PrivacyStatement, state
 from shoal.method.tuned import tuned_settings, with_tuning
 from shoal.noise import Source
 from shoal.noise import source as noise_source
 from shoal.partition import Partition
+from shoal.partition.base import check_k
 from shoal.progress import Progress, silent
 from shoal.release.request import Options
 
@@ -307,18 +308,22 @@ def prepare(
     **options: Unpack[Options],
 ) -> Preparation:
     """Settle method, lattices, budget and statement, and refuse what would fail later; arguments as for `protect`."""
+    problems = Problems()
     asked: dict[str, Any] = dict(options)
     labels = asked.pop("labels", None)
-    chosen = tuned_settings(*(asked.pop(name, None) for name in ("tuned", "tuned_epsilon", "tuned_choice")))
+    bought = [asked.pop(name, None) for name in ("tuned", "tuned_epsilon", "tuned_choice")]
     said = {name: asked.pop(name) for name in _SAID if name in asked}
     if labels is not None:
         asked = {"partition": "given", **asked}
-    settled = configured(method, epsilon=epsilon, k=k, **asked)
-    declared = replace(Declaration.of(schema, **said), tuned=chosen)
-    described = describe(table, declared, settled.kinds, free=MODELS[privacy_model(settled, 1)].of_the_table)
-    for attribute in described.attributes:
-        check_storable(described.table, attribute, generalise=settled.generalise)
-    noise_allowed(settled, len(described.columns))
+    # a method whose settings are wrong still tells which columns it takes; it has no default k to complain about
+    settled = replace(preset(method), k=None)
+    with problems.collected():
+        settled = configured(method, epsilon=epsilon, k=k, **asked)
+    with problems.collected():
+        chosen = tuned_settings(*bought)
+        declared = replace(Declaration.of(schema, **said), tuned=chosen)
+        described = _looked_at(table, declared, settled, problems)
+    problems.raise_all()
     mechanism = MECHANISMS[settled.mechanism]
     advice: tuple[str, ...] = ()
     if mechanism.settle is not None:
@@ -343,6 +348,22 @@ def _risky(method: Method, described: Described) -> list[str]:
         f"delta {decimal_text(method.delta)} times the number of rows is above {decimal_text(_MOST_FAILURES)}: the "
         "promise may fail for somebody; use a delta far below 1 over the number of rows."
     ]
+
+
+def _looked_at(table: Table, declared: Declaration, method: Method, problems: Problems) -> Described:
+    """The described table, and note of everything that can be known to be wrong with it before a run."""
+    free = MODELS[privacy_model(method, 1)].of_the_table
+    described = describe(table, declared, method.kinds, free=free, problems=problems)
+    for attribute in described.attributes:
+        with problems.collected():
+            check_storable(described.table, attribute, generalise=method.generalise)
+    described.check(problems)
+    with problems.collected():
+        noise_allowed(method, len(described.columns))
+    if method.k is not None:
+        with problems.collected():
+            check_k(method.k, described.n)
+    return described
 
 
 def _starved(method: Method, plan: Plan) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.columns.kinds import KIND_FACTS
 from shoal.report.compare import Change, Comparison
 from shoal.report.drawing import NARROW, NEUTRAL, ORIGINAL, RELEASED, Figure, places_of, rounded, short
 
@@ -23,7 +24,7 @@ def distribution(found: Comparison) -> Figure:
     data.append(_steps(x, parts.after, "released", RELEASED, fill=parts.before is None))
     layout = {
         "height": NARROW,
-        "xaxis": {"type": "date" if found.kind == "date" else "linear"},
+        "xaxis": {"type": KIND_FACTS[found.kind].axis},
         "yaxis": {"tickformat": ".0%", "rangemode": "tozero"},
         "showlegend": parts.before is not None,
         "hovermode": "x",
@@ -87,7 +88,7 @@ def quantiles(found: Comparison) -> Figure | None:
         return None
     before, after = (places_of(found.kind, values) for values in found.quantiles)
     ends = [min(before[0], after[0]), max(before[-1], after[-1])]
-    axis = {"type": "date" if found.kind == "date" else "linear"}
+    axis = {"type": KIND_FACTS[found.kind].axis}
     data = [
         {
             "type": "scatter",

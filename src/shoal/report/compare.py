@@ -113,7 +113,7 @@ def compare(subject: Subject, original: Table | None) -> list[Comparison]:
     """
     return [
         _nominal(subject, name, original)
-        if subject.attribute(name).kind == "nominal"
+        if not subject.attribute(name).kind_facts.ordered
         else _ordered(subject, name, original)
         for name in subject.columns
         if original is None or name in original.names
@@ -207,7 +207,7 @@ def _ordered(subject: Subject, name: str, original: Table | None) -> Comparison:
     after = ordered_values(subject.table, attribute)
     before = None if original is None else ordered_values(original, attribute)
     parts = [after] if before is None else [before, after]
-    labels = attribute.ordered if attribute.kind == "ordinal" else ()
+    labels = attribute.ordered if attribute.kind_facts.listed else ()
     edges = place_edges(len(labels)) if labels else bin_edges(parts)
     quantiles = (
         (np.quantile(before, _POINTS), np.quantile(after, _POINTS))
@@ -223,7 +223,7 @@ def _ordered(subject: Subject, name: str, original: Table | None) -> Comparison:
             None if labels else edges,
             labels,
         ),
-        quantiles if attribute.kind != "ordinal" else None,
+        quantiles if not attribute.kind_facts.listed else None,
         _changes(attribute, before, after, quantiles) if before is not None and quantiles is not None else (),
         (
             None if original is None or before is None else original.n - before.size,
@@ -240,10 +240,10 @@ def _changes(
 
     found: list[Change] = []
     spread = float(before.std())
-    if attribute.kind != "ordinal":
+    if not attribute.kind_facts.listed:
         first, second = float(before.mean()), float(after.mean())
         # days have no zero of their own
-        days = attribute.kind == "date"
+        days = attribute.kind_facts.days
         found.append(
             line("mean", first, second, f"{second - first:+.4g} days" if days else _relative(first, second))
         )
@@ -253,7 +253,7 @@ def _changes(
         low, high = (every[place] for every in quantiles)
         title = "median" if place == 50 else f"{place}% quantile"
         moved = f"{round((high - low) / spread, 2) + 0.0:+.2f} sd" if spread > 0 else ""
-        if attribute.kind == "ordinal":
+        if attribute.kind_facts.listed:
             moved = f"{round(float(high)) - round(float(low)):+d}"
         found.append(line(title, float(low), float(high), moved))
     return tuple(found)
@@ -280,9 +280,9 @@ def _percent(share: float) -> str:
 
 def value_words(attribute: Attribute, value: float) -> str:
     """A number of a column as the column's own value."""
-    if attribute.kind == "ordinal":
+    if attribute.kind_facts.listed:
         return attribute.ordered[round(value)]
-    return day_text(round(value)) if attribute.kind == "date" else number_words(value)
+    return day_text(round(value)) if attribute.kind_facts.days else number_words(value)
 
 
 def number_words(value: float) -> str:

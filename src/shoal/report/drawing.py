@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.columns.dates import day_text
+from shoal.columns.kinds import KIND_FACTS, Kind
 
 ORIGINAL, RELEASED, NEUTRAL = "#b4682b", "#16697a", "#5b6b7a"
 NARROW = 260
@@ -68,5 +69,5 @@ def rounded(values: NDArray[np.float64]) -> list[Any]:
     return [rounded_number(value) if np.isfinite(value) else None for value in values]
 
 
-def places_of(kind: str, values: NDArray[np.float64]) -> list[Any]:
-    return [day_text(round(value)) for value in values] if kind == "date" else rounded(values)
+def places_of(kind: Kind, values: NDArray[np.float64]) -> list[Any]:
+    return [day_text(round(value)) for value in values] if KIND_FACTS[kind].days else rounded(values)

@@ -64,7 +64,7 @@ def released_rows(release: Release, rows: Rows) -> Table:
         attribute = release.schema[name]
         found[name] = (
             np.array(aligned.series(name).to_list(), dtype=object)
-            if attribute.kind == "nominal"
+            if not attribute.kind_facts.ordered
             else _stored(release, published, attribute, aligned.numeric(name))
         )
     return read(published.like(found, keep_dtypes=True))

@@ -19,10 +19,10 @@ from shoal.method.statement import domain_words
 from shoal.progress import Progress, silent
 from shoal.report.compare import percent_words
 from shoal.report.findings import find
-from shoal.report.measures import measure_lines
-from shoal.report.page_figures import Album, attribute_sections, relation_sections
+from shoal.report.page_figures import Album
 from shoal.report.profile import equal_rows, profiles
 from shoal.report.risks import RiskLine, Risks, attacked
+from shoal.report.sections import Page, section_values
 from shoal.report.subject import Subject, of_bundle, of_release, published
 from shoal.report.traffic_light import light
 from shoal.report.words import epsilon_words, explanation, k_words
@@ -75,16 +75,22 @@ def internal_report(
     tell("drawing the internal report", 0, 1)
     album = Album()
     clusters = [(", ".join(made.columns) or "records", made.sizes) for made in release.partition]
-    return _render(
-        "full.html.j2",
-        **_first_screen(whole, private=True, measured=found.measured, risks=found.risks, before=found.before),
-        **_sections(album, found.subject, found.before, found.measured, found.risks),
-        remarks=found.remarks,
-        clusters=album.clusters(clusters) if clusters else None,
-        facts=_facts(release.internal),
+    page = Page(
+        album,
+        found.subject,
+        found.before,
+        found.measured,
+        found.risks,
+        private=True,
+        remarks=tuple(found.remarks),
         notes=release.notes,
-        script=_script(album),
+        facts=_facts(release.internal),
+        clusters=clusters,
     )
+    first = _first_screen(
+        whole, private=True, measured=found.measured, risks=found.risks, before=found.before
+    )
+    return _full_page(first, page)
 
 
 def bundle_report(
@@ -110,10 +116,7 @@ def bundle_report(
     subject = of_bundle(folder)
     album = Album()
     if original is None:
-        page = {**_first_screen(subject), **_sections(album, subject, None, None, Risks())}
-        return _render(
-            "full.html.j2", **page, remarks=(), clusters=None, facts=None, notes=(), script=_script(album)
-        )
+        return _full_page(_first_screen(subject), Page(album, subject, None, None, Risks(), private=False))
     from shoal.evaluation import evaluate
     from shoal.evaluation.learning import check_target
 
@@ -130,16 +133,27 @@ def bundle_report(
     risks = attacked(before, subject.table, subject.columns, progress=tell)
     risks = replace(risks, remarks=(*risks.remarks, _NOT_LINKED))
     tell("comparing columns", 0, 1)
-    return _render(
-        "full.html.j2",
-        **_first_screen(subject, private=True, measured=measured, risks=risks, before=before),
-        **_sections(album, subject, before, measured, risks),
-        remarks=_other_size(before, subject.table),
-        clusters=None,
-        facts=None,
-        notes=(),
-        script=_script(album),
+    page = Page(
+        album, subject, before, measured, risks, private=True, remarks=_other_size(before, subject.table)
     )
+    first = _first_screen(subject, private=True, measured=measured, risks=risks, before=before)
+    return _full_page(first, page)
+
+
+def _full_page(first: Mapping[str, Any], page: Page) -> str:
+    values = section_values(page)
+    templates = [
+        {
+            "id": section.id,
+            "title": section.title,
+            "template": f"sections/{section.id}.html.j2"
+            if section.text is None
+            else _environment().from_string(section.text),
+        }
+        for section in values["sections"]
+    ]
+    everything = {**first, **values, "sections": templates}
+    return _render("full.html.j2", **everything, script=_script(page.album))
 
 
 def _other_size(before: Table, after: Table) -> tuple[str, ...]:
@@ -213,23 +227,6 @@ def _linked(line: RiskLine) -> tuple[str, str]:
         f"rows whose record is found ({100 * low:.3g}% to {100 * high:.3g}%); {100 * line.chance:.2g}% by guessing"
         f"{bare}",
     )
-
-
-def _sections(
-    album: Album, subject: Subject, before: Table | None, measured: Mapping[str, Any] | None, risks: Risks
-) -> dict[str, Any]:
-    learning = None if measured is None else measured["learning"]
-    return {
-        "attributes": attribute_sections(album, subject, before),
-        "relations": relation_sections(album, subject, before),
-        "measured": measured,
-        "measures": {part: measure_lines((measured or {}).get(part, {})) for part in ("utility", "risk")},
-        "learning": learning,
-        "learning_figure": None if learning is None else album.learning(learning),
-        "risks": risks,
-        "risk_figure": album.risks(risks.lines) if risks.lines else None,
-        "recipe": subject.recipe,
-    }
 
 
 def _facts(internal: Mapping[str, Any]) -> dict[str, Any]:

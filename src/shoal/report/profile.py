@@ -22,7 +22,7 @@ _COUNTED = 5_000_000
 def profiles(subject: Subject) -> list[dict[str, Any]]:
     """One line for each released column that the schema describes."""
     return [
-        _nominal(subject, name) if subject.attribute(name).kind == "nominal" else _ordered(subject, name)
+        _nominal(subject, name) if not subject.attribute(name).kind_facts.ordered else _ordered(subject, name)
         for name in subject.columns
     ]
 
@@ -41,7 +41,7 @@ def _ordered(subject: Subject, name: str) -> dict[str, Any]:
     domain = subject.domain(name, values)
     if not values.size:
         values = np.array([domain[0]])
-    ordinal = attribute.kind == "ordinal"
+    ordinal = attribute.kind_facts.listed
     quantiles = np.quantile(values, [0.25, 0.5, 0.75])
     return {
         "name": name,

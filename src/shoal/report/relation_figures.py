@@ -105,7 +105,7 @@ def _scale(axis: Axis) -> dict[str, Any]:
         # labels speak for themselves, and a title would lie across long ones
         labels = [short(label, 14) for label in axis.labels]
         return found | {"tickvals": list(range(axis.size)), "ticktext": labels, "tickfont": {"size": 10}}
-    kind = "date" if axis.attribute.kind == "date" else "linear"
+    kind = "date" if axis.attribute.kind_facts.days else "linear"
     return found | {"type": kind, "title": {"text": short(axis.name)}}
 
 
@@ -119,7 +119,7 @@ def _cell_words(axis: Axis, place: int) -> str:
     if axis.edges is None:
         return axis.labels[place]
     low, high = axis.edges[place], axis.edges[place + 1]
-    if axis.attribute.kind == "date":
+    if axis.attribute.kind_facts.days:
         return f"{day_text(round(low))} to {day_text(round(high))}"
     return f"{low:.4g} to {high:.4g}"
 

@@ -93,7 +93,7 @@ def correlate(subject: Subject, original: Table | None) -> Correlations | None:
     names = [
         name
         for name in subject.columns
-        if subject.attribute(name).kind != "nominal" and (original is None or name in original.names)
+        if subject.attribute(name).kind_facts.ordered and (original is None or name in original.names)
     ][:MOST_COLUMNS]
     if len(names) < 2:
         return None
@@ -156,7 +156,7 @@ def _sample(n: int) -> Codes:
 
 def _axis(subject: Subject, name: str, tables: Sequence[Table], rows: Sequence[Codes]) -> Axis:
     attribute = subject.attribute(name)
-    if attribute.kind == "nominal":
+    if not attribute.kind_facts.ordered:
         labels, _ = top_labels(subject, name, tables)
         place = {label: code for code, label in enumerate(labels)}
         last = len(labels) - 1
@@ -169,7 +169,7 @@ def _axis(subject: Subject, name: str, tables: Sequence[Table], rows: Sequence[C
             )
         )
         return Axis(name, attribute, tuple(labels), None, codes)
-    labels_in_order: tuple[str, ...] = attribute.ordered if attribute.kind == "ordinal" else ()
+    labels_in_order: tuple[str, ...] = attribute.ordered if attribute.kind_facts.listed else ()
     edges = (
         place_edges(len(labels_in_order))
         if labels_in_order

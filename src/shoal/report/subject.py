@@ -58,7 +58,7 @@ class Subject:
     def domain(self, name: str, values: NDArray[np.float64]) -> tuple[float, float]:
         """The declared domain of a column with an order; a domain taken from the data stays out of the picture."""
         attribute = self.schema[name]
-        if attribute.kind == "ordinal":
+        if attribute.kind_facts.listed:
             return 0.0, float(max(len(attribute.ordered) - 1, 1))
         if attribute.lo is None or attribute.hi is None:
             return (float(values.min()), float(values.max())) if values.size else (0.0, 1.0)
@@ -131,7 +131,7 @@ def published(subject: Subject) -> Measurable:
     domains = {}
     for name in subject.columns:
         attribute = subject.attribute(name)
-        if attribute.kind == "ordinal" or attribute.lo is not None:
+        if attribute.kind_facts.listed or attribute.lo is not None:
             domains[name] = subject.domain(name, np.empty(0))
     return Measurable(subject.table, subject.schema, subject.columns, domains)
 

@@ -16,6 +16,7 @@ from shoal.columns.describe import Described
 from shoal.mechanisms.mask import Clusters
 from shoal.method.method import Method
 from shoal.noise.families import NOISES
+from shoal.release.expected_noise import sum_shares
 from shoal.release.protect import Preparation
 from shoal.sensitivity.local import CALIBRATIONS
 from shoal.sensitivity.sums import cluster_sum_scale
@@ -26,9 +27,8 @@ def has_closed_form(prepared: Preparation) -> bool:
     """Whether the expected row error of a release is known without making one."""
     method, described = prepared.method, prepared.described
     return (
-        prepared.mechanism.shares is not None
+        sum_shares(method, described.n, prepared.plan) is not None
         and NOISES[method.noise].closed_form
-        and method.composition == "strict"
         and not described.nominal
         and (method.link or len(described.columns) == 1)
     )
@@ -54,7 +54,7 @@ def expected_measures(prepared: Preparation, frozen: tuple[Clusters, ...]) -> di
         values = described.original(name)
         values = values[np.isfinite(values)]
         scaled.append(error / float(described.lattices[name].width) ** 2)
-        if described.attribute(name).kind != "numeric" or not values.size:
+        if not described.attribute(name).kind_facts.measured or not values.size:
             continue
         sse.append(error)
         if values.min() < values.max():
@@ -69,8 +69,8 @@ def expected_measures(prepared: Preparation, frozen: tuple[Clusters, ...]) -> di
 def expected_errors(prepared: Preparation, frozen: tuple[Clusters, ...]) -> dict[str, float]:
     """Expected sum of squared errors of each column, over the rows that have a value."""
     method, described = prepared.method, prepared.described
-    assert prepared.mechanism.shares is not None
-    shares = prepared.mechanism.shares(method, described, prepared.plan)
+    shares = sum_shares(method, described.n, prepared.plan)
+    assert shares is not None
     found: dict[str, float] = {}
     for group, clusters in zip(method.resolve_groups(described.columns), frozen, strict=True):
         for number, name in enumerate(group):

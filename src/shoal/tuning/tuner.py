@@ -188,7 +188,7 @@ def _tuning(
     if not measured:
         raise OptionError(f"no setting can be used on this table: {next(iter(refused.values()))}")
     first = candidates[next(iter(measured))].described
-    numeric = all(attribute.kind == "numeric" for attribute in first.attributes)
+    numeric = all(attribute.kind_facts.measured for attribute in first.attributes)
     ranked_by = utility or automatic_utility(list(measured.values()), numeric, target)
     rows = with_frontier(
         [

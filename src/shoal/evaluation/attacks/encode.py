@@ -10,6 +10,8 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.columns.guess import stored_kind
+from shoal.columns.kinds import KIND_FACTS, Kind
 from shoal.errors import InputError, OptionError, did_you_mean
 from shoal.io import Table, first_row
 
@@ -66,7 +68,7 @@ def encode(original: Table, released: Table, control: Table | None, columns: Seq
     for j, (name, kind) in enumerate(zip(names, kinds, strict=True)):
         for which, values in _column(tables, name, kind).items():
             matrices[which][:, j] = values
-    nominal = np.array([kind == "text" for kind in kinds])
+    nominal = np.array([not KIND_FACTS[kind].ordered for kind in kinds])
     ends = [matrices[which] for which in ("original", "released")]
     highest = np.maximum(*(matrix.max(axis=0) for matrix in ends))
     lowest = np.minimum(*(matrix.min(axis=0) for matrix in ends))
@@ -97,31 +99,25 @@ def _common(tables: Mapping[str, Table], columns: Sequence[str] | None) -> tuple
     return names
 
 
-def _kind(table: Table, name: str) -> str:
-    dtype = table.dtype(name)
-    if dtype.is_numeric():
-        return "number"
-    return "date" if isinstance(dtype, (nw.Date, nw.Datetime)) else "text"
-
-
-def _common_kind(tables: Mapping[str, Table], name: str) -> str:
-    kinds = {which: _kind(table, name) for which, table in tables.items()}
+def _common_kind(tables: Mapping[str, Table], name: str) -> Kind:
+    kinds = {which: stored_kind(table.dtype(name)) for which, table in tables.items()}
     for which, kind in kinds.items():
         if kind != kinds["original"]:
             raise InputError(
-                f"column '{name}' holds {kinds['original']}s in the original and {kind}s in the {which} table: "
+                f"column '{name}' holds {KIND_FACTS[kinds['original']].cell}s in the original and "
+                f"{KIND_FACTS[kind].cell}s in the {which} table: "
                 "convert one of them, or leave the column out with the option columns."
             )
     return kinds["original"]
 
 
-def _column(tables: Mapping[str, Table], name: str, kind: str) -> dict[str, NDArray[np.float64]]:
+def _column(tables: Mapping[str, Table], name: str, kind: Kind) -> dict[str, NDArray[np.float64]]:
     """One column of every table as numbers, without missing values."""
-    if kind == "text":
+    if not KIND_FACTS[kind].ordered:
         return _codes({which: _text(table, name, which) for which, table in tables.items()})
     out: dict[str, NDArray[np.float64]] = {}
     for which, table in tables.items():
-        values = table.numeric(name) if kind == "number" else _moments(table.series(name))
+        values = table.numeric(name) if KIND_FACTS[kind].measured else _moments(table.series(name))
         _refuse(~np.isfinite(values), name, which)
         out[which] = values
     return out

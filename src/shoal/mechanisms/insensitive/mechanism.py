@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -108,8 +109,12 @@ def run_frozen(
 
 
 def _per_cluster(method: Method, described: Described, plan: Plan) -> Plan:
-    paying = paying_clusters(described.n, method.size)
-    return replace(plan, shares={name: share / paying for name, share in plan.shares.items()})
+    return replace(plan, shares=_shares(method, described.n, plan))
+
+
+def _shares(method: Method, n: int, plan: Plan) -> dict[str, Fraction]:
+    paying = paying_clusters(n, method.size)
+    return {name: share / paying for name, share in plan.shares.items()}
 
 
 def _as_published(method: Method, described: Described, made: Clusters, source: Source) -> Rebuilt:
@@ -143,5 +148,5 @@ INSENSITIVE = Mechanism(
     run_frozen,
     settle,
     check=check,
-    shares=lambda method, described, plan: _per_cluster(method, described, plan).shares,
+    shares=_shares,
 )

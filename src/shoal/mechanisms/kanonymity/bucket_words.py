@@ -39,11 +39,11 @@ def _words(columns: Columns, name: str, buckets: NDArray[np.int64]) -> NDArray[n
 
 def _shown(columns: Columns, name: str, value: float) -> str:
     attribute = columns.described.attribute(name)
-    if attribute.kind == "date":
+    if attribute.kind_facts.days:
         return day_text(round(value))
-    if attribute.kind == "ordinal":
+    if attribute.kind_facts.listed:
         return attribute.ordered[round(value)]
-    if attribute.kind == "nominal":
+    if not attribute.kind_facts.ordered:
         assert attribute.tree is not None
         return attribute.tree.labels[round(value)]
     return f"{value:.15g}"

@@ -84,11 +84,11 @@ def _least_marginal(
     return concepts.astype(np.float64)
 
 
+# by what stands for several values of a kind of column
 KINDS: Mapping[str, Kind] = {
-    "numeric": Kind(_plain, _scaled, _mean),
-    "date": Kind(_plain, _scaled, _mean),
-    "ordinal": Kind(_plain, _scaled, _median),
-    "nominal": Kind(_codes, _semantic, _least_marginal, ordered=False),
+    "mean": Kind(_plain, _scaled, _mean),
+    "median": Kind(_plain, _scaled, _median),
+    "concept": Kind(_codes, _semantic, _least_marginal, ordered=False),
 }
 
 
@@ -102,7 +102,7 @@ class Columns:
     clipped: Mapping[str, int]
 
     def kind(self, name: str) -> Kind:
-        return KINDS[self.described.attribute(name).kind]
+        return KINDS[self.described.attribute(name).kind_facts.middle]
 
     def coordinates(self, name: str) -> Values:
         """A column as points, shape (n, d), on a scale that all columns share."""

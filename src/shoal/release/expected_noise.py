@@ -1,0 +1,192 @@
+"""The noise to expect before a table is looked at: public ranges, ε, k and n come in, standard deviations leave."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from shoal.columns.attribute import DROPPED_ROLES
+from shoal.columns.circumstances import Circumstances
+from shoal.columns.describe import Described
+from shoal.columns.schema import Attribute, Schema
+from shoal.errors import OptionError, Problems, did_you_mean
+from shoal.io import read
+from shoal.mechanisms import MECHANISMS
+from shoal.mechanisms.promises import noise_allowed
+from shoal.method.budget import Plan
+from shoal.method.method import Method
+from shoal.method.presets import configured
+from shoal.noise.families import NOISES
+from shoal.partition.base import check_k
+from shoal.sensitivity.local import CALIBRATIONS
+
+Shares = Mapping[str, Fraction]
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedNoise:
+    """The noise on the released values of one column.
+
+    Attributes:
+        column: its name.
+        standard_deviation: of the noise, in the column's units, before values are cut at the ends of their domain, for
+            a cluster of the least size; larger clusters have less. None where public facts do not tell.
+        share_of_range: the same, as a share of the width of the domain.
+        records: how many records share the value that the noise is on, at least.
+        why: why it cannot be told; empty where it can.
+    """
+
+    column: str
+    standard_deviation: float | None
+    share_of_range: float | None
+    records: int
+    why: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "column": self.column,
+            "standard_deviation": self.standard_deviation,
+            "share_of_range": self.share_of_range,
+            "records": self.records,
+            "why": self.why,
+        }
+
+
+def expected_noise(
+    schema: Schema | None = None,
+    method: str = "ranking-dp",
+    epsilon: Any = None,
+    k: int | None = None,
+    *,
+    n: int,
+    columns: Sequence[str] | None = None,
+    domains: Mapping[str, Any] | None = None,
+    **settings: Any,
+) -> tuple[ExpectedNoise, ...]:
+    """How much noise a release will have, column by column, from public quantities only.
+
+    Args:
+        schema: the columns with their public domains; `domains` can stand for it or add to it.
+        method: a preset.
+        epsilon: the privacy budget.
+        k: least cluster size.
+        n: number of records, a public fact under the claims that need it.
+        columns: only these; ε is shared among them.
+        domains: public domain by column, as for `shoal.protect`.
+        settings: of the method, such as split or noise.
+
+    Raises:
+        OptionError: a setting or a domain that a release would refuse too.
+
+    >>> for found in expected_noise(method="laplace", epsilon=1, n=100, domains={"age": (0, 100), "rent": (0, 2000)}):
+    ...     print(found.column, round(found.standard_deviation), round(found.share_of_range, 3))
+    age 283 2.828
+    rent 5657 2.828
+    """
+    settled = configured(method, epsilon=epsilon, k=k, **settings)
+    described = _public(settled, schema, columns, domains, n)
+    noise_allowed(settled, len(described.columns))
+    check_k(settled.size, n)
+    deviations: dict[str, float] = {}
+    why = _unknown(settled)
+    if not why:
+        mechanism = MECHANISMS[settled.mechanism]
+        if mechanism.settle is not None:
+            settled, _ = mechanism.settle(settled, described)
+        deviations = _deviations(settled, described, mechanism.plan(settled, described))
+    found = []
+    for name in described.columns:
+        reason = why or ("a name is drawn for every cluster" if name in described.nominal else "")
+        deviation = None if reason else deviations[name]
+        width = float(described.lattices[name].width)
+        share = None if deviation is None else deviation / width
+        found.append(ExpectedNoise(name, deviation, share, settled.size, reason))
+    return tuple(found)
+
+
+def sum_shares(method: Method, n: int, plan: Plan) -> Shares | None:
+    """The ε of one cluster's sum by column, for mechanisms that release noisy cluster means; None for others."""
+    found = MECHANISMS[method.mechanism].shares
+    return None if found is None or method.composition != "strict" else found(method, n, plan)
+
+
+def _unknown(method: Method) -> str:
+    """Why the noise of a method cannot be told beforehand, in words; empty if it can."""
+    if "epsilon" not in method.adjustable or method.sensitivity == "none":
+        return f"method '{method.name}' adds no noise"
+    if MECHANISMS[method.mechanism].shares is None:
+        return f"method '{method.name}' draws its rows anew, from noisy statistics"
+    if method.composition != "strict":
+        return "the composition as published has noise of each record's own"
+    if not CALIBRATIONS[method.sensitivity].public:
+        return f"the noise of method '{method.name}' follows the records"
+    return (
+        ""
+        if NOISES[method.noise].variances is not None
+        else f"the variance of noise '{method.noise}' is not known"
+    )
+
+
+def _deviations(method: Method, described: Described, plan: Plan) -> dict[str, float]:
+    """Standard deviation of the noise on a mean of the least number of records, in the columns' units."""
+    shares = sum_shares(method, described.n, plan)
+    family = NOISES[method.noise]
+    if shares is None or family.variances is None:
+        return {}
+    found: dict[str, float] = {}
+    for group in method.resolve_groups(described.columns):
+        ordered = [name for name in group if name not in described.nominal]
+        for together in [ordered] if family.joint else [[name] for name in ordered]:
+            if not together:
+                continue
+            lattices = [described.lattices[name] for name in together]
+            steps = tuple(lattice.steps for lattice in lattices)
+            variances = family.variances(steps, shares[together[0]], method.optimise or "variance")
+            for name, lattice, variance in zip(together, lattices, variances, strict=True):
+                found[name] = math.sqrt(variance) * float(lattice.step) / method.size
+    return found
+
+
+def _public(
+    method: Method,
+    schema: Schema | None,
+    columns: Sequence[str] | None,
+    domains: Mapping[str, Any] | None,
+    n: int,
+) -> Described:
+    """What is declared about the columns, and a number of rows: all that a plan looks at."""
+    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+        raise OptionError(f"n must be a whole number, at least 1, got {n!r}.")
+    given = domains or {}
+    declared = schema or Schema(tuple(Attribute(name, kind="numeric") for name in given))
+    for name in (*given, *(columns or ())):
+        if name not in declared:
+            raise OptionError(
+                f"column '{name}' is not described in the schema.{did_you_mean(name, declared.names)}"
+            )
+    problems = Problems()
+    attributes, lattices = [], {}
+    for attribute in declared.with_domains(given).attributes:
+        taken = attribute.role not in DROPPED_ROLES and attribute.kind in method.kinds
+        if attribute.name not in columns if columns is not None else not taken:
+            continue
+        with problems.collected():
+            lattices[attribute.name] = attribute.lattice(integer=attribute.type == "integer")
+            attributes.append(attribute)
+    problems.raise_all()
+    if not attributes:
+        raise OptionError(
+            "no column is left that the method takes: check the schema, or name some with columns=."
+        )
+    import pyarrow as pa
+
+    # rows that are counted and never looked at
+    rows = np.broadcast_to(np.int64(0), (n,))
+    one = read(pa.table({name: [0] for name in lattices}))
+    return Described(one, tuple(attributes), lattices, Circumstances(), rows, (), "error")

@@ -1,0 +1,252 @@
+"""Errors as data: code, column, row, option and way out beside the sentence, all problems at once, no flags."""
+
+from __future__ import annotations
+
+import ast
+import pickle
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import shoal
+from shoal.cli.flags import flag, in_flags, with_flags
+from shoal.errors import MissingExtraError, Problems, ShoalError
+from shoal.ledger.errors import KeyReusedError, OverdrawnError, QuotaError, UnpricedError
+
+PACKAGE = Path(shoal.__file__).parent
+DOMAINS = {"age": (0, 120), "pay": (0, 5000)}
+
+
+def table(**changes: Any) -> pd.DataFrame:
+    columns = {"age": np.arange(20, 50), "pay": np.arange(30) * 100.0}
+    return pd.DataFrame({**columns, **changes})
+
+
+def refusal(data: pd.DataFrame | None = None, **options: Any) -> ShoalError:
+    usual = {"method": "ranking-dp", "epsilon": 1, "k": 3, "domains": DOMAINS}
+    with pytest.raises(ShoalError) as refused:
+        shoal.protect(table() if data is None else data, **{**usual, **options})
+    return refused.value
+
+
+GAPS = np.where(np.arange(30) == 4, np.nan, 7.0)
+CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "no domain": (
+        {"domains": {"age": (0, 120)}},
+        {"code": "no-domain", "column": "pay", "option": "domains", "row": None},
+    ),
+    "outside": (
+        {"domains": {**DOMAINS, "age": (0, 30)}},
+        {"code": "outside-domain", "column": "age", "row": 12, "option": "outside"},
+    ),
+    "missing": (
+        {"data": table(pay=GAPS)},
+        {"code": "missing-values", "column": "pay", "row": 5, "option": "missing"},
+    ),
+    "infinite": (
+        {"data": table(pay=np.where(np.arange(30) == 4, np.inf, 7.0))},
+        {"code": "infinite", "column": "pay", "row": 5, "fix": "correct or remove it."},
+    ),
+    "k above n": ({"k": 31}, {"code": "k-too-large", "option": "k", "fix": "choose k between 1 and 30."}),
+    "unknown option": ({"kk": 3}, {"code": "option", "option": "kk"}),
+    "unknown choice": (
+        {"remainder": "midle"},
+        {"code": "option", "option": "remainder", "fix": "Did you mean 'middle'?"},
+    ),
+    "no epsilon": (
+        {"epsilon": None},
+        {"code": "option", "option": "epsilon", "fix": "give the privacy budget, for example 1."},
+    ),
+    "unknown column": (
+        {"columns": ["agee"]},
+        {"code": "input", "column": "agee", "fix": "Did you mean 'age'?"},
+    ),
+    "outside is a word": ({"outside": "ignore"}, {"code": "option", "option": "outside"}),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_an_error_has_its_facts_beside_its_sentence(name: str) -> None:
+    given, expected = CASES[name]
+    error = refusal(**given)
+    assert {key: getattr(error, key) for key in expected} == expected
+    assert error.problems == (error,)
+    assert error.to_dict() == {
+        "sentence": str(error),
+        **{key: getattr(error, key) for key in ("code", "column", "row", "option", "fix")},
+    }
+
+
+def test_five_missing_domains_are_one_error() -> None:
+    error = refusal(pd.DataFrame({f"c{number}": np.arange(30) for number in range(5)}), domains=None)
+    assert isinstance(error, shoal.ProblemsError)
+    assert [problem.column for problem in error.problems] == ["c0", "c1", "c2", "c3", "c4"]
+    assert {problem.code for problem in error.problems} == {"no-domain"}
+    assert str(error).count("\n") == 4
+    assert error.code == "problems"
+
+
+def test_all_kinds_of_problems_come_together() -> None:
+    """Whatever needs no run: settings, domains, gaps, values outside, k."""
+    data = table(gap=GAPS, bare=1, far=np.arange(30))
+    error = refusal(data, k=31, domains={**DOMAINS, "gap": (0, 9), "far": (0, 20)})
+    assert [(problem.code, problem.column) for problem in error.problems] == [
+        ("missing-values", "gap"),
+        ("no-domain", "bare"),
+        ("outside-domain", "far"),
+        ("k-too-large", None),
+    ]
+    error = refusal(data, epsilon=None, domains={**DOMAINS, "gap": (0, 9), "far": (0, 20)})
+    assert (error.problems[0].code, error.problems[0].option) == ("option", "epsilon")
+    assert len(error.problems) == 4
+
+
+def test_every_column_that_does_not_fit_is_named() -> None:
+    error = refusal(table(pay=["a"] * 30, age=["b"] * 30), columns=["age", "pay"], domains=DOMAINS)
+    assert [problem.column for problem in error.problems] == ["age", "pay"]
+
+
+def test_one_problem_is_raised_as_itself() -> None:
+    assert type(refusal(k=31)) is shoal.OptionError
+    assert type(refusal(table(pay=GAPS))) is shoal.InputError
+
+
+def test_several_problems_are_caught_like_any_of_them() -> None:
+    error = refusal(domains=None)
+    assert isinstance(error, shoal.InputError)
+    assert isinstance(error, shoal.OptionError)
+    assert isinstance(error, ValueError)
+
+
+def test_problems_are_collected_but_not_a_cancellation() -> None:
+    problems = Problems()
+    with problems.collected():
+        raise shoal.InputError("one.")
+    assert problems
+    with pytest.raises(shoal.CancelledError), problems.collected():
+        raise shoal.CancelledError
+    with pytest.raises(shoal.InputError, match="one"):
+        problems.raise_all()
+    Problems().raise_all()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        shoal.InputError("column 'a' is bad in row 3: mend it."),
+        shoal.OptionError("k is 9: give less.", code="k-too-large"),
+        shoal.OutputError("cannot write 'x': no room."),
+        shoal.CancelledError(),
+        MissingExtraError("this needs the extra 'learn': install it."),
+        shoal.ProblemsError([shoal.InputError("column 'a' is bad."), shoal.OptionError("k is bad.")]),
+    ],
+)
+def test_errors_go_to_other_processes(error: ShoalError) -> None:
+    """Workers send what they could not do: sentence and facts arrive."""
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is type(error)
+    assert again.to_dict() == error.to_dict()
+    assert [problem.to_dict() for problem in again.problems] == [p.to_dict() for p in error.problems]
+
+
+def _classes(base: type[ShoalError]) -> list[type[ShoalError]]:
+    return [base, *(found for kind in base.__subclasses__() for found in _classes(kind))]
+
+
+def test_every_error_carries_the_facts() -> None:
+    """Also those with arguments of their own."""
+    from fractions import Fraction
+
+    own = [
+        OverdrawnError("the data set", "epsilon", Fraction(2), Fraction(1)),
+        QuotaError(3),
+        KeyReusedError(),
+    ]
+    for error in (*own, UnpricedError()):
+        assert set(error.to_dict()) == {"sentence", "code", "column", "row", "option", "fix"}
+        assert error.code
+    assert len({kind for kind in _classes(ShoalError)}) > 8
+
+
+def _messages(path: Path) -> list[tuple[int, str]]:
+    """All texts of a module but its docstrings."""
+    tree = ast.parse(path.read_text("utf-8"))
+    documented = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    return [
+        (node.lineno, node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documented
+    ]
+
+
+FLAG = re.compile(r"(^|[\s(\'\"])--[a-z]")
+# the first line of a recipe says how to use the file, and the server's own program starts processes
+ALLOWED = {("method/recipe.py", "# The recipe of a release.")}
+
+
+def test_no_message_of_the_library_speaks_of_flags() -> None:
+    found = [
+        (name, line, text)
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if not (name := path.relative_to(PACKAGE).as_posix()).startswith("cli/")
+        for line, text in _messages(path)
+        if FLAG.search(text) and not any(name == file and text.startswith(start) for file, start in ALLOWED)
+    ]
+    assert found == []
+
+
+def test_the_check_sees_a_flag(tmp_path: Path) -> None:
+    (tmp_path / "module.py").write_text(
+        '"""Not this --flag."""\nraise ValueError(f"give {1} with --columns.")\n'
+    )
+    assert [line for line, text in _messages(tmp_path / "module.py") if FLAG.search(text)] == [2]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "printed"),
+    [
+        ("column 'x' has a gap: choose missing=drop.", "column 'x' has a gap: choose --missing drop."),
+        ('clip with outside="clip".', "clip with --outside clip."),
+        ("leave fast= out, or give link=False.", "leave --fast out, or give --no-link."),
+        ("'missing=3' is not of the form column=lo:hi.", "'missing=3' is not of the form column=lo:hi."),
+        ("a column's type and Stata's: give format=csv.", "a column's type and Stata's: give --format csv."),
+        ("a table with role=unit.", "a table with role=unit."),
+        ("ε = 1, n=5, domain_from_data=1.", "ε = 1, n=5, --domain-from-data 1."),
+    ],
+)
+def test_the_command_line_puts_its_flags_in(sentence: str, printed: str) -> None:
+    assert with_flags(sentence) == printed
+
+
+def test_an_error_about_an_option_names_its_flag_once() -> None:
+    assert in_flags(refusal(epsilon=None)).endswith("for example 1. (--epsilon)")
+    assert in_flags(refusal(domains={"age": (0, 120)})).count("--domain 'pay=lo:hi'") == 1
+    assert in_flags(refusal(table(pay=GAPS))).count("--missing") == 1
+
+
+def test_every_flag_that_is_named_exists() -> None:
+    """All names that are translated are options of some command."""
+    import typer
+
+    from shoal.cli import app, flags
+    from shoal.method.settings import SETTINGS
+
+    command = typer.main.get_command(app)
+    known = {
+        option
+        for name in ("protect", "tune", "check", "attack", "report", "audit")
+        for parameter in command.commands[name].params  # type: ignore[attr-defined]
+        for option in (*parameter.opts, *parameter.secondary_opts)
+    }
+    told = {flag(name) for name in (*flags._FLAGS, *SETTINGS)}
+    assert told - known <= {"--engine"}

@@ -1,0 +1,363 @@
+"""`shoal.publish`: the whole way as one call, all or nothing, and stopped at every step."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import typing
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from samples import LIBRARIES, frame
+
+import shoal
+from shoal.columns.declaration import Declaration
+from shoal.evaluation.attacks import attack
+from shoal.ledger import open_ledger
+from shoal.method.settings import SETTINGS as METHOD_SETTINGS
+from shoal.progress import watched
+from shoal.release.publish import CHARGING, Delivery, plan
+from shoal.release.request import Declared, Options, Request
+from shoal.report import bundle_report, internal_report
+
+N = 40
+DOMAINS = {"a": (0, 100), "b": (0, 1)}
+# columns that are not linked: the claim is dp, which a ledger counts
+SETTINGS: dict[str, Any] = {"epsilon": "0.5", "k": 5, "link": False, "domains": DOMAINS}
+BUNDLE = {"data.parquet", "statement.json", "method.toml", "report.html"}
+
+
+def columns() -> dict[str, Any]:
+    rng = np.random.default_rng(3)
+    return {"a": rng.integers(0, 101, N), "b": rng.random(N)}
+
+
+class Recorder:
+    """Progress that is kept, and raises at one call."""
+
+    def __init__(self, stop: int | None = None, error: BaseException | None = None) -> None:
+        self.calls: list[tuple[str, int, int]] = []
+        self.stop, self.error = stop, error or shoal.CancelledError()
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        assert 0 <= done <= total
+        self.calls.append((what, done, total))
+        if len(self.calls) == self.stop:
+            raise self.error
+
+
+def files(folder: Path) -> set[str]:
+    """Everything below a folder but the ledger's own files."""
+    return {
+        str(path.relative_to(folder))
+        for path in folder.rglob("*")
+        if not path.name.startswith("ledger.sqlite")
+    }
+
+
+def children() -> set[str]:
+    """Processes that this one has started and that are still there."""
+    return {
+        child
+        for task in Path(f"/proc/{os.getpid()}/task").iterdir()
+        for child in (task / "children").read_text().split()
+    }
+
+
+def spent(ledger: str) -> Fraction | None:
+    """What the data set has spent; None if it is not in the ledger."""
+    with contextlib.closing(open_ledger(ledger)) as opened:
+        return opened.standing("people").spent if "people" in opened.datasets() else None
+
+
+def everything(folder: Path, progress: Any = None, **more: Any) -> shoal.Published:
+    folder.mkdir(exist_ok=True)
+    arguments = {
+        **SETTINGS,
+        **{"out": folder / "deep" / "out", "internal": folder / "other" / "internal.html", "evaluate": True},
+        **{"ledger": str(folder / "ledger.sqlite"), "dataset": "people"},
+        **more,
+    }
+    return shoal.publish(pa.table(columns()), progress=progress, **arguments)
+
+
+def test_one_call_does_what_the_command_does(tmp_path: Path) -> None:
+    progress = Recorder()
+    published = everything(tmp_path, progress)
+    assert published.folder == tmp_path / "deep" / "out"
+    assert {path.name for path in published.folder.iterdir()} == BUNDLE
+    assert published.internal is not None
+    assert published.internal.read_text("utf-8").startswith("<!doctype html>")
+    assert published.release.statement.model == "dp"
+    assert published.evaluation is not None
+    assert published.evaluation.columns == ("a", "b")
+    assert published.charge is not None
+    assert (published.charge.dataset, published.charge.epsilon) == ("people", Fraction(1, 2))
+    assert spent(str(tmp_path / "ledger.sqlite")) == Fraction(1, 2)
+    assert (published.engine, published.estimate) == ("memory", None)
+    stages = list(dict.fromkeys(what for what, _, _ in progress.calls))
+    assert stages[:3] == ["reading the table", "preparing the release", CHARGING]
+    assert {
+        "protecting",
+        "measuring what was lost",
+        "writing the tables",
+        "attacking the released table",
+    } <= set(stages)
+
+
+def test_a_table_that_was_released_before_is_a_warning(tmp_path: Path) -> None:
+    assert everything(tmp_path).warnings == ()
+    again = everything(tmp_path, out=tmp_path / "out-2", internal=None)
+    assert [text for text in again.warnings if "this table was released before" in text]
+    # the same rows in another order, and in another library, are told apart and recognised
+    assert again.charge is not None
+    assert spent(str(tmp_path / "ledger.sqlite")) == 1
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_frame_has_one_fingerprint_however_it_lies_in_memory(library: str) -> None:
+    from shoal.io import read
+    from shoal.ledger.releases import fingerprint
+
+    whole = frame(columns(), library)
+    assert fingerprint(read(whole)) == fingerprint(read(frame(columns(), library)))
+    other = {**columns(), "a": columns()["a"][::-1]}
+    assert fingerprint(read(whole)) != fingerprint(read(frame(other, library)))
+    renamed = {"x": columns()["a"], "b": columns()["b"]}
+    assert fingerprint(read(whole)) != fingerprint(read(frame(renamed, library)))
+
+
+def test_pieces_of_a_table_do_not_change_its_fingerprint() -> None:
+    from shoal.io import read
+    from shoal.ledger.releases import fingerprint
+
+    whole = pa.table(columns())
+    assert fingerprint(read(whole)) == fingerprint(read(pa.concat_tables([whole[:7], whole[7:]])))
+
+
+def _calls(work: Callable[[Recorder], Any]) -> int:
+    progress = Recorder()
+    work(progress)
+    return len(progress.calls)
+
+
+def test_stopped_at_every_step_nothing_is_left_but_the_charge(tmp_path: Path) -> None:
+    """For every call of progress: no folder, no report, no process; the charge only from where it was made."""
+    progress = Recorder()
+    everything(tmp_path / "whole", progress)
+    charged_at = progress.calls.index((CHARGING, 1, 1)) + 1
+    before = children()
+    for stop in range(1, len(progress.calls) + 1):
+        place = tmp_path / f"stopped-{stop}"
+        with pytest.raises(shoal.CancelledError) as stopped:
+            everything(place, Recorder(stop))
+        assert files(place) == set(), stop
+        stands = spent(str(place / "ledger.sqlite"))
+        if stop < charged_at:
+            assert stands is None
+            assert "charged" not in str(stopped.value)
+        else:
+            assert stands == Fraction(1, 2)
+            assert str(stopped.value) == (
+                "cancelled, nothing was written. What was charged to data set 'people' (ε = 0.5) stays charged."
+            )
+        assert stopped.value.code == "cancelled"
+    assert charged_at < len(progress.calls)
+    assert children() == before
+
+
+def test_other_errors_say_that_the_charge_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = _calls(lambda progress: everything(tmp_path / "whole", progress))
+    with pytest.raises(KeyError) as stopped:
+        everything(tmp_path / "one", Recorder(steps, KeyError("mine")))
+    assert stopped.value.__notes__ == ["What was charged to data set 'people' (ε = 0.5) stays charged."]
+
+    def refuse(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("shoal.release.bundle.os.rename", refuse)
+    with pytest.raises(
+        shoal.OutputError, match=r"No space left on device\. What was charged .* stays charged"
+    ):
+        everything(tmp_path / "two")
+    assert files(tmp_path / "two") == set()
+
+
+@pytest.mark.parametrize("engine", ["memory", "local"])
+def test_cancelled_from_another_thread(engine: Any, tmp_path: Path) -> None:
+    """What `cancel` says is asked between the steps, wherever the work is; both ways of holding the table."""
+    parquet.write_table(pa.table(columns()), tmp_path / "in.parquet")
+    work = {**SETTINGS, "out": tmp_path / "out", "internal": tmp_path / "in.html", "engine": engine}
+    asked = 0
+
+    def never() -> bool:
+        nonlocal asked
+        asked += 1
+        return False
+
+    assert shoal.publish(tmp_path / "in.parquet", cancel=never, **work).engine == engine
+    times, kept = asked, files(tmp_path)
+    assert times > 8
+    for stop in range(1, times + 1):
+        event, asked = threading.Event(), 0
+
+        def cancel(event: threading.Event = event, stop: int = stop) -> bool:
+            nonlocal asked
+            asked += 1
+            if asked == stop:
+                event.set()
+            return event.is_set()
+
+        again = {**work, "out": tmp_path / "new" / "out", "internal": tmp_path / "new" / "in.html"}
+        with pytest.raises(shoal.CancelledError, match=r"^cancelled while .*, nothing was written\.$"):
+            shoal.publish(tmp_path / "in.parquet", cancel=cancel, **again)
+        assert files(tmp_path) == kept
+
+
+def test_progress_that_is_not_cancelled_is_passed_on() -> None:
+    progress = Recorder()
+    watched(progress, lambda: False)("reading", 1, 2)
+    assert progress.calls == [("reading", 1, 2)]
+
+
+WORKS: dict[str, Callable[[shoal.Release, Path, Any], Any]] = {
+    "protect": lambda made, folder, tell: shoal.protect(pa.table(columns()), progress=tell, **SETTINGS),
+    "evaluate": lambda made, folder, tell: shoal.evaluate(
+        pa.table(columns()), made, target="a>50", runs=1, folds=2, trees=2, progress=tell
+    ),
+    "attack": lambda made, folder, tell: attack(pa.table(columns()), made, seed=1, progress=tell),
+    "check": lambda made, folder, tell: shoal.check(made.data, ["a"], ["b"], progress=tell),
+    "internal report": lambda made, folder, tell: internal_report(made, None, pa.table(columns()), tell),
+    "report": lambda made, folder, tell: bundle_report(folder / "out", pa.table(columns()), progress=tell),
+}
+
+
+@pytest.mark.parametrize("name", WORKS)
+def test_long_work_reports_and_stops(name: str, tmp_path: Path) -> None:
+    """Also where errors are noted instead of raised: being cancelled is none of those."""
+    made = shoal.protect(pa.table(columns()), **SETTINGS)
+    made.save(tmp_path / "out")
+    steps = _calls(lambda progress: WORKS[name](made, tmp_path, progress))
+    assert steps > 1
+    for stop in range(1, steps + 1):
+        with pytest.raises(shoal.CancelledError):
+            WORKS[name](made, tmp_path, Recorder(stop))
+
+
+def test_saving_reports_and_stops_without_a_trace(tmp_path: Path) -> None:
+    made = shoal.protect(pa.table(columns()), **SETTINGS)
+
+    def save(folder: Path, progress: Recorder) -> None:
+        made.save(folder / "out", folder / "in.html", original=pa.table(columns()), progress=progress)
+
+    steps = _calls(lambda progress: save(tmp_path, progress))
+    for stop in range(1, steps + 1):
+        place = tmp_path / str(stop)
+        with pytest.raises(shoal.CancelledError):
+            save(place, Recorder(stop))
+        assert not place.exists()
+
+
+def test_what_would_fail_is_refused_before_the_charge(tmp_path: Path) -> None:
+    ledger = str(tmp_path / "ledger.sqlite")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").touch()
+    wrong: list[tuple[dict[str, Any], type[Exception], str]] = [
+        ({"out": tmp_path / "full"}, shoal.OutputError, "not empty"),
+        ({"domains": {"a": (0, 3), "b": (0, 1)}}, shoal.InputError, "outside the domain"),
+        ({"format": "word"}, shoal.OptionError, "format 'word'"),
+        ({"engine": "spark"}, shoal.OptionError, "engine 'spark' is not one of memory, local"),
+        ({"engine": "local"}, shoal.OptionError, "reads a Parquet file"),
+        ({"statistics": True}, shoal.OptionError, "keeps none of its clusters"),
+        ({"target": "a", "evaluate": False}, shoal.OptionError, "evaluate=True"),
+        ({"target": "nothing"}, shoal.InputError, "nothing"),
+        ({"dataset": None}, shoal.OptionError, "needs dataset="),
+        ({"k": N + 1}, shoal.OptionError, "larger than the number of records"),
+    ]
+    for change, error, words in wrong:
+        with pytest.raises(error, match=words):
+            everything(tmp_path, **change)
+    assert not Path(ledger).exists()
+    assert files(tmp_path) == {"full", "full/file"}
+
+
+def test_an_engine_that_cannot_is_refused_with_the_reason(tmp_path: Path) -> None:
+    parquet.write_table(pa.table(columns()), tmp_path / "in.parquet")
+    work: dict[str, Any] = {**SETTINGS, "out": tmp_path / "out", "engine": "local"}
+    for change, reason in (
+        ({"method": "mdav-dp", "link": None}, "looks at several columns together"),
+        ({"evaluate": True}, "need the whole table"),
+        ({"format": "csv"}, "it writes Parquet, not csv"),
+    ):
+        with pytest.raises(shoal.OptionError, match=reason) as refused:
+            shoal.publish(tmp_path / "in.parquet", **{**work, **change})
+        assert refused.value.option == "engine"
+
+
+def test_the_engine_follows_from_the_size_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parquet.write_table(pa.table(columns()), tmp_path / "in.parquet")
+    chosen = {}
+    monkeypatch.setattr("shoal.release.publish._LARGE", 2 * N)
+    for name, more in (("own", {}), ("text", {"na": ["?"]}), ("measured", {"evaluate": True})):
+        made = shoal.publish(tmp_path / "in.parquet", **SETTINGS, out=tmp_path / name, seed=2, **more)
+        chosen[name] = made.engine
+    assert chosen == {"own": "local", "text": "memory", "measured": "memory"}
+    tables = [parquet.read_table(tmp_path / name / "data.parquet") for name in chosen]
+    assert tables[0].equals(tables[1])
+    assert tables[0].equals(tables[2])
+
+
+def test_a_large_table_is_estimated_and_a_plan_spends_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = str(tmp_path / "ledger.sqlite")
+    delivery = Delivery(tmp_path / "out", ledger=ledger, dataset="people")
+    settled = plan(pa.table(columns()), delivery, **SETTINGS)
+    assert settled.estimate is None
+    assert files(tmp_path) == set()
+    assert not Path(ledger).exists()
+    assert repr(settled).startswith("<Preparation of a release with ranking-dp, nothing is spent yet")
+    monkeypatch.setattr("shoal.release.publish._WORTH_AN_ESTIMATE", 10)
+    published = settled.carry_out()
+    assert published.folder.is_dir()
+    assert everything(tmp_path / "more").estimate is not None
+
+
+def test_what_is_shown_of_a_publication_is_public(tmp_path: Path) -> None:
+    published = everything(tmp_path)
+    shown = repr(published) + published._repr_html_()  # type: ignore[attr-defined]
+    assert "Published release with ranking-dp" in shown
+    assert str(published.folder) in shown
+    original = columns()
+    assert not any(f"{value:.6f}" in shown for value in original["b"])
+    assert "Evaluation" not in shown
+    assert "aligned" not in shown
+
+
+def test_columns_that_nobody_left_out_are_a_warning(tmp_path: Path) -> None:
+    data = pd.DataFrame({**columns(), "person_id": np.arange(N)})
+    published = shoal.publish(data, **SETTINGS, out=tmp_path / "out")
+    assert [text for text in published.warnings if "'person_id' is not released" in text]
+    named = shoal.publish(data, **SETTINGS, columns=["a", "b"], out=tmp_path / "named")
+    assert named.warnings == ()
+
+
+def test_every_argument_is_listed_once_and_known() -> None:
+    """The keywords of protect and publish are those of a declaration and the settings of methods."""
+    declared = set(typing.get_type_hints(Declared))
+    tuning = {"labels", "tuned", "tuned_epsilon", "tuned_choice"}
+    assert declared - tuning == {f for f in Declaration.__dataclass_fields__ if f not in ("schema", "tuned")}
+    assert set(typing.get_type_hints(Options)) - declared == set(METHOD_SETTINGS) - {"epsilon", "k"}
+    assert set(typing.get_type_hints(Request)) - set(typing.get_type_hints(Options)) == {
+        *("schema", "method", "epsilon", "k", "seed")
+    }
