@@ -31,6 +31,7 @@ MECHANISMS: Mapping[str, Mechanism] = _OnDemand(
         "clusters": ("clusters", "CLUSTERS"),
         "insensitive": ("insensitive", "INSENSITIVE"),
         "moments": ("moments", "MOMENTS"),
+        "pairs": ("pairs", "PAIRS"),
         "swap-mdav": ("kanonymity", "SWAP_MDAV"),
         "swap-ranking": ("kanonymity", "SWAP_RANKING"),
         "t-closeness": ("kanonymity", "T_CLOSENESS"),

@@ -157,6 +157,7 @@ RULES: Mapping[str, Callable[[Method, int], Model]] = {
     "clusters": _by_stability,
     "insensitive": _by_composition,
     "moments": _by_moments,
+    "pairs": _by_stability,
     "swap-mdav": _by_closeness,
     "swap-ranking": _by_closeness,
     "t-closeness": _by_closeness,
