@@ -15,7 +15,8 @@ from shoal.io import Table, read
 from shoal.mechanisms.insensitive.size import paying_clusters
 from shoal.mechanisms.mask import Clusters
 from shoal.noise import Seeded
-from shoal.release.protect import Preparation, carry_out, prepare, silent
+from shoal.progress import silent
+from shoal.release.protect import Preparation, carry_out, prepare
 from shoal.tuning.clipped import clipped_moments
 from shoal.tuning.expected import expected_errors
 

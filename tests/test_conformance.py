@@ -12,7 +12,8 @@ import pytest
 from samples import LIBRARIES, ODD_NAMES, PEOPLE_COLUMNS, PEOPLE_DOMAINS, column, frame, people, people_schema
 
 import shoal
-from shoal.method.models import MODELS, privacy_model
+from shoal.mechanisms.promises import privacy_model
+from shoal.method.models import MODELS
 from shoal.method.recipe import load_recipe, recipe_text
 
 K = 5

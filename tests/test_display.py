@@ -31,9 +31,10 @@ import shoal
 from shoal.display import Summary, as_html, as_text, displayed
 from shoal.io import read, read_columnwise
 from shoal.mechanisms.kanonymity import algorithms as kanonymity
+from shoal.progress import silent
 from shoal.query.facts import prepare as prepare_queries
 from shoal.release.columnwise import carry_out_columnwise
-from shoal.release.protect import prepare, silent
+from shoal.release.protect import prepare
 from shoal.tuning.figure import Figure
 
 N = 97

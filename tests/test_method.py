@@ -11,8 +11,8 @@ import pytest
 import shoal
 from shoal.errors import OptionError
 from shoal.mechanisms import MECHANISMS
-from shoal.method.method import OPTIONS
 from shoal.method.presets import PRESETS, preset
+from shoal.method.settings import SETTINGS
 from shoal.method.stages import PARTITIONS
 
 
@@ -21,7 +21,7 @@ def test_every_preset_is_made_of_known_stages(method: Any) -> None:
     assert method.partition in PARTITIONS
     assert method.mechanism in MECHANISMS
     assert method.paper
-    assert set(method.adjustable) <= set(OPTIONS)
+    assert set(method.adjustable) <= set(SETTINGS)
     assert preset(method.name) is method
 
 

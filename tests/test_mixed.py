@@ -543,7 +543,7 @@ class Watched:
                 self.seen.append(("sums", masked.summaries[number], steps / share / factor))
             return masked
 
-        monkeypatch.setattr(mask, "discrete_laplace", quiet)
+        monkeypatch.setattr("shoal.noise.families.discrete_laplace", quiet)
         monkeypatch.setattr(mask, "categorical_centroids", counted)
         monkeypatch.setattr(clusters, "mask_group", watching)
 
@@ -595,7 +595,7 @@ def worst_loss(
     factor: int = 1,
     **more: Any,
 ) -> float:
-    from shoal.release.protect import silent
+    from shoal.progress import silent
 
     watched = Watched(monkeypatch, factor)
     domains = {name: WORLD_DOMAINS[name] for name in names}

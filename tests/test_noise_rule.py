@@ -18,9 +18,7 @@ import shoal
 from shoal.cli import run
 from shoal.errors import OptionError
 from shoal.io import read
-from shoal.mechanisms import mask
-from shoal.mechanisms.noise_rule import noise_allowed
-from shoal.method.method import CHOICES
+from shoal.mechanisms.promises import noise_allowed
 from shoal.method.presets import preset
 from shoal.noise import LatticeBox, LatticeStaircase
 from shoal.release.protect import prepare
@@ -83,10 +81,6 @@ def test_a_mechanism_that_spends_its_budget_on_boxes_refuses_blockwise_noise() -
     noise_allowed(tree, 2)
     with pytest.raises(OptionError, match="two boxes"):
         noise_allowed(replace(tree, noise="staircase"), 2)
-
-
-def test_every_family_can_be_chosen_and_every_choice_is_a_family() -> None:
-    assert set(mask.NOISES) == set(CHOICES["noise"])
 
 
 def test_under_box_noise_an_attribute_is_stated_with_the_budget_of_its_group() -> None:

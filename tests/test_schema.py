@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from samples import LIBRARIES, ODD_NAMES, frame
 
 import shoal
-from shoal.columns.schema import Attribute, Schema, draft_text, parse_domains
+from shoal.cli.declared import parse_domains
+from shoal.columns.schema import Attribute, Schema, draft_text
 from shoal.errors import InputError, OptionError
 
 

@@ -13,6 +13,7 @@ import pytest
 
 import shoal
 import shoal.mechanisms.mask
+import shoal.noise.families
 from shoal.method.budget import split_budget
 from shoal.noise import round_up_scale
 from shoal.partition import Partition, mdav, ranking
@@ -117,6 +118,7 @@ class Watched:
         self.scales: list[Fraction] = []
         self.sums: list[np.ndarray] = []
         monkeypatch.setattr(shoal.mechanisms.mask, "discrete_laplace", self.draw)
+        monkeypatch.setattr(shoal.noise.families, "discrete_laplace", self.draw)
         summed = Partition.sums
 
         def sums(partition: Partition, values: np.ndarray) -> np.ndarray:

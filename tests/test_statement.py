@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import shoal
-from shoal.method.models import claims, privacy_model
+from shoal.mechanisms.promises import claims, privacy_model
 from shoal.method.presets import PRESETS, preset
 
 DOMAINS: dict[str, tuple[int, int]] = {"a": (0, 100), "b": (0, 50)}

@@ -13,7 +13,7 @@ from shoal.auditing.instrument import audit_prepared
 from shoal.auditing.result import Audit
 from shoal.auditing.trial import Released, World, release
 from shoal.io import read
-from shoal.mechanisms import Progress
+from shoal.mechanisms.base import Progress
 from shoal.method.presets import preset
 from shoal.noise import Source
 from shoal.release.protect import Preparation, prepare

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.auditing.trial import Released, World, published, release
-from shoal.mechanisms import MECHANISMS, Rebuilt
+from shoal.mechanisms import MECHANISMS
+from shoal.mechanisms.base import Rebuilt
 from shoal.mechanisms.rebuild import centroids
 from shoal.method.budget import Plan
 from shoal.noise import Source, discrete_laplace

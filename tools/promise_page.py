@@ -20,8 +20,9 @@ from pathlib import Path
 from shoal._version import __version__
 from shoal.auditing.result import Attack, Audit
 from shoal.errors import InputError
+from shoal.mechanisms.promises import privacy_model
 from shoal.method.method import Method
-from shoal.method.models import MODELS, privacy_model
+from shoal.method.models import MODELS
 from shoal.method.statement import PrivacyStatement
 from shoal.workers import machine_words
 from tools.audit_table import EXAMPLES, FALSE_ALARM, ROWS, Row, prepare_row, run_row

@@ -18,7 +18,8 @@ from papers.study import Section
 from papers.texts import wording
 from shoal.io import read
 from shoal.method.presets import PRESETS
-from shoal.release.protect import Preparation, prepare, silent
+from shoal.progress import silent
+from shoal.release.protect import Preparation, prepare
 
 heading = wording("cross_moment/texts")
 

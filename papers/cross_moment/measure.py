@@ -15,7 +15,8 @@ from papers.desk import Desk, Task, read_table
 from shoal.io import read
 from shoal.method.presets import PRESETS
 from shoal.noise import Seeded
-from shoal.release.protect import Preparation, prepare, silent
+from shoal.progress import silent
+from shoal.release.protect import Preparation, prepare
 
 Floats = NDArray[np.float64]
 

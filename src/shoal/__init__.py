@@ -2,42 +2,73 @@
 
 from typing import TYPE_CHECKING, Any
 
-from shoal import noise, partition
 from shoal._version import __version__
-from shoal.columns.schema import Attribute, Schema
-from shoal.errors import ClaimError, InputError, OptionError, OutputError, ShoalError
-from shoal.method.presets import methods
-from shoal.method.statement import PrivacyStatement
-from shoal.partition import Partition
-from shoal.release.protect import Release, protect
-from shoal.taxonomy import Taxonomy
 
 if TYPE_CHECKING:
+    from shoal import noise, partition
     from shoal.auditing import Audit, audit
+    from shoal.columns.schema import Attribute, Schema
+    from shoal.errors import (
+        CancelledError,
+        ClaimError,
+        InputError,
+        OptionError,
+        OutputError,
+        ProblemsError,
+        ShoalError,
+    )
     from shoal.evaluation import Evaluation, evaluate
     from shoal.evaluation.attacks import AttackReport, attack
     from shoal.evaluation.checks import check
     from shoal.evaluation.measured import Check
+    from shoal.mechanisms.promises import methods
+    from shoal.method.statement import PrivacyStatement
+    from shoal.partition import Partition
+    from shoal.release.protect import Release, protect
+    from shoal.release.publish import Published, publish
+    from shoal.release.saved import Bundle
+    from shoal.taxonomy import Taxonomy
     from shoal.tuning import Tuning, tune
 
-# Names that are looked up when they are first used: not every program measures, attacks or audits.
-_ON_DEMAND = {
-    "Audit": "shoal.auditing",
-    "audit": "shoal.auditing",
-    "Evaluation": "shoal.evaluation",
-    "evaluate": "shoal.evaluation",
+# Where each name is found when it is first used: a program that lists the commands needs none of them.
+_PLACES = {
     "AttackReport": "shoal.evaluation.attacks",
-    "attack": "shoal.evaluation.attacks",
+    "Attribute": "shoal.columns.schema",
+    "Audit": "shoal.auditing",
     "Check": "shoal.evaluation.measured",
-    "check": "shoal.evaluation.checks",
+    "ClaimError": "shoal.errors",
+    "Evaluation": "shoal.evaluation",
+    "InputError": "shoal.errors",
+    "OptionError": "shoal.errors",
+    "OutputError": "shoal.errors",
+    "Partition": "shoal.partition",
+    "PrivacyStatement": "shoal.method.statement",
+    "Release": "shoal.release.protect",
+    "Schema": "shoal.columns.schema",
+    "ShoalError": "shoal.errors",
+    "Taxonomy": "shoal.taxonomy",
+    "Bundle": "shoal.release.saved",
+    "CancelledError": "shoal.errors",
+    "ProblemsError": "shoal.errors",
+    "Published": "shoal.release.publish",
+    "publish": "shoal.release.publish",
     "Tuning": "shoal.tuning",
+    "attack": "shoal.evaluation.attacks",
+    "audit": "shoal.auditing",
+    "check": "shoal.evaluation.checks",
+    "evaluate": "shoal.evaluation",
+    "methods": "shoal.mechanisms.promises",
+    "protect": "shoal.release.protect",
     "tune": "shoal.tuning",
 }
+_ROOMS = ("noise", "partition")
 
 __all__ = [
     "AttackReport",
     "Attribute",
     "Audit",
+    "Bundle",
+    "CancelledError",
     "Check",
     "ClaimError",
     "Evaluation",
@@ -46,6 +77,8 @@ __all__ = [
     "OutputError",
     "Partition",
     "PrivacyStatement",
+    "ProblemsError",
+    "Published",
     "Release",
     "Schema",
     "ShoalError",
@@ -60,19 +93,22 @@ __all__ = [
     "noise",
     "partition",
     "protect",
+    "publish",
     "tune",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _ON_DEMAND:
-        raise AttributeError(f"module 'shoal' has no attribute '{name}'")
     from importlib import import_module
 
-    value = getattr(import_module(_ON_DEMAND[name]), name)
+    if name in _ROOMS:
+        return import_module(f"shoal.{name}")
+    if name not in _PLACES:
+        raise AttributeError(f"module 'shoal' has no attribute '{name}'")
+    value = getattr(import_module(_PLACES[name]), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)

@@ -1,14 +1,19 @@
-"""Every error Shoal raises on purpose. One sentence each: what was found, where, and the way out."""
+"""Every error Shoal raises on purpose. One sentence each: what was found, where, and the way out.
+
+The same is there as data, for a page that marks a field or a program that goes on by itself. Sentences use the words
+of the library: a command line puts its own options in their place when it prints.
+"""
 
 from __future__ import annotations
 
 import difflib
+import re
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 # optional parts of the installation; pyproject.toml says what each brings, 'all' brings all of them
 Extra = Literal["files", "learn", "rdf", "server"]
@@ -17,27 +22,168 @@ _PACKAGE = Path(__file__).resolve().parent
 
 
 class ShoalError(Exception):
-    """Base of all errors raised on purpose. The command line prints it as one line and exits with 2."""
+    """Base of all errors raised on purpose. The command line prints it as one line and exits with 2.
+
+    Attributes:
+        code: what kind of problem it is, a word that stays the same when sentences change.
+        column: the column it is about, None for none.
+        row: the row, counted from 1 as sentences do.
+        option: the option of the library that is wrong, or that is the way out.
+        fix: the way out in words; empty where there is none.
+
+    >>> error = InputError("column 'age' has an infinite value in row 3: correct or remove it.", code="infinite")
+    >>> error.code, error.column, error.row, error.fix
+    ('infinite', 'age', 3, 'correct or remove it.')
+    """
+
+    kind: ClassVar[str] = "refused"
+
+    def __init__(
+        self,
+        sentence: str,
+        *,
+        code: str | None = None,
+        column: str | None = None,
+        row: int | None = None,
+        option: str | None = None,
+        fix: str | None = None,
+    ) -> None:
+        super().__init__(sentence)
+        # sentences are written by one rule, so what is not said apart can be read off
+        self.code = code or self.kind
+        self.column = _first(_COLUMN, sentence) if column is None else column
+        found = _first(_ROW, sentence) if row is None else row
+        self.row = None if found is None else int(found)
+        self.option = _first(_OPTION, sentence) if option is None else option
+        self.fix = _way_out(sentence) if fix is None else fix
+
+    @property
+    def problems(self) -> tuple[ShoalError, ...]:
+        """The problems one by one: this one, unless several were found at once."""
+        return (self,)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        facts = {name: getattr(self, name) for name in ("code", "column", "row", "option", "fix")}
+        return {"sentence": str(self), **facts}
+
+
+_COLUMN = re.compile(r"\bcolumn '([^']+)'")
+_ROW = re.compile(r"\brow (\d+)\b")
+_OPTION = re.compile(
+    r"^(?:there is no option '(\w+)'|([a-z]\w*) (?:'[^']*' )?(?:is|must|needs|takes|names|leaves)\b)"
+)
+
+
+def _first(pattern: re.Pattern[str], sentence: str) -> str | None:
+    found = pattern.search(sentence)
+    return None if found is None else next(group for group in found.groups() if group is not None)
+
+
+def _way_out(sentence: str) -> str:
+    """What follows the last colon, or a guess at what was meant.
+
+    >>> _way_out("k is 9, the table has 4 rows: give a smaller k."), _way_out("no 'x'. Did you mean 'y'?")
+    ('give a smaller k.', "Did you mean 'y'?")
+    """
+    _, guess, rest = sentence.rpartition(" Did you mean ")
+    if guess:
+        return f"Did you mean {rest}"
+    return sentence.rpartition(": ")[2] if ": " in sentence else ""
 
 
 class InputError(ShoalError, ValueError):
     """The table does not fit: a missing file, text where numbers belong, a value outside its domain."""
 
+    kind = "input"
+
 
 class OptionError(ShoalError, ValueError):
     """An option has a value that cannot be used: ε ≤ 0, k > n, an unknown method."""
+
+    kind = "option"
 
 
 class ClaimError(ShoalError, ValueError):
     """The requested release would need a privacy claim that does not hold."""
 
+    kind = "claim"
+
 
 class OutputError(ShoalError, OSError):
     """The result cannot be written where it was asked for."""
 
+    kind = "output"
+
 
 class MissingExtraError(ShoalError, ImportError):
     """What was asked for needs packages that are not installed; the message says how to install them."""
+
+    kind = "missing-extra"
+
+
+class CancelledError(ShoalError):
+    """Long work was told to stop. Nothing is left half written; raise it in `progress` to stop any work."""
+
+    kind = "cancelled"
+
+    def __init__(self, sentence: str = "cancelled, nothing was written.") -> None:
+        super().__init__(sentence)
+
+
+class ProblemsError(InputError, OptionError):
+    """Several problems that were found at once; the sentence has a line for each."""
+
+    kind = "problems"
+
+    def __init__(self, problems: Sequence[ShoalError]) -> None:
+        super().__init__("\n".join(str(problem) for problem in problems), fix="")
+        self.args = (tuple(problems),)  # what a copy is made from
+
+    def __str__(self) -> str:
+        return "\n".join(str(problem) for problem in self.problems)
+
+    @property
+    def problems(self) -> tuple[ShoalError, ...]:
+        found: tuple[ShoalError, ...] = self.args[0]
+        return found
+
+
+class Problems:
+    """Collects what is wrong, so that a caller reads all of it at once.
+
+    >>> problems = Problems()
+    >>> for name in ("age", "rent"):
+    ...     with problems.collected():
+    ...         raise InputError(f"column '{name}' is empty: leave it out.")
+    >>> problems.raise_all()
+    Traceback (most recent call last):
+    shoal.errors.ProblemsError: column 'age' is empty: leave it out.
+    column 'rent' is empty: leave it out.
+    """
+
+    def __init__(self) -> None:
+        self._found: list[ShoalError] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._found)
+
+    @contextmanager
+    def collected(self) -> Iterator[None]:
+        """Note an error instead of raising it."""
+        try:
+            yield
+        except CancelledError:
+            raise
+        except ShoalError as error:
+            self._found += error.problems
+
+    def raise_all(self) -> None:
+        """Raise what was found: nothing, the one error, or all of them as one."""
+        if len(self._found) == 1:
+            raise self._found[0]
+        if self._found:
+            raise ProblemsError(self._found)
 
 
 class LeftOutWarning(UserWarning):

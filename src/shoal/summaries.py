@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from shoal.method.method import Method
     from shoal.method.statement import PrivacyStatement
     from shoal.release.protect import Preparation, Release
+    from shoal.release.publish import Planned, Published
+    from shoal.release.saved import Bundle
     from shoal.taxonomy import Taxonomy
     from shoal.tuning import Tuning
 
@@ -43,6 +45,27 @@ def of_preparation(prepared: Preparation) -> Summary:
         f"Preparation of a release with {prepared.method.name}, nothing is spent yet",
         _verdict(prepared.statement),
     )
+
+
+def of_published(published: Published) -> Summary:
+    """The release and where it lies; what was measured and charged is not for everybody."""
+    inner = of_release(published.release)
+    lines = (*inner.lines, f"Written to {published.folder}.")
+    return Summary(inner.title.replace("Release", "Published release", 1), lines, inner.table)
+
+
+def of_bundle(bundle: Bundle) -> Summary:
+    """A bundle may be published or not: what it holds is shown by the rule of a release."""
+    columns = tuple(bundle.statement.attributes)
+    shape = f"{counted(len(columns), 'column')} ({names_in_words(columns)})"
+    table = bundle.data if bundle.statement.publishable else None
+    rows = "" if table is None else f"{counted(len(table), 'row')}, "
+    lines = (*_verdict(bundle.statement), f"{rows}{shape}; see .data, .statement, .recipe.")
+    return Summary(f"Bundle '{bundle.folder.name}' with {bundle.method.name}", lines, table)
+
+
+def of_planned(planned: Planned) -> Summary:
+    return of_preparation(planned.prepared)
 
 
 def of_statement(statement: PrivacyStatement) -> Summary:

@@ -12,7 +12,7 @@ import pytest
 
 import shoal
 from shoal.errors import OptionError
-from shoal.method.models import privacy_model
+from shoal.mechanisms.promises import privacy_model
 from shoal.method.presets import PRESETS, configured
 
 from .accounting import Account, accounts

@@ -12,10 +12,9 @@ import pytest
 
 import shoal
 import shoal.mechanisms.insensitive.mechanism as insensitive
-import shoal.mechanisms.mask
+import shoal.mechanisms.promises
 import shoal.mechanisms.tree.mechanism as tree
-import shoal.method.models
-import shoal.method.statement
+import shoal.noise.families
 import shoal.release.protect
 from shoal.mechanisms.tree.layout import Layout
 from shoal.method.budget import Plan
@@ -30,8 +29,8 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 
 def half_the_noise(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
-        shoal.mechanisms.mask,
-        "cluster_sum_scale",
+        shoal.noise.families,
+        "laplace_scale",
         lambda steps, epsilon: round_up_scale(steps / (2 * epsilon)),
     )
 
@@ -87,10 +86,10 @@ def staircase_on_rank_groups(patch: pytest.MonkeyPatch) -> None:
 
 
 def names_ranked_as_numbers(patch: pytest.MonkeyPatch) -> None:
-    honest = shoal.method.models.privacy_model
+    honest = shoal.mechanisms.promises.promise_of
     patch.setattr(
-        shoal.method.statement,
-        "privacy_model",
+        shoal.release.protect,
+        "promise_of",
         lambda method, attributes, nominal=0: honest(method, attributes),
     )
 

@@ -13,8 +13,9 @@ import shoal
 import shoal.release.protect
 from shoal.errors import ShoalError
 from shoal.io import read
-from shoal.method.method import CHOICES, OPTIONS, Method
+from shoal.method.method import Method
 from shoal.method.presets import PRESETS
+from shoal.method.settings import SETTINGS
 from shoal.noise import Source
 from shoal.release.protect import Preparation, carry_out, prepare
 
@@ -90,7 +91,7 @@ class World:
         return prepare(read(table), self.schema, self.method, **self.settings)
 
     def protect(self, table: pd.DataFrame) -> shoal.Release:
-        return carry_out(self.prepared(table), labels=self.settings.get("labels"))
+        return carry_out(self.prepared(table))
 
     def releases(self) -> Callable[[pd.DataFrame], shoal.Release]:
         """The same as `protect`, again and again: what is public is settled once for either table."""
@@ -99,7 +100,7 @@ class World:
 
     def carried_out(self, prepared: Preparation, source: Source) -> shoal.Release:
         """The budget spent, with these draws."""
-        return carry_out(replace(prepared, source=source), labels=self.settings.get("labels"))
+        return carry_out(replace(prepared, source=source))
 
     def __str__(self) -> str:
         return (
@@ -206,7 +207,7 @@ def options(method: Method, random: Random, n: int, names: Sequence[str]) -> dic
         ):
             found[option] = draw(method, random, n, names)
     if found.get("noise", "laplace") != "laplace" and random.random() < 0.5:
-        found["optimise"] = str(random.choice(CHOICES["optimise"]))
+        found["optimise"] = str(random.choice(list(SETTINGS["optimise"].choices)))
     if "depth" in found and "cuts" in found:
         found["depth"] = int(random.integers(0, found["cuts"] * len(names) + 1))
     if "rows" in found and random.random() < 0.8:
@@ -218,7 +219,7 @@ Draw = Callable[[Method, Random, int, Sequence[str]], Any]
 
 
 def _choice(option: str) -> Draw:
-    choices = CHOICES[option]
+    choices = list(SETTINGS[option].choices)
     return lambda method, random, n, names: str(random.choice(choices))
 
 
@@ -234,7 +235,7 @@ def _size(method: Method, random: Random, n: int, names: Sequence[str]) -> int |
 
 
 def _split(method: Method, random: Random, n: int, names: Sequence[str]) -> Any:
-    split = str(random.choice([*CHOICES["split"], "weights"]))
+    split = str(random.choice([*SETTINGS["split"].choices, "weights"]))
     return _weights(random, names) if split == "weights" else split
 
 
@@ -275,4 +276,5 @@ _DRAWS: Mapping[str, Draw] = {
     "t_emd": lambda method, random, n, names: float(random.random()),
     "t": lambda method, random, n, names: int(random.integers(1, 4)),
 }
-assert set(_DRAWS) | set(CHOICES) >= set(OPTIONS), "a new option needs a way to draw it"
+_CHOSEN = {name for name, setting in SETTINGS.items() if setting.choices}
+assert set(_DRAWS) | _CHOSEN >= set(SETTINGS), "a new option needs a way to draw it"

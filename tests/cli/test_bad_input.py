@@ -105,7 +105,7 @@ CASES = {
     ),
     # values
     "text in a numeric column": Case(GOOD + "old,5,T\n", USUAL, ("'age'", "row 31", "'old'")),
-    "missing value": Case(GOOD + ",5,T\n", USUAL, ("'age'", "1 missing", "row 31", "(--missing)", "drop")),
+    "missing value": Case(GOOD + ",5,T\n", USUAL, ("'age'", "1 missing", "row 31", "--missing", "drop")),
     "NaN": Case(GOOD + "NaN,5,T\n", USUAL, ("'age'", "missing", "row 31")),
     "infinity": Case(GOOD + "inf,5,T\n", USUAL, ("'age'", "infinite", "row 31")),
     "nothing but missing values": Case(

@@ -182,7 +182,7 @@ def test_methods_lists_every_preset(capsys: pytest.CaptureFixture[str]) -> None:
         assert entry["name"] in text
         assert run(["methods", entry["name"]]) == 0
         details = capsys.readouterr().out
-        assert all(f"--{option}" in details for option in entry["parameters"])
+        assert all(f"--{option.replace('_', '-')}" in details for option in entry["parameters"])
 
 
 def test_evaluate_compares_two_tables(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

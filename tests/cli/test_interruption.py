@@ -19,7 +19,7 @@ OUT = ["--out", "deep/out", "--internal", "other/internal.html"]
 PLACES = [
     "shoal.io.files._read_csv",
     "shoal.method.stages.PartitionStage.run",
-    "shoal.mechanisms.mask.discrete_laplace",
+    "shoal.noise.families.discrete_laplace",
     "shoal.release.bundle.write",
     "shoal.report.internal_report",
 ]

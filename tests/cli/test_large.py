@@ -16,7 +16,7 @@ import pytest
 from pyarrow import parquet
 
 from shoal import cli
-from shoal.cli import protect as command
+from shoal.release import publish as command
 
 DOMAINS = ["--domain", "a=0:1000", "--domain", "b=0:1"]
 
@@ -82,7 +82,7 @@ def test_a_long_run_is_announced(
     big: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(command, "_WORTH_AN_ESTIMATE", 10)
-    monkeypatch.setattr(command, "_LONG_SECONDS", 0)
+    monkeypatch.setattr("shoal.cli.protect._LONG_SECONDS", 0)
     options = ["--method", "ranking-dp", "--epsilon", "1", *DOMAINS, "--out", str(tmp_path / "out")]
     assert cli.run(["protect", str(big), *options]) == 0
     assert "This will take about" in capsys.readouterr().err

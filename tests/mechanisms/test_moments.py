@@ -216,7 +216,9 @@ def test_order_0_is_the_older_method_in_distribution(name: str, other: str) -> N
 def test_coefficients_carry_the_stated_noise(monkeypatch: pytest.MonkeyPatch, broken: bool) -> None:
     """Noisy minus exact covariances and coskewnesses, in units of their scale, are Laplace noise of scale 1."""
     if broken:
-        monkeypatch.setattr(masking, "round_up_scale", lambda scale: round_up_scale(scale * Fraction(2, 3)))
+        monkeypatch.setattr(
+            "shoal.noise.families.round_up_scale", lambda scale: round_up_scale(scale * Fraction(2, 3))
+        )
     data = table(3_000)
     prepared = ready("xm-10", data, k=3, epsilon=2)
     (fixed,) = prepared.mechanism.freeze(

@@ -81,6 +81,7 @@ def recorded(recorder: Recorder) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(masking, "discrete_laplace", recorder.laplace)
         patch.setattr(spectra, "discrete_laplace", recorder.laplace)
+        patch.setattr("shoal.noise.families.discrete_laplace", recorder.laplace)
         patch.setattr(masking, "_noisy", noisy)
         patch.setattr(masking, "_masked_sums", sums)
         patch.setattr(spectra, "mask_block", block)
@@ -280,8 +281,7 @@ def test_every_number_has_its_own_epsilon_under_staircase_noise(name: str) -> No
 
     ready = prepared(name, table(np.random.default_rng(2), 9, 3), noise="staircase")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(masking, "discrete_staircase", staircase)
-        patch.setattr("shoal.mechanisms.mask.discrete_staircase", staircase)
+        patch.setattr("shoal.noise.families.discrete_staircase", staircase)
         ready.mechanism.run(ready.method, ready.described, ready.plan, Seeded(1), lambda *_: None, None)
     assert sum(spent) == Fraction(4, 5)
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import shoal
+from shoal.cli.declared import parse_domains
 from shoal.errors import InputError, OptionError
 from shoal.method.recipe import load_recipe
 
@@ -140,9 +141,7 @@ def test_dates_take_a_domain_without_a_schema() -> None:
 
 
 def test_domains_of_dates_on_the_command_line_stay_text() -> None:
-    assert shoal.columns.schema.parse_domains(["birth=1950-01-01:2005-12-31"]) == {
-        "birth": ("1950-01-01", "2005-12-31")
-    }
+    assert parse_domains(["birth=1950-01-01:2005-12-31"]) == {"birth": ("1950-01-01", "2005-12-31")}
 
 
 def test_integers_can_be_ordinal() -> None:

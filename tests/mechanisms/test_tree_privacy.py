@@ -20,7 +20,8 @@ from shoal.mechanisms.tree import cuts, gate, intervals, mechanism, values
 from shoal.mechanisms.tree.cuts import draw_cut, rank_intervals
 from shoal.mechanisms.tree.layout import Layout
 from shoal.noise import Seeded, exponential
-from shoal.release.protect import prepare, silent
+from shoal.progress import silent
+from shoal.release.protect import prepare
 
 LAST = 4
 DIGITS = 200

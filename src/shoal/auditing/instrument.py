@@ -24,7 +24,8 @@ from shoal.columns.describe import Described
 from shoal.columns.schema import Schema
 from shoal.errors import OptionError, did_you_mean
 from shoal.io import read
-from shoal.mechanisms import MECHANISMS, Progress
+from shoal.mechanisms import MECHANISMS
+from shoal.mechanisms.base import Progress
 from shoal.method.presets import preset
 from shoal.noise import Source, parse_epsilon
 from shoal.noise import source as noise_source

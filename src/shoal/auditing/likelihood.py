@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from shoal.auditing.trial import World
 from shoal.mechanisms import MECHANISMS
+from shoal.noise.families import NOISES
 from shoal.sensitivity.local import CALIBRATIONS
 from shoal.sensitivity.sums import cluster_sum_scale
 
@@ -54,11 +55,8 @@ class LikelihoodRatio:
 def likelihood_ratio(left: World, right: World) -> LikelihoodRatio | None:
     """The ratio for two worlds, or None where their distribution is not known or the tables are large."""
     method = left.method
-    if (method.mechanism, method.noise, method.rebuild) != (
-        "clusters",
-        "laplace",
-        "centroid",
-    ) or not method.clip:
+    known = NOISES[method.noise].closed_form and method.rebuild == "centroid" and method.clip
+    if not MECHANISMS[method.mechanism].likelihood or not known:
         return None
     if left.described.n != right.described.n:
         return None

@@ -16,7 +16,8 @@ from shoal.columns.describe import Described
 from shoal.display import internal
 from shoal.errors import OptionError
 from shoal.io import read
-from shoal.mechanisms import MECHANISMS, Rebuilt
+from shoal.mechanisms import MECHANISMS
+from shoal.mechanisms.base import Rebuilt
 from shoal.method.budget import Plan
 from shoal.method.method import Method
 from shoal.noise import Source

@@ -5,10 +5,12 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import typer
 
+from shoal._version import __version__
 from shoal.cli import (
     ask,
     attack,
@@ -25,6 +27,8 @@ from shoal.cli import (
     token,
     tune,
 )
+from shoal.cli.command import Commands, add_table_command
+from shoal.cli.flags import in_flags
 from shoal.cli.output import complain
 from shoal.errors import ShoalError
 
@@ -35,9 +39,11 @@ _UsageError: type[Exception] = next(
 
 app = typer.Typer(
     name="shoal",
+    cls=Commands,
     help="Turn a table about people into one that can be published, and say exactly what is promised.",
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -51,28 +57,33 @@ def _interruptible(command: Callable[..., None]) -> Callable[..., None]:
     def call(*arguments: Any, **options: Any) -> None:
         try:
             command(*arguments, **options)
-        except KeyboardInterrupt:
-            raise _InterruptError from None
+        except KeyboardInterrupt as error:
+            raise _InterruptError(*_notes(error)) from None
 
     return call
 
 
 for _command in (
     demo.demo,
-    protect.protect,
+    protect,
     evaluate.evaluate,
     attack.attack,
     check.check,
-    tune.tune,
-    audit.audit,
+    tune,
+    audit,
     report.report,
     reproduce.reproduce,
     listing.methods,
     listing.schema,
-    serve.serve,
+    serve,
     ask.ask,
 ):
-    app.command()(_interruptible(_command))
+    if isinstance(_command, ModuleType):
+        # its options are records
+        _function = vars(_command)[_command.__name__.rpartition(".")[2]]
+        add_table_command(app, _interruptible(_function), _command.flags)
+    else:
+        app.command()(_interruptible(_command))
 for _group in (ledger.ledger, token.token):
     app.add_typer(_group)
 
@@ -83,8 +94,6 @@ def _root(
     version: bool = typer.Option(False, "--version", help="Print the version and leave."),
 ) -> None:
     if version:
-        from shoal import __version__
-
         typer.echo(f"shoal {__version__}")
         raise typer.Exit
     if context.invoked_subcommand is None:
@@ -103,18 +112,25 @@ def run(arguments: list[str] | None = None) -> int:
         complain(getattr(error, "format_message", error.__str__)())
         return 2
     except ShoalError as error:
-        complain(str(error))
+        for problem in error.problems:
+            complain(in_flags(problem))
         return 2
-    except MemoryError:
-        complain("not enough memory for this table: use fewer columns or a method of the ranking type.")
+    except MemoryError as error:
+        words = "not enough memory for this table: use fewer columns or a method of the ranking type."
+        complain(" ".join([words, *_notes(error)]))
         return 2
-    except (_InterruptError, KeyboardInterrupt, typer.Abort):
-        complain("interrupted, nothing was written.")
+    except (_InterruptError, KeyboardInterrupt, typer.Abort) as error:
+        complain(" ".join(["interrupted, nothing was written.", *map(str, error.args), *_notes(error)]))
         return 130
     except OSError as error:
         where = f"'{error.filename}' " if error.filename else ""
-        complain(f"{where}cannot be used: {error.strerror or error}.")
+        complain(" ".join([f"{where}cannot be used: {error.strerror or error}.", *_notes(error)]))
         return 2
+
+
+def _notes(error: BaseException) -> list[str]:
+    """What was added to an error on its way, such as that a charge stays."""
+    return list(getattr(error, "__notes__", ()))
 
 
 def main() -> None:

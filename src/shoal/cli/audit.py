@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from shoal.cli import options
+from shoal.cli.command import Flag
 from shoal.cli.output import print_json, progress_bar, results
 
 if TYPE_CHECKING:
@@ -33,66 +36,49 @@ _HELP = """Try to refute a privacy claim: a lower bound on the real ε, from run
     """
 
 
-def audit(
-    data: options.Data,
-    method: options.MethodName = None,
-    epsilon: options.Epsilon = None,
-    k: options.LeastSize = None,
-    view: Annotated[str, typer.Option(help="original, given-partition or individual.")] = "original",
-    schema: options.SchemaFile = None,
-    config: options.Config = None,
-    domain: options.Domain = None,
-    types: options.Types = None,
-    taxonomy: options.TaxonomyFile = None,
-    columns: options.Columns = None,
-    split: options.Split = None,
-    groups: options.Groups = None,
-    partition: options.PartitionName = None,
-    gamma: options.Gamma = None,
-    remainder: options.Remainder = None,
-    normalise: options.Normalise = None,
-    link: options.Link = None,
-    floor: options.Floor = None,
-    noise: options.Noise = None,
-    optimise: options.Optimise = None,
-    composition: options.Composition = None,
-    order: options.Order = None,
-    corners: options.Corners = None,
-    weights: options.Weights = None,
-    coskewness: options.Coskewness = None,
-    cuts: options.Cuts = None,
-    depth: options.Depth = None,
-    shares: options.Shares = None,
-    rebuild: options.Rebuild = None,
-    neighbours: options.Neighbours = None,
-    rows: options.Rows = None,
-    outside: options.Outside = None,
-    missing: options.Missing = None,
-    na: options.MissingTexts = None,
-    domain_from_data: options.DomainFromData = None,
-    tuned: options.TunedOnRecords = None,
-    runs: Annotated[
-        int | None, typer.Option(help="Test runs; default: what fits into a few minutes.", show_default=False)
-    ] = None,
-    confidence: Annotated[float, typer.Option(help="Probability that the bound is true.")] = 0.99,
-    seed: Annotated[int | None, typer.Option(help="Repeats the same audit.")] = None,
-    workers: Annotated[int | None, typer.Option(help="Processes; default: all cores.")] = None,
-    plot: Annotated[
-        Path | None, typer.Option(help="Audit ε/4, ε/2, ε, 2ε and 4ε and draw the bounds as SVG.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
-    typed = locals()
+def flags() -> tuple[Flag, ...]:
+    """The options of `shoal audit`."""
+    return (
+        options.DATA,
+        *options.about_the_table(),
+        options.METHOD,
+        *options.of_methods(),
+        options.CONFIG,
+        Flag("view", "original, given-partition or individual.", default="original", common=True),
+        Flag(
+            "runs",
+            "Test runs; default: what fits into a few minutes.",
+            type=int,
+            common=True,
+            placeholder="N",
+        ),
+        Flag("confidence", "Probability that the bound is true.", type=float, default=0.99, placeholder="P"),
+        Flag("seed", "Repeats the same audit.", type=int, placeholder="N"),
+        options.WORKERS,
+        Flag(
+            "plot",
+            "Audit ε/4, ε/2, ε, 2ε and 4ε and draw the bounds as SVG.",
+            "output",
+            Path,
+            common=True,
+            placeholder="FILE",
+        ),
+        replace(options.JSON, common=True),
+    )
+
+
+def audit(typed: Mapping[str, Any]) -> None:
+    plot: Path | None = typed["plot"]
     from shoal.auditing import audit as run
     from shoal.noise import parse_epsilon
 
     _check_plot(plot)
     arguments = options.recipe_arguments(typed)
-    table = options.read_declared(data, arguments)
+    table = options.read_declared(typed["data"], arguments)
     arguments.pop("na", None)
-    if columns:
-        arguments["columns"] = options.column_names(columns, table.names)
-    arguments |= {"view": view, "runs": runs, "confidence": confidence, "seed": seed, "workers": workers}
+    if typed["columns"]:
+        arguments["columns"] = options.column_names(typed["columns"], table.names)
+    arguments |= {name: typed[name] for name in ("view", "runs", "confidence", "seed", "workers")}
     with progress_bar() as progress:
         found = run(table, **arguments, progress=progress)
     others: list[Audit] = []
@@ -103,12 +89,12 @@ def audit(
                 smaller_or_larger = arguments | {"epsilon": budget * parse_epsilon(multiple)}
                 others.append(run(table, **smaller_or_larger, progress=progress))
         _draw([found, *others], plot)
-    _say(found, others, plot, as_json)
+    _say(found, others, plot, typed["json"])
     if found.alarm:
         raise typer.Exit(1)
 
 
-# the docstring is the help text; typer reads it from here
+# the docstring is the help text
 audit.__doc__ = inspect.cleandoc(_HELP)
 
 

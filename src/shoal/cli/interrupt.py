@@ -5,20 +5,25 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
-from shoal.release.bundle import remove_unfinished
+if TYPE_CHECKING:
+    from shoal.progress import Progress
 
 Result = TypeVar("Result")
 
 
-def interruptibly(work: Callable[[], Result]) -> Result:
+def interruptibly(work: Callable[[], Result], spent: Callable[[], str] = lambda: "") -> Result:
     """Run `work` and return its result; Ctrl-C removes what it began to write and ends the process.
+
+    `spent` says what cannot be taken back.
 
     A sort or a compiled kernel does not look for signals while it runs, and a table of millions of rows keeps it
     busy for long. Python delivers the signal to the main thread, which has nothing else to do here.
     """
+    from shoal.release.bundle import remove_unfinished
+
     results: list[Result] = []
     errors: list[BaseException] = []
 
@@ -35,9 +40,32 @@ def interruptibly(work: Callable[[], Result]) -> Result:
             worker.join(0.1)
     except KeyboardInterrupt:
         remove_unfinished()
-        print("shoal: interrupted, nothing was written.", file=sys.stderr, flush=True)
+        print(f"shoal: interrupted, nothing was written.{spent()}", file=sys.stderr, flush=True)
         # the worker cannot be stopped from outside, only left behind
         os._exit(130)
     if errors:
         raise errors[0]
     return results[0]
+
+
+def charge_words(seen: Sequence[str]) -> str:
+    """What an interrupted publication says about its charge, from the stages that were seen."""
+    from shoal.release.publish import CHARGING
+
+    if f"{CHARGING} done" in seen:
+        return " What was charged to the ledger stays charged."
+    return (
+        " The charge to the ledger may stand: 'shoal ledger show' tells."
+        if f"{CHARGING} begun" in seen
+        else ""
+    )
+
+
+def noting(progress: Progress, seen: list[str]) -> Progress:
+    """Progress that also keeps the names of the stages that were begun, and of those that were finished."""
+
+    def report(what: str, done: int, total: int) -> None:
+        seen.append(f"{what} {'done' if done == total else 'begun'}")
+        progress(what, done, total)
+
+    return report

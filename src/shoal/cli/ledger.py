@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from shoal.cli.command import Commands
 from shoal.cli.output import messages, print_json, results
 from shoal.errors import InputError, OutputError
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from shoal.ledger import Entry, Ledger, Standing
 
-ledger = typer.Typer(name="ledger", help="The budget ledger: show, verify, export, unit.")
+ledger = typer.Typer(name="ledger", cls=Commands, help="The budget ledger: show, verify, export, unit.")
 Address = Annotated[
     str,
     typer.Argument(

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from shoal.cli.output import complain, messages, print_json, results
+from shoal.cli.output import complain, messages, print_json, print_table
 
 
 def methods(
@@ -18,9 +18,7 @@ def methods(
 
     Example: shoal methods ranking-dp
     """
-    from rich.table import Table
-
-    from shoal.method.presets import methods as known
+    from shoal.mechanisms.promises import methods as known
     from shoal.method.presets import preset
 
     if name is not None:
@@ -29,21 +27,18 @@ def methods(
     if json:
         print_json([info.to_dict() for info in chosen])
         return
-    table = Table("name", "what it does", "claim", "paper", box=None, pad_edge=False)
-    for info in chosen:
-        table.add_row(info.name, info.about, info.claim, info.paper)
-    console = results()
-    console.print(table)
+    print_table(
+        ("name", "what it does", "claim", "paper"),
+        [(info.name, info.about, info.claim, info.paper) for info in chosen],
+    )
     if name is None:
-        console.print(
-            "\nOptions of a method: shoal methods NAME. What a claim means: docs/claims.md.", markup=False
-        )
+        print("\nOptions of a method: shoal methods NAME. What a claim means: docs/claims.md.")
         return
-    options = Table("option", "meaning", box=None, pad_edge=False)
-    for option, meaning in chosen[0].parameters.items():
-        options.add_row(f"--{option}", meaning)
-    console.print()
-    console.print(options)
+    print()
+    print_table(
+        ("option", "meaning"),
+        [(f"--{option.replace('_', '-')}", meaning) for option, meaning in chosen[0].parameters.items()],
+    )
 
 
 def schema(

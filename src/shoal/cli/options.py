@@ -1,126 +1,152 @@
-"""Options that several commands share: what the caller typed comes in, arguments of the library leave."""
+"""Options that several commands share: what the caller typed comes in, arguments of the library leave.
+
+Options of methods are made from the table of settings (`shoal.method.settings`); a new setting needs no line here.
+"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from shoal.cli.command import Flag
 from shoal.errors import OptionError
 
 if TYPE_CHECKING:
     from shoal.io import Table
+    from shoal.method.settings import Setting
 
-Data = Annotated[
-    Path,
-    typer.Argument(help="The table: CSV, Parquet, Stata or SPSS.", metavar="DATA", show_default=False),
-]
-SchemaFile = Annotated[Path | None, typer.Option(help="Schema file; 'shoal schema DATA' drafts one.")]
-Config = Annotated[Path | None, typer.Option(help="Take the recipe of a method.toml.")]
-MethodName = Annotated[str | None, typer.Option(help="A preset; 'shoal methods' lists them.")]
-Epsilon = Annotated[str | None, typer.Option(help="Privacy budget, as a decimal number.")]
-LeastSize = Annotated[int | None, typer.Option("--k", "-k", help="Minimum cluster size.")]
-Domain = Annotated[list[str] | None, typer.Option(help="Public range, column=lo:hi; repeat it.")]
-TaxonomyFile = Annotated[
-    list[str] | None,
-    typer.Option(help="Taxonomy of a nominal column, column=FILE (OWL, RDF, CSV); repeat it."),
-]
-Types = Annotated[
-    list[str] | None,
-    typer.Option("--type", help="Type of a file's column, column=integer, decimal:2, date, text; repeat it."),
-]
-Columns = Annotated[
-    list[str] | None, typer.Option(help="Columns to release, a,b,c; repeat it for names with commas.")
-]
-Split = Annotated[str | None, typer.Option(help="equal, proportional, optimal, or a=2,b=1 (or JSON).")]
-Groups = Annotated[str | None, typer.Option(help="Attribute groups, as 'a,b;c' (or JSON).")]
-PartitionName = Annotated[
-    str | None, typer.Option(help="mdav or vmdav; xm-* also ranking, optimal, insensitive.")
-]
-Gamma = Annotated[str | None, typer.Option(help="Gain factor of --partition vmdav.")]
-Remainder = Annotated[str | None, typer.Option(help="middle, last or first.")]
-Normalise = Annotated[str | None, typer.Option(help="domain, none or zscore.")]
-Link = Annotated[
-    bool | None, typer.Option("--link/--no-link", help="--no-link shuffles every column by itself.")
-]
-Floor = Annotated[str | None, typer.Option(help="idp-*: least noise scale of a mean, a number or a=2,b=1.")]
-Noise = Annotated[str | None, typer.Option(help="laplace, staircase or box.")]
-Optimise = Annotated[str | None, typer.Option(help="With staircase or box: variance or interval.")]
-Generalise = Annotated[
-    bool | None,
-    typer.Option("--generalise/--no-generalise", help="Nominal columns: also release groups of values."),
-]
-Clip = Annotated[bool | None, typer.Option("--clip/--no-clip", help="--no-clip is for experiments.")]
-Composition = Annotated[str | None, typer.Option(help="insensitive-dp: strict, or parallel (no guarantee).")]
-Order = Annotated[str | None, typer.Option(help="insensitive-dp: corners or single.")]
-Corners = Annotated[str | None, typer.Option(help="insensitive-dp: alternate or hamming.")]
-Weights = Annotated[str | None, typer.Option(help="xm-*: shares of the kinds of statistics, 0.5,0.3,0.2.")]
-Coskewness = Annotated[str | None, typer.Option(help="xm-*: marginal or full.")]
-Match = Annotated[str | None, typer.Option(help="xm-*, for --evaluate: none, rank or assignment.")]
-Cuts = Annotated[int | None, typer.Option(help="tree-dp: levels of cut points per attribute.")]
-Depth = Annotated[int | None, typer.Option(help="tree-dp: levels of the tree.")]
-Shares = Annotated[str | None, typer.Option(help="tree-dp: cuts=4,intervals=2,leaves=3,means=1.")]
-Rebuild = Annotated[str | None, typer.Option(help="tree-dp: uniform, centroid or normal.")]
-Neighbours = Annotated[
-    str | None, typer.Option(help="tree-dp: replace-one or add-remove (n is then private).")
-]
-Rows = Annotated[int | None, typer.Option(help="tree-dp with add-remove: declared number of rows.")]
-Sizes = Annotated[str | None, typer.Option(help="swap-*: group size by column, income=50,age=20.")]
-Diversity = Annotated[
-    int | None, typer.Option("--l", help="k-anonymity family: different values in a group.")
-]
-EarthMover = Annotated[
-    str | None, typer.Option("--t-emd", help="k-anonymity, anatomy: largest earth mover's distance.")
-]
-Factor = Annotated[
-    int | None, typer.Option("--t", help="t-closeness, anatomy: largest factor, a whole number.")
-]
-Intruder = Annotated[str | None, typer.Option(help="swap-mdav: informed or uninformed.")]
-GroupBy = Annotated[str | None, typer.Option(help="anatomy: quasi or confidential.")]
-Outside = Annotated[str | None, typer.Option(help="Values outside the domain: error or clip.")]
-Missing = Annotated[str | None, typer.Option(help="Missing values: error, drop, category or separate.")]
 MissingTexts = Annotated[
     list[str] | None,
     typer.Option("--na", help="Text that stands for a missing value, such as '?'; repeat it."),
 ]
-DomainFromData = Annotated[
-    float | None, typer.Option(help="Experiments: domains 0 to this multiple of the maximum.")
-]
-LedgerAddress = Annotated[
-    str | None, typer.Option(help="Charge what it costs to this ledger (path or postgresql:// address).")
-]
-DatasetName = Annotated[
-    str | None, typer.Option(help="With --ledger: whose budget it is; the same name for the same people.")
-]
-TunedOnRecords = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--tuned",
-        help="What was chosen by looking at these records: k,split,..., columns, domains or domain:NAME; repeat it.",
-    ),
-]
 
-_DECLARATIONS = ("method", "outside", "missing", "domain_from_data")
+DATA = Flag("data", "The table: CSV, Parquet, Stata or SPSS.", "input", Path, argument=True, common=True)
+SCHEMA = Flag(
+    "schema", "Schema file; 'shoal schema DATA' drafts one.", "input", Path, common=True, placeholder="FILE"
+)
+CONFIG = Flag("config", "Take the recipe of a method.toml.", "promise", Path, common=True, placeholder="FILE")
+METHOD = Flag("method", "A preset; 'shoal methods' lists them.", "promise", common=True, placeholder="NAME")
+TARGET = Flag(
+    "target",
+    "Column to learn: one of classes, or a number with a threshold, 'a>30'.",
+    "run",
+    placeholder="COLUMN",
+)
+LEDGER = Flag(
+    "ledger",
+    "Charge what it costs to this ledger (path or postgresql:// address).",
+    "output",
+    placeholder="ADDRESS",
+)
+DATASET = Flag(
+    "dataset",
+    "With --ledger: whose budget it is; the same name for the same people.",
+    "output",
+    placeholder="NAME",
+)
+JSON = Flag("json", "Print JSON.", "output", bool, default=False)
+WORKERS = Flag("workers", "Processes; default: all cores.", "run", int, placeholder="N")
+
+# what has another name, or more to say, on the command line than in the library
+_TYPED: Mapping[str, Mapping[str, Any]] = {
+    "domains": {"name": "domain", "help": "Public range, column=lo:hi; repeat it.", "placeholder": "C=LO:HI"},
+    "columns": {"help": "Columns to release, a,b,c; repeat it for odd names."},
+    "na": {"help": "Text that stands for a missing value; repeat it.", "placeholder": "TEXT"},
+    "tuned": {},
+}
+_TYPES = Flag(
+    "types",
+    "Type of a column, column=integer, decimal:2, date, text; repeat it.",
+    "input",
+    flags=("--type",),
+    many=True,
+    common=True,
+    placeholder="C=TYPE",
+)
+_TAXONOMY = Flag(
+    "taxonomy",
+    "Taxonomy of a nominal column, column=FILE (OWL, RDF, CSV); repeat it.",
+    "input",
+    many=True,
+    placeholder="C=FILE",
+)
+
+
+def about_the_table() -> tuple[Flag, ...]:
+    """What a caller says about a table."""
+    from shoal.method.settings import DECLARATIONS
+
+    found = {name: _of_declaration(setting) for name, setting in DECLARATIONS.items()}
+    # what a private choice cost and bought stands in a recipe only
+    del found["tuned_epsilon"], found["tuned_choice"]
+    return (SCHEMA, found.pop("domains"), _TYPES, _TAXONOMY, *found.values())
+
+
+def of_methods(leave_out: Iterable[str] = ()) -> tuple[Flag, ...]:
+    """The settings of all methods."""
+    from shoal.method.settings import SETTINGS
+
+    return tuple(_of_setting(setting) for name, setting in SETTINGS.items() if name not in leave_out)
+
+
+def _of_declaration(setting: Setting) -> Flag:
+    named = {
+        "help": _sentence(setting.sentence()),
+        "name": setting.name,
+        "placeholder": setting.form.placeholder,
+    }
+    many = setting.name in _TYPED
+    typed = setting.form.typed if setting.name != "domain_from_data" else float
+    kept: dict[str, Any] = {"group": setting.group, "type": typed, "many": many, "common": setting.common}
+    return Flag(**kept, **{**named, **_TYPED.get(setting.name, {})})
+
+
+def _of_setting(setting: Setting) -> Flag:
+    from shoal.method.presets import taken_by
+
+    flag = f"--{setting.name.replace('_', '-')}"
+    flags = (flag, "-k") if setting.name == "k" else (flag,)
+    off = flag.replace("--", "--no-", 1)
+    if setting.form.typed is bool:
+        flags = (f"{flag}/{off}",)
+    some = taken_by(setting.name)
+    return Flag(
+        setting.name,
+        _sentence(setting.sentence(flag, off)) + (f" ({', '.join(some)})" if some else ""),
+        setting.group,
+        setting.form.typed,
+        flags,
+        common=setting.common,
+        placeholder=setting.form.placeholder,
+    )
+
+
+def _sentence(words: str) -> str:
+    return f"{words[0].upper()}{words[1:]}."
 
 
 def recipe_arguments(typed: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments of `shoal.protect` from a command's parameters: the recipe first, then what was typed."""
-    from shoal.columns.schema import Schema, parse_domains
-    from shoal.io import parse_types
-    from shoal.method.method import OPTIONS
+    """Arguments of `shoal.protect` from what was typed: the recipe first, then the rest."""
+    from shoal.cli.declared import parse_domains, parse_types
+    from shoal.columns.schema import Schema
+    from shoal.method.forms import names_in
     from shoal.method.recipe import load_recipe
+    from shoal.method.settings import SETTINGS
 
-    arguments: dict[str, Any] = load_recipe(typed["config"]) if typed["config"] is not None else {}
+    recipe = typed.get("config")
+    arguments: dict[str, Any] = load_recipe(recipe) if recipe is not None else {}
     if typed["schema"] is not None:
         arguments["schema"] = Schema.load(typed["schema"])
-    for name in (*_DECLARATIONS, *OPTIONS):
+    for name in ("method", "outside", "missing", "domain_from_data"):
+        if typed.get(name) is not None:
+            arguments[name] = typed[name]
+    for name, setting in SETTINGS.items():
         value = typed.get(name)
         if value is not None:
-            arguments[name] = _READERS[name](value) if name in _READERS else value
+            arguments[name] = setting.parse(value) if isinstance(value, str) else value
     if "method" not in arguments:
         raise OptionError("--method is missing: 'shoal methods' lists what there is.")
     if typed.get("na"):
@@ -130,8 +156,8 @@ def recipe_arguments(typed: Mapping[str, Any]) -> dict[str, Any]:
     if typed.get("tuned"):
         # on top of what the recipe says: a line typed later does not undo a look at the records
         before = arguments.get("tuned", [])
-        names = _names(before) if isinstance(before, str) else list(before)
-        arguments["tuned"] = names + [name for text in typed["tuned"] for name in _names(text)]
+        names = names_in(before) if isinstance(before, str) else list(before)
+        arguments["tuned"] = names + [name for text in typed["tuned"] for name in names_in(text)]
     if typed["domain"]:
         arguments["domains"] = parse_domains(typed["domain"])
     if typed.get("taxonomy"):
@@ -163,48 +189,6 @@ def _taxonomies(texts: Sequence[str]) -> dict[str, Any]:
 
 def column_names(texts: Sequence[str], known: Sequence[str]) -> list[str]:
     """Each text is one column name, or several with commas between."""
-    return [name for text in texts for name in ([text] if text in known else _names(text))]
+    from shoal.method.forms import names_in
 
-
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
-
-
-def _grouped(text: str) -> Any:
-    if text.lstrip().startswith("["):
-        return _json("--groups", text)
-    return [_names(part) for part in text.split(";")]
-
-
-def _weights(text: str) -> Any:
-    if text.lstrip().startswith("{"):
-        return _json("weights", text)
-    if "=" not in text:
-        return text
-    pairs = [part.rpartition("=") for part in text.split(",")]
-    return {name.strip(): weight for name, _, weight in pairs}
-
-
-def _sizes(text: str) -> Any:
-    found = _weights(text)
-    if not isinstance(found, dict):
-        return found
-    return {name: int(size) if str(size).strip().isdigit() else size for name, size in found.items()}
-
-
-def _json(option: str, text: str) -> Any:
-    """Column names that hold separators can be given as JSON."""
-    try:
-        return json.loads(text, parse_float=Decimal)
-    except json.JSONDecodeError as error:
-        raise OptionError(f"{option}: starts like JSON but is not: {error}.") from None
-
-
-_READERS: Mapping[str, Callable[[str], Any]] = {
-    "split": _weights,
-    "floor": _weights,
-    "shares": _weights,
-    "sizes": _sizes,
-    "groups": _grouped,
-    "weights": _names,
-}
+    return [name for text in texts for name in ([text] if text in known else names_in(text))]

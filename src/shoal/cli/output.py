@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from shoal.mechanisms import Progress
+    from shoal.mechanisms.base import Progress
 
 
 def results() -> Console:
@@ -36,6 +38,22 @@ def complain(text: str) -> None:
 
 def print_json(value: Any) -> None:
     print(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Columns of text: the first as wide as it needs, the others share what is left of the line.
+
+    Without rich, which takes longer to load than a list of methods to make.
+    """
+    first = max(len(row[0]) for row in [head, *rows])
+    left = max(shutil.get_terminal_size((100, 24)).columns, 60) - first
+    longest = [max(len(row[place]) for row in [head, *rows]) for place in range(1, len(head))]
+    widths = [first, *(max(12, min(most, left * most // sum(longest)) - 2) for most in longest)]
+    for row in [head, *rows]:
+        cells = [textwrap.wrap(text, width) or [""] for text, width in zip(row, widths, strict=True)]
+        for line in range(max(map(len, cells))):
+            parts = [cell[line] if line < len(cell) else "" for cell in cells]
+            print("  ".join(part.ljust(width) for part, width in zip(parts, widths, strict=True)).rstrip())
 
 
 @contextmanager

@@ -2,63 +2,84 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
-import typer
-
+from shoal.cli.command import Flag
 from shoal.cli.output import messages
 from shoal.errors import needs_extra
 
-Folder = Annotated[
-    Path, typer.Option("--data", help="Folder with the data sets, tokens and ledger.", show_default=False)
-]
 DEMO_TOKEN = "analyst.token"
+_LIMITS = ("rate", "pace", "patience", "workers", "allowance")
 
 
-def serve(
-    data: Folder,
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)
-    ] = 8200,
-    ledger: Annotated[
-        str | None,
-        typer.Option(
-            envvar="SHOAL_LEDGER", help="Path or postgresql:// address; default: ledger.sqlite in the folder."
+def flags() -> tuple[Flag, ...]:
+    """The options of `shoal serve`."""
+    return (
+        Flag(
+            "data",
+            "Folder with the data sets, tokens and ledger.",
+            "input",
+            Path,
+            required=True,
+            common=True,
+            placeholder="DIR",
         ),
-    ] = None,
-    heads: Annotated[
-        Path | None,
-        typer.Option(
-            help="One more file, outside the folder, that notes the ledger's heads; checked at start."
+        Flag(
+            "ledger",
+            "Path or postgresql:// address; default: ledger.sqlite in the folder.",
+            "input",
+            common=True,
+            placeholder="ADDRESS",
+            checks={"envvar": "SHOAL_LEDGER"},
         ),
-    ] = None,
-    rate: Annotated[float, typer.Option(help="Requests per second and token; 0 for no limit.", min=0)] = 50.0,
-    pace: Annotated[
-        float,
-        typer.Option(
-            help="Seconds between two times at which an answer may leave; 0 at once, which shows timing.",
-            min=0,
+        Flag(
+            "heads",
+            "One more file, outside the folder, that notes the ledger's heads; checked at start.",
+            "input",
+            Path,
+            placeholder="FILE",
         ),
-    ] = 0.1,
-    allowance: Annotated[
-        float,
-        typer.Option(help="How many times its usual time a question is allowed, for slow machines.", min=1),
-    ] = 4.0,
-    patience: Annotated[float, typer.Option(help="Seconds until an answer is called late.", min=0.1)] = 30.0,
-    workers: Annotated[int, typer.Option(help="Threads that compute answers.", min=1, max=64)] = 2,
-    processes: Annotated[int, typer.Option(help="Processes that answer side by side.", min=1, max=64)] = 1,
-    demo: Annotated[
-        bool,
-        typer.Option("--demo", help="Make the folder, with the demo survey and a token, if it is not there."),
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Log warnings only.")] = False,
-) -> None:
+        Flag(
+            "demo",
+            "Make the folder, with the demo survey and a token, if it is not there.",
+            "input",
+            bool,
+            default=False,
+            common=True,
+        ),
+        Flag("host", "Address to listen on.", default="127.0.0.1", common=True),
+        _number("port", "Port to listen on; 0 takes a free one.", 8200, 0, 65535, common=True),
+        _number("rate", "Requests per second and token; 0 for no limit.", 50.0, 0),
+        _number(
+            "pace", "Seconds between two times at which an answer may leave; 0 at once, shows timing.", 0.1, 0
+        ),
+        _number(
+            "allowance", "How many times its usual time a question is allowed, for slow machines.", 4.0, 1
+        ),
+        _number("patience", "Seconds until an answer is called late.", 30.0, 0.1),
+        _number("workers", "Threads that compute answers.", 2, 1, 64),
+        _number("processes", "Processes that answer side by side.", 1, 1, 64, common=True),
+        Flag("quiet", "Log warnings only.", type=bool, default=False, common=True),
+    )
+
+
+def _number(
+    name: str, help: str, default: float, least: float, most: float | None = None, *, common: bool = False
+) -> Flag:
+    checks = {"min": least} if most is None else {"min": least, "max": most}
+    return Flag(
+        name, help, type=type(default), default=default, common=common, placeholder="N", checks=checks
+    )
+
+
+def serve(typed: Mapping[str, Any]) -> None:
     """Answer questions about data sets, each for a part of a budget that cannot be overdrawn.
 
     Example: shoal serve --data shoal-served --demo
     """
+    data: Path = typed["data"]
     with needs_extra("server", "the query server needs"):
         import sqlalchemy  # noqa: F401
 
@@ -67,10 +88,10 @@ def serve(
         from shoal.query.server.run import serve as run
         from shoal.query.server.state import Config
 
-    if demo:
+    if typed["demo"]:
         _make_demo(data)
-    limits = Limits(rate=rate, pace=pace, patience=patience, workers=workers, allowance=allowance)
-    socket = bound_socket(host, port)
+    config = Config(data, typed["ledger"], typed["heads"], Limits(**{name: typed[name] for name in _LIMITS}))
+    socket = bound_socket(typed["host"], typed["port"])
     where, taken = socket.getsockname()[:2]
     shown = f"[{where}]" if ":" in where else where
 
@@ -86,7 +107,7 @@ def serve(
             markup=False,
         )
 
-    run(Config(data, ledger, heads, limits), [socket], ready, log_requests=not quiet, processes=processes)
+    run(config, [socket], ready, log_requests=not typed["quiet"], processes=typed["processes"])
 
 
 def _is_loopback(host: str) -> bool:

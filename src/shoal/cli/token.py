@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
+from shoal.cli.command import Commands
 from shoal.cli.output import messages, print_json, results
 
-token = typer.Typer(name="token", help="Tokens of the query server: new, list, revoke.")
+token = typer.Typer(name="token", cls=Commands, help="Tokens of the query server: new, list, revoke.")
 Folder = Annotated[Path, typer.Option("--data", help="The served folder.", show_default=False)]
 
 

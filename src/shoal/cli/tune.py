@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import inspect
 import sys
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from shoal.cli import options
-from shoal.cli.evaluate import Target
+from shoal.cli.command import Flag
 from shoal.cli.output import complain, messages, print_json, progress_bar, results
 from shoal.errors import OptionError
 
@@ -39,70 +41,97 @@ _HELP = """Compare methods and sizes on a table: loss, risk, and which setting t
     """
 
 
-def tune(
-    data: options.Data,
-    epsilon: options.Epsilon = None,
-    methods: Annotated[str | None, typer.Option(help="Methods to compare, a,b,c.")] = None,
-    ks: Annotated[str | None, typer.Option(help="Sizes to compare, 3,5,10; default: ten of them.")] = None,
-    splits: Annotated[str | None, typer.Option(help="Of equal, proportional, optimal.")] = None,
-    noises: Annotated[str | None, typer.Option(help="Of laplace, staircase, box.")] = None,
-    seeds: Annotated[int, typer.Option(help="Runs of each setting.")] = 5,
-    fast: Annotated[
-        bool, typer.Option("--fast", help="Closed forms only: losses in seconds, no risks.")
-    ] = False,
-    target: Target = None,
-    utility: Annotated[
-        str | None,
-        typer.Option(
-            help="Rank by normalised_sse, scaled_sse, wasserstein, correlation_difference, total_variation or learning."
+# what has a list of its own to compare
+_COMPARED = ("k", "split", "noise")
+# what the library calls as the command line does
+_NAMED = (
+    "seeds",
+    "fast",
+    "target",
+    "utility",
+    "max_risk",
+    "claim",
+    "private",
+    "out",
+    "workers",
+    "ledger",
+    "dataset",
+)
+
+
+def flags() -> tuple[Flag, ...]:
+    """The options of `shoal tune`: what is compared, and the settings that all compared methods share."""
+    from shoal.evaluation.measures import ranked_by
+    from shoal.method.models import MODELS
+    from shoal.method.settings import SETTINGS
+
+    splits, noises = (", ".join(SETTINGS[name].choices) for name in ("split", "noise"))
+    return (
+        options.DATA,
+        *options.about_the_table(),
+        Flag("methods", "Methods to compare, a,b,c.", "method", common=True, placeholder="NAMES"),
+        Flag(
+            "ks", "Sizes to compare, 3,5,10; default: ten of them.", "method", common=True, placeholder="N,N"
         ),
-    ] = None,
-    max_risk: Annotated[
-        float | None, typer.Option(help="Recommend only what links at most this % of rows.")
-    ] = None,
-    claim: Annotated[str | None, typer.Option(help="Compare only settings with this claim: dp, ...")] = None,
-    private: Annotated[
-        str | None,
-        typer.Option(help="ranking-dp: choose k privately at this ε, which is added to the claim."),
-    ] = None,
-    schema: options.SchemaFile = None,
-    domain: options.Domain = None,
-    types: options.Types = None,
-    taxonomy: options.TaxonomyFile = None,
-    columns: options.Columns = None,
-    link: options.Link = None,
-    outside: options.Outside = None,
-    missing: options.Missing = None,
-    na: options.MissingTexts = None,
-    domain_from_data: options.DomainFromData = None,
-    tuned: options.TunedOnRecords = None,
-    ledger: options.LedgerAddress = None,
-    dataset: options.DatasetName = None,
-    out: Annotated[
-        Path | None, typer.Option(help="New folder for the results, or one to go on with.")
-    ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Print every setting.")] = False,
-    workers: Annotated[int | None, typer.Option(help="Processes; default: all cores.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
-    typed = locals()
+        Flag("splits", f"Of {splits}.", "method", common=True, placeholder="WORDS"),
+        Flag("noises", f"Of {noises}.", "method", common=True, placeholder="WORDS"),
+        *(replace(flag, common=flag.name == "epsilon") for flag in options.of_methods(_COMPARED)),
+        Flag("seeds", "Runs of each setting.", type=int, default=5, common=True, placeholder="N"),
+        Flag(
+            "fast", "Closed forms only: losses in seconds, no risks.", type=bool, default=False, common=True
+        ),
+        replace(options.TARGET, common=True),
+        Flag("utility", f"Rank by {', '.join(ranked_by())}.", placeholder="MEASURE"),
+        Flag(
+            "max_risk",
+            "Recommend only what links at most this % of rows.",
+            type=float,
+            common=True,
+            placeholder="%",
+        ),
+        Flag("claim", f"Compare only settings with this claim: {', '.join(MODELS)}.", placeholder="MODEL"),
+        Flag(
+            "private",
+            "ranking-dp: choose k privately at this ε, which is added to the claim.",
+            common=True,
+            placeholder="E",
+        ),
+        options.WORKERS,
+        options.LEDGER,
+        options.DATASET,
+        Flag(
+            "out",
+            "New folder for the results, or one to go on with.",
+            "output",
+            Path,
+            common=True,
+            placeholder="DIR",
+        ),
+        Flag("everything", "Print every setting.", "output", bool, ("--all",), default=False),
+        replace(options.JSON, common=True),
+    )
+
+
+def tune(typed: Mapping[str, Any]) -> None:
+    from shoal.method.forms import names_in
     from shoal.tuning import tune as run
     from shoal.tuning.bought import account
 
-    account(ledger, dataset, private)  # a missing name is said before a large table is read
+    out: Path | None = typed["out"]
+    account(
+        typed["ledger"], typed["dataset"], typed["private"]
+    )  # a missing name is said before a table is read
 
     # methods are named by an option of its own
-    arguments = options.recipe_arguments({**typed, "config": None, "method": ""})
+    arguments = options.recipe_arguments({**typed, "method": ""})
     del arguments["method"]
-    table = options.read_declared(data, arguments)
-    if columns:
-        arguments["columns"] = options.column_names(columns, table.names)
-    for name, text in (("methods", methods), ("splits", splits), ("noises", noises)):
-        arguments[name] = None if text is None else _words(text)
-    arguments["ks"] = None if ks is None else [_size(word) for word in _words(ks)]
-    arguments |= {"seeds": seeds, "fast": fast, "target": target, "utility": utility, "max_risk": max_risk}
-    arguments |= {"claim": claim, "private": private, "out": out, "workers": workers}
-    arguments |= {"ledger": ledger, "dataset": dataset}
+    table = options.read_declared(typed["data"], arguments)
+    if typed["columns"]:
+        arguments["columns"] = options.column_names(typed["columns"], table.names)
+    for name in ("methods", "splits", "noises"):
+        arguments[name] = None if typed[name] is None else names_in(typed[name])
+    arguments["ks"] = None if typed["ks"] is None else [_size(word) for word in names_in(typed["ks"])]
+    arguments |= {name: typed[name] for name in _NAMED}
     try:
         with progress_bar() as progress:
             found = run(table, **arguments, progress=progress, notice=_announce)
@@ -113,15 +142,11 @@ def tune(
             f"interrupted; what is finished is kept in '{out}', and the same command goes on from there."
         )
         raise typer.Exit(130) from None
-    _say(found, out, everything, as_json)
+    _say(found, out, typed["everything"], typed["json"])
 
 
-# the docstring is the help text; typer reads it from here
+# the docstring is the help text
 tune.__doc__ = inspect.cleandoc(_HELP)
-
-
-def _words(text: str) -> list[str]:
-    return [word.strip() for word in text.split(",") if word.strip()]
 
 
 def _size(word: str) -> int:

@@ -11,19 +11,18 @@ from typing import Any, Literal, get_args
 
 from shoal import summaries
 from shoal.columns.dates import ISO_DAY, day_number
+from shoal.columns.kinds import KIND_FACTS, ColumnKind, Kind, kind_of_type
 from shoal.columns.lattice import DEFAULT_REAL_STEPS, Lattice
 from shoal.columns.missing import POLICIES
 from shoal.decimals import exact
 from shoal.display import displayed
 from shoal.errors import InputError, OptionError, did_you_mean
 from shoal.io import ColumnType, known_type
-from shoal.io.column_types import TYPES
 from shoal.taxonomy import Taxonomy
 
 # what a missing value is called where it counts as a value
 MISSING_VALUE = "(missing)"
 
-Kind = Literal["numeric", "ordinal", "nominal", "date"]
 Role = Literal["identifier", "quasi-identifier", "confidential", "unit", "weight", "other"]
 # Where a fact about a column is known from; the last one is no source that a promise could rest on.
 SOURCES = ("questionnaire", "law", "common knowledge", "an earlier release", "these records")
@@ -33,7 +32,6 @@ FACTS = ("kind", "type", "domain", "step", "max_rows")
 # Roles whose columns never leave the house.
 DROPPED_ROLES: frozenset[Role] = frozenset({"identifier", "unit", "weight"})
 
-_DAYS: tuple[ColumnType, ...] = ("date", "timestamp")
 # more do not fit into a float64
 MOST_DECIMALS = 15
 
@@ -108,11 +106,10 @@ class Attribute:
     def _check_type(self) -> None:
         if self.type is not None:
             object.__setattr__(self, "type", known_type(self.type, f"column '{self.name}'"))
-        fitting = types_of(self.kind)
-        if self.type is not None and self.type not in fitting:
+        if self.type is not None and not self.kind_facts.takes(self.type):
             raise OptionError(
-                f"column '{self.name}' is {self.kind}, and its type '{self.type}' is not one of {', '.join(fitting)}: "
-                "correct kind or type."
+                f"column '{self.name}' is {self.kind}, and its type '{self.type}' is not one of "
+                f"{', '.join(self.kind_facts.types or ())}: correct kind or type."
             )
         if self.decimals is None:
             return
@@ -129,6 +126,11 @@ class Attribute:
                 f"column '{self.name}': its step has more than {self.decimals} decimals: give it more decimals, or a "
                 "larger step."
             )
+
+    @property
+    def kind_facts(self) -> ColumnKind:
+        """What the values of a column of this kind are."""
+        return KIND_FACTS[self.kind]
 
     @cached_property
     def tree(self) -> Taxonomy | None:
@@ -181,9 +183,10 @@ class Attribute:
             return Lattice(Fraction(0), Fraction(len(self.ordered) - 1), Fraction(1))
         if self.lo is None or self.hi is None:
             raise OptionError(
-                f"column '{self.name}' has no public domain: give one with --domain '{self.name}=lo:hi' "
-                "(domains= in Python) or in the schema, not taken from the data, or name only the columns to release "
-                "with --columns (columns= in Python)."
+                f"column '{self.name}' has no public domain: give one (domains=) or declare it in the schema, not "
+                "taken from the data, or name only the columns to release (columns=).",
+                code="no-domain",
+                option="domains",
             )
         step = self.declared_step
         if step is None:
@@ -202,7 +205,7 @@ class Attribute:
         what = f"the domain of column '{self.name}'"
         kept = {fact: origin for fact, origin in self.source.items() if fact not in ("kind", "domain")}
         # texts where numbers are declared are complained about when they are read, with their row
-        number = self.type if self.type in types_of("numeric") else None
+        number = self.type if self.type in KIND_FACTS["numeric"].own_types else None
         if isinstance(domain, Taxonomy):
             # values listed in the schema stay the domain, unless the tree was told its own
             values = self.values if _of_leaves(domain) else ()
@@ -248,9 +251,9 @@ class Attribute:
         kept = {fact: origin for fact, origin in self.source.items() if fact not in ("kind", "type")}
         named = known_type(word.strip(), f"column '{self.name}'")
         kind: Kind = self.kind
-        if named not in types_of(kind) and not self.has_domain:
+        if not KIND_FACTS[kind].takes(named) and not self.has_domain:
             # whoever declares the type knows better than a guess of the kind from a file's cells
-            kind = "numeric" if named in types_of("numeric") else "date" if named in _DAYS else "nominal"
+            kind = kind_of_type(named)
         return replace(
             self, kind=kind, type=named, decimals=int(decimals) if colon else self.decimals, source=kept
         )
@@ -284,13 +287,6 @@ class Attribute:
         if len(set(known.values())) == 1:
             return next(iter(known.values()))
         return ", ".join(f"{fact}: {origin}" for fact, origin in known.items() if origin)
-
-
-def types_of(kind: Kind) -> tuple[ColumnType, ...]:
-    """The types that a column of a kind can have; names can be stored as anything."""
-    if kind == "numeric":
-        return "integer", "decimal"
-    return (*_DAYS, "text") if kind == "date" else TYPES
 
 
 def _of_leaves(tree: Taxonomy) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from shoal.columns.lattice import OUTSIDE
 from shoal.columns.missing import POLICIES
 from shoal.columns.schema import Schema
 from shoal.decimals import exact
@@ -16,8 +17,6 @@ from shoal.io import ColumnType, known_type
 
 if TYPE_CHECKING:
     from shoal.method.tuned import Tuned
-
-OUTSIDE = ("error", "clip")
 
 
 @internal()
@@ -38,12 +37,12 @@ class Declaration:
     @classmethod
     def of(
         cls,
-        schema: Schema | None,
-        columns: Sequence[str] | None,
-        domains: Mapping[str, Any] | None,
-        domain_from_data: object | None,
-        outside: str,
-        missing: str,
+        schema: Schema | None = None,
+        columns: Sequence[str] | None = None,
+        domains: Mapping[str, Any] | None = None,
+        domain_from_data: object | None = None,
+        outside: str = "error",
+        missing: str = "error",
         na: Sequence[str] = (),
         types: Mapping[str, str] | None = None,
     ) -> Declaration:

@@ -73,6 +73,11 @@ class Described:
         """The taxonomy of a nominal column, None for any other kind."""
         return self.attribute(name).tree
 
+    def without_records(self) -> Described:
+        """What is declared and settled about the columns, without any row."""
+        none = np.empty(0, dtype=np.int64)
+        return replace(self, table=self.table.rows(none), kept=None, gaps={})
+
     def codes(self, name: str) -> NDArray[np.int64]:
         """Concepts of a nominal column; a missing value that stays missing counts as the first of the domain."""
         tree = self.attribute(name).tree
@@ -137,7 +142,9 @@ class Described:
             row = row if self.kept is None else int(self.kept[row])
             raise InputError(
                 f"column '{name}': {count} value{'s' if count > 1 else ''} outside the domain {lo:.12g}:{hi:.12g}, "
-                f'the first in row {row + 1}: widen the domain, or clip with outside="clip" (--outside clip).'
+                f'the first in row {row + 1}: widen the domain, or clip with outside="clip".',
+                code="outside-domain",
+                option="outside",
             )
         if lattice.steps * values.size >= 2**62:
             raise OptionError(
@@ -165,7 +172,7 @@ def describe(
     if guessed and not free and not table.inferred.isdisjoint(left_out):
         tainted.append(
             "without a schema, which columns are released follows from types read off the records: name them "
-            "(columns=, --columns), or describe them in a schema."
+            "(columns=), or describe them in a schema."
         )
     policies = {attribute.name: _policy(attribute, declared.missing) for attribute in chosen}
     chosen = [_with_policy(attribute, policies[attribute.name]) for attribute in chosen]
@@ -315,7 +322,9 @@ def _choose(
     if not chosen:
         why = f" ({notes[0].rstrip('.')})" if notes else ""
         raise InputError(
-            f"no {_or(kinds)} column is left to protect{why}: name some with --columns, or check the schema."
+            f"no {_or(kinds)} column is left to protect{why}: name some with columns=, or check the schema.",
+            code="no-column",
+            option="columns",
         )
     return schema, chosen, notes
 

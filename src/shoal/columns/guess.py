@@ -15,7 +15,8 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from shoal.columns.attribute import FACTS, RECORDS, Attribute, Kind, Role
+from shoal.columns.attribute import FACTS, RECORDS, Attribute, Role
+from shoal.columns.kinds import Kind
 from shoal.io import ColumnType, Table, Variable, type_of
 
 _IDENTIFIER_WORDS = {

@@ -13,6 +13,8 @@ from shoal.decimals import decimal_text
 from shoal.display import internal
 from shoal.errors import OptionError
 
+# what can be done with values that lie outside the lattice
+OUTSIDE = ("error", "clip")
 DEFAULT_REAL_STEPS = 2**20
 # Positions are computed in float64, so the lattice must not be finer than its integers.
 MAX_STEPS = 2**52

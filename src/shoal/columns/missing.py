@@ -52,9 +52,12 @@ def settle_gaps(absent: Mapping[str, NDArray[np.bool_]], policies: Mapping[str, 
         if count and policies[name] == "error":
             raise InputError(
                 f"column '{name}' has {count} missing value{'s' if count > 1 else ''}, the first in row "
-                f"{int(np.argmax(gaps)) + 1}: fill the gaps, leave the column out (--columns names those to release), "
-                "choose what becomes of them with missing= (--missing): category for a nominal column, separate, or "
-                "drop, after which no guarantee holds as it stands."
+                f"{int(np.argmax(gaps)) + 1}: fill the gaps, leave the column out (columns= names those to release), "
+                "or choose what becomes of them with missing=: category for a nominal column, separate, or "
+                "drop, after which no guarantee holds as it stands.",
+                code="missing-values",
+                option="missing",
+                fix="fill the gaps, leave the column out, or choose what becomes of them.",
             )
         if policies[name] == "drop":
             dropped |= gaps

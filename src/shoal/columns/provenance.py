@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from shoal.columns.attribute import FACTS, RECORDS, Attribute, types_of
+from shoal.columns.attribute import FACTS, RECORDS, Attribute
 from shoal.columns.circumstances import TAKEN_FROM_DATA
 from shoal.columns.coding import public_facts
 from shoal.columns.lattice import Lattice
@@ -53,7 +53,7 @@ def with_stored_type(table: Table, attribute: Attribute) -> Attribute:
         return replace(attribute, type=None, decimals=None)
     stored = type_of(table.dtype(attribute.name))
     # texts where numbers should be are complained about later, with their row
-    if attribute.type is not None or stored not in types_of(attribute.kind):
+    if attribute.type is not None or not attribute.kind_facts.takes(stored):
         return attribute
     return replace(attribute, type=stored)
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from shoal import summaries
 from shoal.columns.attribute import FACTS, Attribute
-from shoal.columns.dates import ISO_DAY, day_number, day_text, is_day
+from shoal.columns.dates import day_number, day_text, is_day
 from shoal.columns.guess import drafted, guess
 from shoal.decimals import exact
 from shoal.display import displayed
@@ -21,7 +20,7 @@ from shoal.io import ColumnType, read
 from shoal.io.toml import dumps, load
 from shoal.taxonomy import Taxonomy
 
-__all__ = ["Attribute", "Schema", "draft_text", "parse_domains"]
+__all__ = ["Attribute", "Schema", "draft_text"]
 
 _HEADER = """\
 # What is public about this table. Edit by hand:
@@ -171,26 +170,6 @@ def _written(attribute: Attribute, key: str, value: Any) -> Any:
         # the root is known from its children, if it has any
         return pairs[1:] or pairs
     return list(value) if isinstance(value, tuple) else value
-
-
-def parse_domains(texts: Iterable[str]) -> dict[str, tuple[Fraction | str, Fraction | str]]:
-    """Domains from command-line text `column=lo:hi`; dates are left as text.
-
-    >>> parse_domains(["FICA=0:12000"])
-    {'FICA': (Fraction(0, 1), Fraction(12000, 1))}
-    """
-    domains: dict[str, tuple[Fraction | str, Fraction | str]] = {}
-    for text in texts:
-        name, equals, bounds = text.rpartition("=")
-        lo, colon, hi = bounds.partition(":")
-        if not (equals and colon and name):
-            raise OptionError(f"--domain '{text}' is not of the form column=lo:hi.")
-        if name in domains:
-            raise OptionError(f"--domain names column '{name}' twice.")
-        what = f"--domain '{text}': a bound"
-        first, last = (side if ISO_DAY.match(side) else exact(side, what) for side in (lo, hi))
-        domains[name] = (first, last)
-    return domains
 
 
 def _attribute(entry: Any, folder: Path | None) -> Attribute:

@@ -23,6 +23,7 @@ from shoal.evaluation.distributions import (
 from shoal.evaluation.groups import row_groups
 from shoal.evaluation.measured import Check, Closeness, Requirement
 from shoal.io import Table, read
+from shoal.progress import Progress, silent
 
 # risks of interest: one row in this many
 _ONE_IN = (2, 5, 10, 20)
@@ -38,6 +39,7 @@ def check(
     l: int | None = None,  # noqa: E741
     t_emd: float | None = None,
     t_ratio: float | None = None,
+    progress: Progress | None = None,
 ) -> Check:
     """Measure the protection a table reaches, whichever tool made it.
 
@@ -54,6 +56,7 @@ def check(
         t_emd: level asked for: largest earth mover's distance of a group to the table. Numbers, dates, enumerations and
             ordinal columns are ordered, each value one step from the next; any two other values are equally far apart.
         t_ratio: level asked for: largest ratio, either way, between a value's share in a group and in the table.
+        progress: called with (what, done, total); what it raises ends the work.
 
     Returns:
         The levels; `met` says whether all those asked for are reached.
@@ -78,10 +81,15 @@ def check(
             raise OptionError(f"{name} must be at least {0 if name == 't_emd' else 1}, got {value!r}.")
         if value is not None and name != "k" and not secret:
             raise OptionError(
-                f"{name} is about a confidential column: name one (confidential, --confidential)."
+                f"{name} is about a confidential column: name one (confidential=).", option="confidential"
             )
+    tell = progress or silent
+    tell("grouping rows", 0, 1)
     groups = row_groups(_codes(data, name) for name in known)
-    found = {name: _closeness(data, name, groups.labels, schema) for name in secret}
+    found: dict[str, Closeness] = {}
+    for number, name in enumerate(secret):
+        tell("looking at confidential columns", number, len(secret))
+        found[name] = _closeness(data, name, groups.labels, schema)
     smallest = int(groups.sizes.min())
     wanted = (
         ("k", k, smallest, True),
@@ -118,7 +126,7 @@ def _columns(
     secret = tuple(dict.fromkeys(by_role["confidential"] if confidential is None else confidential))
     if not known:
         raise OptionError(
-            "there are no quasi-identifiers: name the columns an intruder may know (quasi, --quasi a,b,c)."
+            "there are no quasi-identifiers: name the columns an intruder may know (quasi=).", option="quasi"
         )
     for name in (*known, *secret):
         table.known(name)

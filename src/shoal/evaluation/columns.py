@@ -11,8 +11,9 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.attribute import MISSING_VALUE, Attribute, Kind
+from shoal.columns.attribute import MISSING_VALUE, Attribute
 from shoal.columns.coding import numbers
+from shoal.columns.kinds import Kind
 from shoal.errors import InputError
 from shoal.evaluation.anonymity import as_arrow
 from shoal.evaluation.pair import Pair

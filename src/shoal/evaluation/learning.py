@@ -17,6 +17,7 @@ from shoal.evaluation.pair import Pair, make_pair
 from shoal.evaluation.result import plain
 from shoal.evaluation.target import NO_CLASS, Codes, Target, parse_target
 from shoal.io import Table
+from shoal.progress import Progress, silent
 
 Protocol = Literal["k-fold", "first-66%"]
 PROTOCOLS = ("k-fold", "first-66%")
@@ -158,6 +159,7 @@ def learn_pairs(
     *,
     columns: Sequence[str] | None = None,
     bounds: bool = True,
+    progress: Progress = silent,
 ) -> dict[str, Any]:
     """The same for tables that are read already: the original is the same in all pairs."""
     aim = parse_target(target, pairs[0].before)
@@ -165,8 +167,17 @@ def learn_pairs(
     truth = tasks[0].truth
     _check_split(settings, truth, aim)
     rows = [_picked(task, settings.most_rows) for task in tasks]
-    forest = _forest(settings.trees)
+    learner = _forest(settings.trees)
     runs = range(settings.runs)
+    forests = (1 + bounds) * settings.runs * (settings.folds if settings.protocol == "k-fold" else 1)
+    grown = 0
+
+    def forest(X: NDArray[np.float64], y: Codes, asked: NDArray[np.float64], seed: int) -> Codes:
+        nonlocal grown
+        progress("learning the target", grown, forests)
+        grown += 1
+        return learner(X, y, asked, seed)
+
     out: dict[str, Any] = {
         "target": target,
         "classes": {name: int((truth == code).sum()) for code, name in enumerate(aim.classes)},
@@ -206,8 +217,8 @@ def _task(pair: Pair, aim: Target, columns: Sequence[str] | None) -> _Task:
     else:
         raise InputError(
             f"the target '{aim.column}' was not released, and the released rows have no known order, so nobody can "
-            "tell their classes: release that column too, or evaluate where the rows are known, with protect "
-            "--evaluate and a method that keeps them."
+            "tell their classes: release that column too, or evaluate where the rows are known, with a "
+            "release in the place of its table and a method that keeps them (evaluate=True of shoal.publish)."
         )
     return _Task(make_features(pair, aim.column, columns), truth, taught, pair.matched, len(aim.classes))
 

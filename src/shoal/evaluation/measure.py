@@ -17,8 +17,10 @@ from shoal.evaluation.interval import CONFIDENCE
 from shoal.evaluation.learning import Protocol, Settings, check_learner, learn_pairs
 from shoal.evaluation.linkage import Linkage, record_linkage
 from shoal.evaluation.mean_sse import mean_sse
+from shoal.evaluation.measures import computed
 from shoal.evaluation.pair import Pair, make_pair
 from shoal.evaluation.result import Evaluation, plain
+from shoal.progress import Progress, silent
 
 
 def evaluate(
@@ -31,6 +33,7 @@ def evaluate(
     folds: int = 5,
     runs: int = 5,
     trees: int = 100,
+    progress: Progress | None = None,
 ) -> Evaluation:
     """Measure what a release lost and what risk it leaves.
 
@@ -52,6 +55,7 @@ def evaluate(
         folds: number of folds of `k-fold`.
         runs: number of runs of learning, with different seeds; the intervals are over these.
         trees: number of trees of a forest.
+        progress: called with (what, done, total); what it raises ends the work.
 
     Returns:
         Facts about the original data: they belong in the internal report, not in a publication.
@@ -74,6 +78,7 @@ def evaluate(
     settings = Settings(protocol, folds, runs, trees)
     if target is not None:
         check_learner()
+    tell = progress or silent
     pair = make_pair(original, released)
     for table, which in ((pair.before, "original"), (pair.published, "released")):
         if table.n == 0:
@@ -81,8 +86,8 @@ def evaluate(
     chosen = _chosen(pair, columns)
     measured = columns_of(pair, chosen)
     return Evaluation(
-        utility=plain(_utility(measured, pair.matched)),
-        risk=plain(_risk(pair, measured, columns)),
+        utility=plain(_utility(measured, pair.matched, tell)),
+        risk=plain(_risk(pair, measured, columns, tell)),
         columns=chosen,
         rows_matched=pair.matched,
         matching=pair.matching,
@@ -95,7 +100,9 @@ def evaluate(
             for column in measured
         },
         skipped=_skipped(pair, chosen, columns),
-        learning=None if target is None else learn_pairs([pair], target, settings, columns=columns),
+        learning=None
+        if target is None
+        else learn_pairs([pair], target, settings, columns=columns, progress=tell),
     )
 
 
@@ -142,8 +149,12 @@ def _skipped(pair: Pair, chosen: tuple[str, ...], columns: Sequence[str] | None)
     return out
 
 
-def _utility(columns: Sequence[Column], matched: bool) -> dict[str, Any]:
-    attributes = {column.name: _attribute(column, matched) for column in columns}
+def _utility(columns: Sequence[Column], matched: bool, tell: Progress) -> dict[str, Any]:
+    attributes: dict[str, dict[str, Any]] = {}
+    for number, column in enumerate(columns):
+        tell("measuring what was lost", number, len(columns))
+        attributes[column.name] = _attribute(column, matched)
+    tell("measuring what was lost", len(columns), len(columns))
     numeric = [column for column in columns if isinstance(column, Ordered) and column.kind == "numeric"]
     lines = [attributes[column.name] for column in numeric]
     before = np.column_stack([column.before for column in numeric]) if numeric else np.empty((0, 0))
@@ -177,6 +188,7 @@ def _utility(columns: Sequence[Column], matched: bool) -> dict[str, Any]:
         "pair_total_variation": pairs.mean,
         "pair_total_variation_max": pairs.largest,
         "pair_total_variation_worst": pairs.worst,
+        **computed("utility", columns, matched),
         "attributes": attributes,
     }
 
@@ -207,7 +219,10 @@ def _attribute(column: Column, matched: bool) -> dict[str, Any]:
     }
 
 
-def _risk(pair: Pair, measured: Sequence[Column], columns: Sequence[str] | None) -> dict[str, Any]:
+def _risk(
+    pair: Pair, measured: Sequence[Column], columns: Sequence[str] | None, tell: Progress
+) -> dict[str, Any]:
+    tell("linking records", 0, 1)
     names = pair.released if columns is None else tuple(column.name for column in measured)
     reached = actual_k(pair.published, names)
     linked = _linkage(measured) if pair.matched else None
@@ -222,6 +237,7 @@ def _risk(pair: Pair, measured: Sequence[Column], columns: Sequence[str] | None)
         "actual_k": reached.k,
         "groups": reached.groups,
         "unique_share": reached.unique_share,
+        **computed("risk", measured, pair.matched),
         "actual_k_per_attribute": reached.per_attribute,
     }
 

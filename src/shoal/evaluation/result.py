@@ -11,36 +11,12 @@ import numpy as np
 
 from shoal import summaries
 from shoal.display import displayed
+from shoal.evaluation.measures import MEASURES
 
 if TYPE_CHECKING:
     from rich.console import Group
     from rich.table import Table
 
-# key, name, which direction is good, explanation
-_UTILITY = (
-    ("sse", "SSE", "low", "sum of squared errors"),
-    ("sae", "SAE", "low", "sum of absolute errors"),
-    ("log10_sse", "log10 SSE", "low", "SSE on a log scale"),
-    ("log2_sse", "log2 SSE", "low", "SSE on a log scale"),
-    ("log10_mean_sse", "log10 mean SSE", "low", "iDP paper, errors over sd"),
-    ("log10_mean_sse_paper", "  as printed", "low", "errors over the variance"),
-    ("normalised_sse", "normalised SSE", "low", "1 = as if every row were the mean"),
-    ("semantic_sse", "semantic SSE", "low", "squared distances of names"),
-    ("scaled_sse", "scaled SSE", "low", "all kinds, in domain widths"),
-    ("mean_variation", "mean variation", "low", "relative change of the means"),
-    ("variance_variation", "variance variation", "low", "relative change of the variances"),
-    ("correlation_difference", "correlation diff.", "low", "mean |change| of correlations"),
-    ("wasserstein", "Wasserstein-1", "low", "shift in standard deviations"),
-    ("total_variation", "total variation", "low", "share of rows moved, per column"),
-    ("pair_total_variation", "  of pairs", "low", "the same in two-way tables"),
-)
-_RISK = (
-    ("record_linkage", "record linkage %", "low", "rows nearest to their own record"),
-    ("record_linkage_interval", "  95% interval", "", "Wilson interval of the line above"),
-    ("record_linkage_chance", "  by guessing %", "", "linked by picking any record"),
-    ("actual_k", "actual k", "high", "smallest group of identical rows"),
-    ("unique_share", "unique rows", "low", "share of rows unlike any other"),
-)
 _ATTRIBUTE = (
     ("sse", "SSE"),
     ("normalised_sse", "norm. SSE"),
@@ -100,10 +76,10 @@ class Evaluation:
         out.add_column("value", justify="right", no_wrap=True)
         out.add_column("good", no_wrap=True)
         out.add_column("meaning")
-        for values, lines in ((self.utility, _UTILITY), (self.risk, _RISK)):
-            for key, name, good, meaning in lines:
-                if values.get(key) is not None:
-                    out.add_row(name, _shown(values[key]), good, meaning)
+        for part, values in (("utility", self.utility), ("risk", self.risk)):
+            for measure in MEASURES.values():
+                if measure.part == part and values.get(measure.name) is not None:
+                    out.add_row(measure.title, _shown(values[measure.name]), measure.good, measure.meaning)
             out.add_section()
         if not self.rows_matched:
             out.caption = "Rows have no known order: SSE, SAE and record linkage do not exist."

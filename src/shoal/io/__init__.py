@@ -1,7 +1,7 @@
 """The edge: a path or a frame comes in, arrays go on; arrays come back, the same kind of frame or file goes out."""
 
 from shoal.io.codebook import Codebook, Variable
-from shoal.io.column_types import ColumnType, known_type, parse_types, type_of, type_words
+from shoal.io.column_types import ColumnType, known_type, type_of, type_words
 from shoal.io.files import check_writable, read, read_columnwise, write
 from shoal.io.formats import ENDINGS, FORMATS, SUFFIXES, Format, format_of, known_format
 from shoal.io.table import Table, first_row, with_types, without_texts
@@ -20,7 +20,6 @@ __all__ = [
     "format_of",
     "known_format",
     "known_type",
-    "parse_types",
     "read",
     "read_columnwise",
     "type_of",

@@ -6,7 +6,7 @@ in what form it is released, whoever is in the table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import narwhals as nw
@@ -242,20 +242,3 @@ def type_words(type: ColumnType | None, decimals: int | None = None) -> str:
     return (
         f"{named}, {decimals} decimal{'s' if decimals != 1 else ''}" if decimals is not None else str(named)
     )
-
-
-def parse_types(texts: Iterable[str]) -> dict[str, str]:
-    """Types from command-line text `column=type`, such as age=integer or income=decimal:2.
-
-    >>> parse_types(["income=decimal:2"])
-    {'income': 'decimal:2'}
-    """
-    found: dict[str, str] = {}
-    for text in texts:
-        name, equals, type = text.rpartition("=")
-        if not (equals and name and type):
-            raise OptionError(f"--type '{text}' is not of the form column=type.")
-        if name in found:
-            raise OptionError(f"--type names column '{name}' twice.")
-        found[name] = type
-    return found

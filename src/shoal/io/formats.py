@@ -68,7 +68,7 @@ def check_column_names(names: Sequence[str], format: Format) -> None:
         if not rule(name):
             raise InputError(
                 f"column '{name}' cannot be written to a {TITLES[format]} file: {_RULES[format]}; rename it, or choose "
-                "another format (--format csv)."
+                "another format (format=csv)."
             )
     if format == "spss":
         seen: dict[str, str] = {}
@@ -77,7 +77,7 @@ def check_column_names(names: Sequence[str], format: Format) -> None:
             if other != name:
                 raise InputError(
                     f"columns '{other}' and '{name}' have one name in an SPSS file, where capitals do not count: "
-                    "rename one, or choose another format (--format csv)."
+                    "rename one, or choose another format (format=csv)."
                 )
 
 

@@ -149,7 +149,7 @@ def _column(name: str, values: Any, variable: Variable, source: Format, target: 
         return _numeric(values.cast(pa.float64()).to_numpy(zero_copy_only=False), native, target)
     raise InputError(
         f"column '{name}' of type {kind} cannot be written to a {TITLES[target]} file: convert it to text or numbers, "
-        "or choose another format (--format parquet)."
+        "or choose another format (format=parquet)."
     )
 
 
@@ -208,7 +208,7 @@ def _whole(name: str, values: Any, variable: Variable, target: Format) -> _Colum
     if largest > _EXACT_WHOLE:
         raise InputError(
             f"column '{name}' holds whole numbers beyond 2^53, which a {TITLES[target]} file cannot hold exactly: "
-            "convert it to text, or choose another format (--format csv)."
+            "convert it to text, or choose another format (format=csv)."
         )
     numbers = values.cast(pa.float64()).to_numpy(zero_copy_only=False)
     if largest > _LARGEST_LONG:

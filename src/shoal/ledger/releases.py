@@ -9,10 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
 from shoal.errors import ClaimError
+from shoal.io import Table
 from shoal.ledger.choices import paid_before
 from shoal.ledger.entry import Entry, canonical
 from shoal.ledger.ledger import Ledger
@@ -22,13 +24,43 @@ from shoal.method.statement import PrivacyStatement
 from shoal.method.tuned import Tuned
 
 
-def fingerprint(path: Path) -> str:
-    """A hash of a file, by which the same table is recognised; as private as the table."""
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A release in the ledger.
+
+    Attributes:
+        dataset: whose budget it was charged to.
+        charge: number of the entry.
+        epsilon: what it added to the total of the data set; None for a claim that is recorded and not counted.
+        warnings: for the custodian.
+    """
+
+    dataset: str
+    charge: int
+    epsilon: Fraction | None
+    warnings: tuple[str, ...]
+
+
+def fingerprint(source: Path | Table) -> str:
+    """A hash of a file or of a table in memory, by which the same is recognised; as private as the table."""
     digest = hashlib.sha256()
-    with path.open("rb") as file:
+    if isinstance(source, Table):
+        _hash_table(source, digest)
+        return digest.hexdigest()
+    with source.open("rb") as file:
         while piece := file.read(1 << 20):
             digest.update(piece)
     return digest.hexdigest()
+
+
+def _hash_table(table: Table, digest: hashlib._Hash) -> None:
+    import pyarrow as pa
+
+    # one piece per column: in how many it lies in memory is no property of the table
+    whole = table.frame.to_arrow().combine_chunks().replace_schema_metadata(None)
+    for batch in whole.to_batches() or [pa.record_batch([], names=[])]:
+        digest.update(batch.serialize())
+    digest.update(whole.schema.serialize())
 
 
 def record_release(
@@ -38,7 +70,7 @@ def record_release(
     neighbours: str,
     table: str,
     bought: Tuned | None = None,
-) -> list[str]:
+) -> Recorded:
     """Charge a release before it is made, and say what else is known about the same table.
 
     Args:
@@ -51,7 +83,7 @@ def record_release(
             the choice itself was charged to this data set.
 
     Returns:
-        Warnings for the custodian.
+        What was charged, and warnings for the custodian.
 
     Raises:
         OverdrawnError: the budget does not allow it.
@@ -64,7 +96,7 @@ def record_release(
     if terms.ceiling is not None and not counted:
         raise ClaimError(
             f"data set '{dataset}' has a ceiling, and this release ({statement.model}) has no ε for the original "
-            "records that could be counted under it: use a method that claims dp, or another --dataset."
+            "records that could be counted under it: use a method that claims dp, or another dataset."
         )
     content = {
         "release": statement.method,
@@ -78,8 +110,8 @@ def record_release(
     cost = statement.epsilon if counted and statement.epsilon is not None else Fraction(0)
     if cost and bought is not None and paid_before(ledger, dataset, bought):
         cost -= statement.spending[f"choice of {bought.words}"] or Fraction(0)
-    ledger.charge(Charge(dataset, "", canonical(content), cost, kind="release"))
-    return warnings
+    receipt = ledger.charge(Charge(dataset, "", canonical(content), cost, kind="release"))
+    return Recorded(dataset, receipt.charge, receipt.added if counted else None, tuple(warnings))
 
 
 def _other_uses(ledger: Ledger, table: str) -> Iterator[str]:
@@ -102,5 +134,5 @@ def _use(entry: Entry, table: str) -> Iterator[str]:
         if terms["fingerprint"] == table and terms["ceiling"] is not None:
             yield (
                 f"questions about this table are answered as data set '{entry.dataset}': what the answers and this "
-                "release reveal adds up; name it with --dataset to count both under its ceiling."
+                "release reveal adds up; name it as the dataset to count both under its ceiling."
             )

@@ -22,11 +22,12 @@ def named_dataset(ledger: object, dataset: str | None) -> str | None:
         OptionError: one of the two is missing.
     """
     if ledger is None and dataset:
-        raise OptionError("--dataset names a budget in a ledger: give --ledger too.")
+        raise OptionError("dataset= names a budget in a ledger: give ledger= too.", option="ledger")
     if ledger is not None and not dataset:
         raise OptionError(
-            "--ledger needs --dataset: name whose budget it is, the same name for everything about the same people "
-            "('shoal ledger show' lists the names in use)."
+            "ledger= needs dataset=: name whose budget it is, the same name for everything about the same people "
+            "('shoal ledger show' lists the names in use).",
+            option="dataset",
         )
     return dataset or None
 
@@ -53,7 +54,8 @@ def account_of(ledger: Ledger, dataset: str, neighbours: str, unit: str | None, 
         raise ClaimError(
             f"the budget of data set '{dataset}' is per {terms.unit}, this release claims ε per {unit}: the two do not "
             "add up. Declare the unit in the schema as the budget has it (role unit and max_rows), or name another "
-            "--dataset."
+            "dataset.",
+            option="dataset",
         )
     if terms.ceiling is not None or standing.spent or standing.delta_spent:
         raise ClaimError(

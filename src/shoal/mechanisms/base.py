@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,7 @@ from shoal.method.method import Method
 from shoal.noise import Source
 from shoal.partition import Partition
 from shoal.partition.base import check_k
-
-# called with what is being done, how much of it is done, and how much there is
-Progress = Callable[[str, int, int], None]
+from shoal.progress import Progress as Progress
 
 
 @internal()
@@ -62,6 +61,10 @@ class Mechanism:
             and further ones by name.
         check: raises now what this mechanism's run would raise for these settings, records and labels.
         publish: the released table, and further ones by name, where that is more than all columns in one random order.
+        shares: the ε of a cluster's sum by column, where what is released are noisy cluster means: expected errors are
+            then known in closed form.
+        likelihood: the noise on a cluster's sum has the share of its column, so that a likelihood ratio is known.
+        statistics: masked statistics of every cluster can be published, too.
     """
 
     plan: Callable[[Method, Described], Plan]
@@ -72,6 +75,9 @@ class Mechanism:
     verify: Callable[[Method, Described, Table, Mapping[str, Table]], None] | None = None
     check: Callable[[Method, Described, Plan, ArrayLike | None], None] | None = None
     publish: Callable[[Method, Described, Rebuilt, Source], tuple[Any, dict[str, Any]]] | None = None
+    shares: Callable[[Method, Described, Plan], Mapping[str, Fraction]] | None = None
+    likelihood: bool = False
+    statistics: bool = False
 
     def refuse(
         self, method: Method, described: Described, plan: Plan, labels: ArrayLike | None = None

@@ -11,12 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from shoal.columns.describe import Described
 from shoal.errors import OptionError
 from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
-from shoal.mechanisms.mask import NOISES, Clusters, calibrate, check_floor, check_noise, mask_group
+from shoal.mechanisms.mask import Clusters, calibrate, check_floor, check_noise, mask_group
 from shoal.mechanisms.rebuild import centroids
 from shoal.method.budget import Plan, split_budget
 from shoal.method.method import Method
 from shoal.method.stages import Group, check_group, partition_group
 from shoal.noise import Source
+from shoal.noise.families import NOISES
 from shoal.partition import Partition
 from shoal.partition.base import check_k
 from shoal.sensitivity.local import CALIBRATIONS
@@ -35,8 +36,8 @@ def plan(method: Method, described: Described) -> Plan:
     if NOISES[method.noise].joint:
         if described.nominal:
             raise OptionError(
-                f"noise 'box' is for columns with an order, and '{described.nominal[0]}' has none: leave it out, or "
-                "use noise=laplace."
+                f"noise '{method.noise}' is for columns with an order, and '{described.nominal[0]}' has none: leave it "
+                "out, or use noise=laplace."
             )
         return _joint_plan(method.resolve_groups(names), shares)
     spending = {f"cluster {what[name]} of {name}": share for name, share in shares.items()}
@@ -240,4 +241,12 @@ def cluster_facts(made: Partition) -> dict[str, object]:
     }
 
 
-CLUSTERS = Mechanism(plan, run, freeze, run_frozen, check=check)
+CLUSTERS = Mechanism(
+    plan,
+    run,
+    freeze,
+    run_frozen,
+    check=check,
+    shares=lambda method, described, plan: plan.shares,
+    likelihood=True,
+)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 from shoal.errors import OptionError, did_you_mean
 from shoal.method.method import Method
 from shoal.method.stages import Group
-from shoal.noise import Source, discrete_box, discrete_laplace, discrete_staircase, round_up_scale
+from shoal.noise import Source, discrete_laplace, round_up_scale
 from shoal.noise.categorical import categorical_centroids
-from shoal.noise.staircase import check_staircase
+from shoal.noise.families import NOISES
 from shoal.partition import Partition
 from shoal.sensitivity.local import CALIBRATIONS, cluster_scales
-from shoal.sensitivity.sums import cluster_sum_scale
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,60 +30,6 @@ class Masked:
 
     partition: Partition
     summaries: tuple[NDArray[np.int64], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class NoiseFamily:
-    """A kind of noise for cluster sums.
-
-    Attributes:
-        draw: for sensitivities in lattice steps, their ε, a number of clusters, what to optimise and a source: one
-            column of noise per sensitivity.
-        check: raises where noise for these sensitivities and their ε cannot be drawn.
-        joint: all sums of a cluster get their noise together and share one ε; otherwise each attribute has its own.
-        blockwise: the whole ε is spent as soon as a cluster's sums change at all, so a record may touch one
-            cluster only.
-    """
-
-    draw: Callable[[tuple[int, ...], Fraction, int, str, Source], NDArray[np.int64]]
-    check: Callable[[tuple[int, ...], Fraction], None]
-    joint: bool = False
-    blockwise: bool = True
-
-
-def _laplace(
-    steps: tuple[int, ...], epsilon: Fraction, n: int, optimise: str, source: Source
-) -> NDArray[np.int64]:
-    return discrete_laplace(cluster_sum_scale(sum(steps), epsilon), (n, len(steps)), source)
-
-
-def _staircase(
-    steps: tuple[int, ...], epsilon: Fraction, n: int, optimise: str, source: Source
-) -> NDArray[np.int64]:
-    (width,) = steps
-    return discrete_staircase(width, epsilon, (n, 1), source, optimise=optimise)
-
-
-def _box(
-    steps: tuple[int, ...], epsilon: Fraction, n: int, optimise: str, source: Source
-) -> NDArray[np.int64]:
-    return discrete_box(steps, epsilon, n, source, optimise=optimise)
-
-
-def _check_laplace(steps: tuple[int, ...], epsilon: Fraction) -> None:
-    cluster_sum_scale(sum(steps), epsilon)
-
-
-def _check_staircase(steps: tuple[int, ...], epsilon: Fraction) -> None:
-    for step in steps:
-        check_staircase(step, epsilon)
-
-
-NOISES: Mapping[str, NoiseFamily] = {
-    "laplace": NoiseFamily(_laplace, _check_laplace, blockwise=False),
-    "staircase": NoiseFamily(_staircase, _check_staircase),
-    "box": NoiseFamily(_box, _check_staircase, joint=True),
-}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,13 +1,10 @@
-"""Which privacy claim is which: a configured method comes in, the one model that holds for it leaves, in words."""
+"""The models of privacy, one record each: what a claim means, for everybody who reads a statement."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
-
-if TYPE_CHECKING:
-    from shoal.method.method import Method
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
 
 Model = Literal[
     "dp",
@@ -121,84 +118,3 @@ MODELS: Mapping[Model, ModelFacts] = {
         guarantee=False,
     ),
 }
-
-
-def _by_stability(method: Method, attributes: int) -> Model:
-    if method.sensitivity != "global":
-        return "idp-given-partition"
-    if method.stability in ("record", "private"):
-        return "dp"
-    if method.stability == "rank" and (attributes == 1 or not method.link):
-        return "dp"
-    return "dp-given-partition"
-
-
-def _by_composition(method: Method, attributes: int) -> Model:
-    return "none" if method.composition == "parallel" else "dp"
-
-
-def _by_moments(method: Method, attributes: int) -> Model:
-    if method.sensitivity == "none":
-        return "none"
-    if method.form == "eigen":
-        return "idp-given-partition"
-    # covariances of rank groups do not telescope as their sums do
-    return "dp-given-partition" if method.moments else _by_stability(method, attributes)
-
-
-def _by_closeness(method: Method, attributes: int) -> Model:
-    return "probabilistic-k-anonymity" if method.t is None else "t-closeness"
-
-
-# by mechanism: the rule that settles the claim of its methods
-RULES: Mapping[str, Callable[[Method, int], Model]] = {
-    "anatomy": _by_closeness,
-    "centroids": lambda method, attributes: "k-anonymity",
-    "clusters": _by_stability,
-    "insensitive": _by_composition,
-    "moments": _by_moments,
-    "pairs": _by_stability,
-    "swap-mdav": _by_closeness,
-    "swap-ranking": _by_closeness,
-    "t-closeness": _by_closeness,
-    "tree": _by_stability,
-}
-
-
-def privacy_model(method: Method, attributes: int, nominal: int = 0) -> Model:
-    """The claim that holds for a method on this many attributes, so many of which are nominal.
-
-    Guarantee:
-        A replaced record that touches only its own cluster of one, or the rank-fixed clusters of a single
-        attribute (or of several whose columns are not linked), leaves the noise calibrated to all that
-        changes: claim `dp`. Boxes that are themselves drawn under the budget are paid for: claim `dp`. Insensitive
-        clusters change by one record each, and strict composition pays for all of them: claim `dp`. In every
-        other case clusters may move with the record: `dp-given-partition`. Noise that is calibrated to the actual
-        records protects those against their neighbours only: `idp-given-partition`. Moments beyond the mean are
-        protected given the partition only.
-
-    Reference:
-        docs/proofs/sums.md, docs/proofs/tree.md, docs/proofs/individual.md, docs/proofs/insensitive.md,
-        docs/proofs/moments.md; PSD-2014, Lemma 1; MDAI-2017, section 3.
-    """
-    model = RULES[method.mechanism](method, attributes)
-    if nominal and model == "dp" and method.stability == "rank":
-        # sums of ranks telescope, choices of concepts do not: each of the moved clusters would cost the whole ε
-        return "dp-given-partition"
-    return model
-
-
-def claims(method: Method) -> str:
-    """The claims a preset can carry, in words, computed from the same rule as the statement."""
-    one, several = privacy_model(method, 1), privacy_model(method, 2)
-    unlinked = privacy_model(replace(method, link=False), 2) if "link" in method.adjustable else several
-    if "composition" in method.adjustable:
-        published = privacy_model(replace(method, composition="parallel"), 2)
-        return f"{several}; {published} with composition=parallel"
-    if "t" in method.adjustable and method.t is None:
-        return f"{several}; {privacy_model(replace(method, t=2), 2)} with t"
-    if one == several == unlinked:
-        return one
-    extra = " or link=False" if unlinked == one else ""
-    ordered = "nominal" in method.kinds and privacy_model(method, 1, nominal=1) != one
-    return f"{several}; {one} for one attribute{extra}{', nominal ones aside' if ordered else ''}"

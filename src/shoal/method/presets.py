@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from shoal.errors import OptionError, did_you_mean
 from shoal.method.kanonymity_presets import KANONYMITY_PRESETS
-from shoal.method.method import OPTIONS, Method
-from shoal.method.models import claims
+from shoal.method.method import Method
 from shoal.method.moment_presets import MOMENT_PRESETS
 
 _ALWAYS = ("epsilon", "clip")
@@ -136,26 +134,6 @@ PRESETS: dict[str, Method] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class MethodInfo:
-    """What `shoal methods` lists about a preset. The claim is computed from the method's stages."""
-
-    name: str
-    paper: str
-    about: str
-    claim: str
-    parameters: dict[str, str]
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "paper": self.paper,
-            "about": self.about,
-            "claim": self.claim,
-            "parameters": dict(self.parameters),
-        }
-
-
 def preset(name: str) -> Method:
     """A published method by its name."""
     if name not in PRESETS:
@@ -163,6 +141,17 @@ def preset(name: str) -> Method:
             f"there is no method '{name}'; 'shoal methods' lists them.{did_you_mean(str(name), PRESETS)}"
         )
     return PRESETS[name]
+
+
+def taken_by(setting: str, most: int = 3) -> tuple[str, ...]:
+    """The methods that take a setting, those of one paper under one word; nothing where that are more than a few.
+
+    >>> taken_by("cuts"), taken_by("match"), taken_by("epsilon")
+    (('tree-dp',), ('xm-*',), ())
+    """
+    takers = [name for name, method in PRESETS.items() if setting in method.adjustable]
+    families = tuple(dict.fromkeys("xm-*" if name.startswith("xm-") else name for name in takers))
+    return families if len(families) <= most else ()
 
 
 def configured(name: str, **options: Any) -> Method:
@@ -187,25 +176,3 @@ def configured(name: str, **options: Any) -> Method:
     settings = {option: value for option, value in options.items() if option != "partition"}
     rebuild = "normal" if method.moments else "centroid"
     return PRESETS["tree-dp"].configure(**{"rebuild": rebuild, **settings})
-
-
-def methods() -> list[MethodInfo]:
-    """Every preset with its paper, claim and parameters.
-
-    >>> [info.name for info in methods()][:8]
-    ['laplace', 'mdav-dp', 'ranking-dp', 'optimal-dp', 'idp-ls', 'idp-cbls', 'insensitive-dp', 'tree-dp']
-    """
-    return [
-        MethodInfo(
-            name=method.name,
-            paper=method.paper,
-            about=method.about,
-            claim=claims(method),
-            parameters={
-                option: OPTIONS[option]
-                + (f" (default {default})" if (default := getattr(method, option)) is not None else "")
-                for option in method.adjustable
-            },
-        )
-        for method in PRESETS.values()
-    ]

@@ -10,21 +10,12 @@ from shoal.columns.declaration import Declaration
 from shoal.columns.schema import Schema
 from shoal.errors import OptionError
 from shoal.io.toml import dumps, load
-from shoal.method.method import OPTIONS, Method
+from shoal.method.method import Method
+from shoal.method.settings import DECLARATIONS, SETTINGS
 
 if TYPE_CHECKING:
     from shoal.release.protect import Release
 
-_DECLARED = (
-    "columns",
-    "outside",
-    "missing",
-    "na",
-    "domain_from_data",
-    "tuned",
-    "tuned_epsilon",
-    "tuned_choice",
-)
 _HEADER = "# The recipe of a release. Repeat it with: shoal protect DATA --config method.toml --out DIR\n"
 
 
@@ -69,7 +60,8 @@ def load_recipe(path: str | Path) -> dict[str, Any]:
     """The keyword arguments of `shoal.protect` that a recipe file stands for."""
     path = Path(path)
     raw = load(path, "recipe")
-    known = {"shoal", "method", "attribute", *_DECLARED, *OPTIONS}
+    # domains stand with their attributes
+    known = {"shoal", "method", "attribute", *DECLARATIONS, *SETTINGS} - {"domains"}
     for key in raw:
         if key not in known:
             raise OptionError(f"the recipe '{path}' has an unknown key '{key}'.")

@@ -18,6 +18,7 @@ from shoal import partition as algorithms
 from shoal.columns.lattice import Lattice
 from shoal.columns.missing import patterns
 from shoal.errors import OptionError
+from shoal.origin import Outside
 from shoal.partition import Partition
 from shoal.partition.insensitive import insensitive_mixed
 from shoal.partition.mdav import prepares_kernels
@@ -111,6 +112,8 @@ class PartitionStage:
         columnwise: an attribute's clusters do not depend on other attributes, so columns can be treated one by one.
         unbounded: clusters can be of any size above k, so that k = 1 does not mean every record by itself.
         check: raises what `run` would raise for a group.
+        scaled: how columns are scaled before distances can change the clusters.
+        outside: whose it is, None for the package's own.
     """
 
     stability: Stability
@@ -119,6 +122,8 @@ class PartitionStage:
     columnwise: bool = False
     unbounded: bool = False
     check: Callable[[Group, Method], object] | None = None
+    scaled: bool = True
+    outside: Outside | None = None
 
 
 def _alone(group: Group, method: Method) -> Partition:
@@ -192,14 +197,14 @@ def _boxes(group: Group, method: Method) -> Partition:
     raise OptionError("the boxes of a private tree hold no clusters of records: use method='tree-dp'.")
 
 
-PARTITIONS: Mapping[str, PartitionStage] = {
-    "alone": PartitionStage("record", "every record by itself", _alone, columnwise=True),
+_PARTITIONS: dict[str, PartitionStage] = {
+    "alone": PartitionStage("record", "every record by itself", _alone, columnwise=True, scaled=False),
     "mdav": PartitionStage("data", "fixed-size clusters of records that are close in all attributes", _mdav),
     "vmdav": PartitionStage(
         "data", "clusters of k to 2k-1 records, larger where records are dense", _vmdav, check=_only_ordered
     ),
     "ranking": PartitionStage(
-        "rank", "one attribute at a time, k consecutive ranks", _ranking, columnwise=True
+        "rank", "one attribute at a time, k consecutive ranks", _ranking, columnwise=True, scaled=False
     ),
     "optimal": PartitionStage(
         "data",
@@ -208,12 +213,15 @@ PARTITIONS: Mapping[str, PartitionStage] = {
         columnwise=True,
         unbounded=True,
     ),
-    "given": PartitionStage("caller", "labels supplied by the caller", _given, unbounded=True, check=_given),
+    "given": PartitionStage(
+        "caller", "labels supplied by the caller", _given, unbounded=True, check=_given, scaled=False
+    ),
     "insensitive": PartitionStage(
         "each", "the k records nearest to a corner of the domain, in turn", _insensitive
     ),
     "boxes": PartitionStage("private", "boxes of a tree that is drawn under the budget", _boxes),
 }
+PARTITIONS: Mapping[str, PartitionStage] = _PARTITIONS
 
 
 def partition_group(group: Group, method: Method) -> Partition:

@@ -21,10 +21,11 @@ from shoal.columns.lattice import Lattice
 from shoal.columns.unit import unit_words
 from shoal.decimals import decimal_text
 from shoal.display import displayed
-from shoal.errors import ClaimError
+from shoal.errors import ClaimError, InputError
 from shoal.method.budget import Plan
+from shoal.method.claims import Promise
 from shoal.method.method import Method
-from shoal.method.models import MODELS, Model, ModelFacts, privacy_model
+from shoal.method.models import MODELS, Model, ModelFacts
 from shoal.method.stages import PARTITIONS
 from shoal.sensitivity.local import CALIBRATIONS
 
@@ -106,6 +107,30 @@ class PrivacyStatement:
             "versions": self.versions,
         }
 
+    @classmethod
+    def from_dict(cls, plain: object, where: str = "this") -> PrivacyStatement:
+        """The statement that `to_dict` was made from.
+
+        Numbers are read as the simplest fraction that is written like this: 0.3333333333333333 is a third.
+
+        Args:
+            plain: plain values, as in a `statement.json`.
+            where: what they are, for errors.
+
+        Raises:
+            InputError: they are not those of a statement, contradict each other, or come from a newer version.
+        """
+        from shoal.method.reading import statement_fields
+
+        fields = statement_fields(plain, where)
+        found = cls(**fields)
+        if not isinstance(plain, Mapping) or found.publishable is not plain["publishable"]:
+            raise InputError(f"{where} contradicts itself: publishable does not follow from its reasons.")
+        # other versions may have other words
+        if found.versions.get("shoal") == __version__ and found.sentence != plain["sentence"]:
+            raise InputError(f"{where} contradicts itself: its sentence does not follow from its facts.")
+        return found
+
     def to_markdown(self) -> str:
         """The statement for readers."""
         lines = ["# Privacy statement", "", self.sentence, ""]
@@ -150,14 +175,15 @@ def state(
     lattices: dict[str, Lattice],
     plan: Plan,
     circumstances: Circumstances,
+    promise: Promise,
 ) -> PrivacyStatement:
-    """Compute the statement of a release.
+    """Compute the statement of a release from what its mechanism promises.
 
     Raises:
         ClaimError: the claim would be about rows while a person can own several, or a budget that was paid for a
             choice cannot be added to it.
     """
-    model = privacy_model(method, len(lattices), circumstances.nominal)
+    model = promise.model
     facts = MODELS[model]
     relation, left_open = _NEIGHBOURS[method.neighbours]
     rows = circumstances.rows_per_unit
@@ -167,13 +193,13 @@ def state(
             "not a claim about persons: declare max_rows for it in the schema (the claim is then per person)."
         )
     # values that stay in their rows can stay missing there; swapped ones would show where they came from
-    shown = facts.given_partition or method.mechanism == "centroids" or not facts.guarantee
+    shown = facts.given_partition or promise.shows_gaps or not facts.guarantee
     if circumstances.separated and not shown:
         raise ClaimError(
             f"missing=separate shows which values are missing, and the claim of method '{method.name}' ({model}) "
             "covers them: use missing=category for nominal columns, or a method whose clusters are taken as known."
         )
-    if rows > 1 and method.sensitivity != "global" and not CALIBRATIONS[method.sensitivity].additive:
+    if rows > 1 and not CALIBRATIONS[method.sensitivity].additive:
         raise ClaimError(
             f"method '{method.name}' protects one row at a time, but '{circumstances.unit}' declares {rows} rows per "
             "person: use idp-ls or a method without individual scales, or keep one row per person."
@@ -204,7 +230,8 @@ def state(
         neighbours=relation if facts.budgeted else None,
         unit=unit,
         conditions=_conditions(method, facts, circumstances, per_person, len(lattices), budget)
-        + plan.conditions,
+        + plan.conditions
+        + promise.conditions,
         data_dependent=circumstances.data_dependent + _data_dependent_settings(method),
         not_promised=facts.not_promised
         + (left_open if facts.budgeted else ())
@@ -287,7 +314,8 @@ def _conditions(
 
 def _local_conditions(method: Method) -> list[str]:
     """What noise that is fitted to the actual records needs, and what it can let through."""
-    if method.sensitivity == "global":
+    calibration = CALIBRATIONS[method.sensitivity]
+    if calibration.public:
         return []
     found = [
         "The scale of the noise is computed from the actual records and held fixed in the comparison; it is not "
@@ -295,7 +323,7 @@ def _local_conditions(method: Method) -> list[str]:
     ]
     if method.floor:
         found.append("The scale of the noise on a cluster's mean is nowhere below the public floor.")
-    elif method.sensitivity == "cluster":
+    elif calibration.can_vanish:
         found.append("Values in a cluster without spread can be released exactly, without noise.")
     return found
 
@@ -310,7 +338,7 @@ def _no_joint_k(method: Method, attributes: int) -> tuple[str, ...]:
 
 
 def _data_dependent_settings(method: Method) -> tuple[str, ...]:
-    if method.normalise == "zscore" and method.partition not in ("alone", "ranking", "given"):
+    if method.normalise == "zscore" and PARTITIONS[method.partition].scaled:
         return ("normalise=zscore: means and standard deviations of the records scaled the distances.",)
     return ()
 

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from shoal.decimals import decimal_text
 from shoal.errors import OptionError, did_you_mean
 from shoal.method.budget import SPLITS
-from shoal.method.method import OPTIONS, Method
+from shoal.method.method import Method
+from shoal.method.settings import SETTINGS
 from shoal.noise import parse_epsilon
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class Choice:
             return raw
         if not isinstance(raw, Mapping) or set(raw) != {"setting", "chosen", "candidates"}:
             raise OptionError(
-                "an entry of tuned_choice has a setting, chosen and candidates, as 'shoal tune --private' writes them, "
+                "an entry of tuned_choice has a setting, chosen and candidates, as a private tuning writes them, "
                 f"got {raw!r}."
             )
         name, chosen, candidates = raw["setting"], raw["chosen"], raw["candidates"]
@@ -155,7 +156,7 @@ class Tuned:
         )
         return (
             f"{chosen}, by the exponential mechanism with ε = {decimal_text(self.epsilon or Fraction(0))} per row "
-            "(shoal tune --private): so the custodian declares, and that the candidates were fixed without looking at "
+            "(a private tuning): so the custodian declares, and that the candidates were fixed without looking at "
             "the records. ε includes what the choice cost."
         )
 
@@ -193,7 +194,7 @@ class Tuned:
 
 _UNBOUGHT = (
     ": a price, tuned_epsilon = {}, is named without the values that it bought (tuned_choice, in the recipe that "
-    "shoal tune --private writes), and is not counted"
+    "a private tuning writes), and is not counted"
 )
 
 
@@ -217,7 +218,7 @@ def tuned_settings(
     what = tuple(
         dict.fromkeys([name.strip() for name in names if name.strip()] + [one.setting for one in bought])
     )
-    known = ("method", *OPTIONS, *_FACTS)
+    known = ("method", *SETTINGS, *_FACTS)
     for name in what:
         if name not in known and not (name.startswith(_ONE_DOMAIN) and name != _ONE_DOMAIN):
             raise OptionError(

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.errors import OptionError
-from shoal.noise.enclosed import enclose_exp, settle
+from shoal.noise.enclosed import Choice, enclose_exp
 from shoal.noise.entropy import Source
 from shoal.noise.entropy import source as source_for
 from shoal.noise.scale import LARGEST_NUMERATOR
@@ -76,7 +76,7 @@ def block_noise(
             groups.setdefault((int(size), int(step)), []).append(number)
     if groups:
         radius = _radius(tuple((size, step, len(blocks)) for (size, step), blocks in groups.items()), exact)
-        levels = np.array(radius.draw(n, bits), dtype=np.int64)
+        levels = radius.draw(n, bits)
         for level in np.unique(levels).tolist():
             rows = np.flatnonzero(levels == level)[:, None, None]
             for (size, step), blocks in groups.items():
@@ -153,33 +153,38 @@ class Radius:
     centre: int
     reach: int
 
-    def draw(self, n: int, source: Source) -> list[int]:
+    def draw(self, n: int, source: Source) -> NDArray[np.int64]:
         """n independent levels."""
-        found: list[int] = []
-        while len(found) < n:
-            proposed = discrete_staircase(self.reach, _ONE, n - len(found), source, centre=self.centre)
-            found += [
-                self.mode + offset
-                for offset in proposed.tolist()
-                if self.mode + offset >= 0 and self._accepts(offset, source)
-            ]
+        found = np.empty(n, dtype=np.int64)
+        missing = np.arange(n)
+        while missing.size:
+            levels, kept = self.attempt(missing.size, source)
+            found[missing[kept]] = levels[kept]
+            missing = missing[~kept]
         return found
 
-    def _accepts(self, offset: int, source: Source) -> bool:
-        """A coin: the weight over that of the mode, times e for every step of the staircase."""
-        stair = max(-((self.centre - abs(offset)) // self.reach), 0)
-        here, best = volume(self.groups, self.mode + offset), volume(self.groups, self.mode)
-        exponent = self.epsilon * offset - stair
+    def attempt(self, n: int, source: Source) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """n proposals, and which of them are kept."""
+        offsets = discrete_staircase(self.reach, _ONE, n, source, centre=self.centre)
+        kept = offsets == 0
+        for offset in np.unique(offsets[(offsets >= -self.mode) & ~kept]).tolist():
+            places = np.flatnonzero(offsets == offset)
+            kept[places] = _acceptance(self, offset).draw(places.size, source) == 0
+        return self.mode + offsets, kept
 
-        def bounds(bits: int) -> tuple[list[int], list[int]]:
-            return _cumulative(here, best, exponent, bits)
 
-        return settle(bounds, int(source.digits(_WORD, 1)[0]), _WORD, source) == 0
+@lru_cache(maxsize=1 << 12)
+def _acceptance(radius: Radius, offset: int) -> Choice:
+    """0 with probability: the weight at this offset over that of the mode, times e for every step of the staircase."""
+    stair = max(-((radius.centre - abs(offset)) // radius.reach), 0)
+    here, best = volume(radius.groups, radius.mode + offset), volume(radius.groups, radius.mode)
+    return Choice(lambda bits: _cumulative(here, best, radius.epsilon * offset - stair, bits))
 
 
 def _cumulative(here: int, best: int, exponent: Fraction, bits: int) -> tuple[list[int], list[int]]:
-    """Bounds of here · exp(-exponent) and of best, in common units, as `settle` takes them."""
-    bits += math.ceil(abs(exponent) * Fraction(3, 2))  # a small factor keeps its digits
+    """Bounds of here · exp(-exponent) and of best, in common units, as `Choice` takes them."""
+    # where the two are about as large, so many digits of the factor are 0
+    bits += abs(here.bit_length() - best.bit_length())
     below, above = enclose_exp(abs(exponent), bits)
     if exponent >= 0:
         return [here * below, best << bits], [here * above, best << bits]

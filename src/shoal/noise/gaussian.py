@@ -17,7 +17,7 @@ from shoal.noise.exact import bernoulli_exp_one
 from shoal.noise.laplace import discrete_laplace
 
 # Draws handled together: large enough to hide the cost of a numpy call, small enough for the processor's cache.
-BLOCK = 1 << 16
+BLOCK = 1 << 17
 LARGEST_VARIANCE, SMALLEST_VARIANCE = Fraction(1 << 80), Fraction(1, 1 << 80)
 # bits of a uniform real that are compared with a float before its exact value is asked for
 _DIGIT = 32

@@ -15,6 +15,7 @@ from shoal.columns.attribute import MISSING_VALUE, Attribute
 from shoal.errors import OptionError, OutputError, ShoalError
 from shoal.io import ENDINGS, Codebook, Format, check_writable, known_format, read, write
 from shoal.method.recipe import recipe_text
+from shoal.progress import Progress, silent
 
 if TYPE_CHECKING:
     from shoal.release.protect import Release
@@ -56,6 +57,7 @@ def save_bundle(
     original: Any = None,
     *,
     statistics: bool = False,
+    progress: Progress | None = None,
 ) -> Path:
     """Write data, statement, recipe and public report to `folder`; the internal report to its own path.
 
@@ -68,7 +70,9 @@ def save_bundle(
         )
     internal_path = None if internal is None else Path(internal)
     check_output(folder, internal_path)
+    tell = progress or silent
     with contextlib.ExitStack() as undo, staged(folder) as aside:
+        tell("writing the tables", 0, 1)
         write(release.data, aside / f"data{ENDINGS[format]}", public_codebook(release, release.data))
         for name, frame in release.linked.items():
             write(frame, aside / f"{name}{ENDINGS[format]}", public_codebook(release, frame))
@@ -77,12 +81,13 @@ def save_bundle(
             ending = ENDINGS["parquet" if format == "parquet" else "csv"]
             write(release.statistics, aside / f"statistics{ending}")
         if release.verify is not None:
+            tell("reading the tables back", 0, 1)
             # what counts is what others will read
             types = release.schema.types
             # a linked table may hold words for groups of values, which have no declared type
             further = {name: read(aside / f"{name}{ENDINGS[format]}") for name in release.linked}
             release.verify(read(aside / f"data{ENDINGS[format]}", types=types), further)
-        write_documents(release, aside, undo, internal_path, evaluation, original)
+        write_documents(release, aside, undo, internal_path, evaluation, original, tell)
     return folder
 
 
@@ -109,6 +114,7 @@ def write_documents(
     internal: Path | None = None,
     evaluation: Any = None,
     original: Any = None,
+    progress: Progress = silent,
 ) -> None:
     """Statement, recipe and public report beside the data; the internal report last, at its own path.
 
@@ -116,13 +122,14 @@ def write_documents(
     """
     from shoal.report import internal_report, public_report
 
+    progress("writing the statement and the report", 0, 1)
     statement = json.dumps(release.statement.to_dict(), indent=2, ensure_ascii=False)
     (aside / "statement.json").write_text(statement + "\n", "utf-8")
     (aside / "method.toml").write_text(recipe_text(release), "utf-8")
     (aside / "report.html").write_text(public_report(release), "utf-8")
     if internal is None:
         return
-    page = internal_report(release, evaluation, original)
+    page = internal_report(release, evaluation, original, progress)
     undo.enter_context(_parents(internal))
     with open(internal, "x", encoding="utf-8") as file:
         undo.push(_unless_done(internal))

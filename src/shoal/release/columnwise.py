@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from shoal.columns.declaration import missing_texts
 from shoal.errors import OptionError
 from shoal.io import read_columnwise, without_texts
-from shoal.mechanisms import Progress
+from shoal.progress import Progress, silent
 from shoal.release.bundle import check_output, staged, write_documents
-from shoal.release.protect import Preparation, Release, prepare, silent
+from shoal.release.protect import Preparation, Release, prepare
 
 # rows per row group of the output, and per piece of work on a column
 _ROWS = 1 << 20
@@ -58,15 +58,8 @@ def carry_out_columnwise(
     prepared: Preparation, folder: Path, internal: Path | None = None, progress: Progress | None = None
 ) -> Release:
     """Spend the budget of a prepared release column by column and write its bundle."""
-    if not prepared.method.columnwise:
-        raise OptionError(
-            f"method '{prepared.method.name}' looks at several columns together: it cannot work column by column."
-        )
-    if prepared.described.nominal or prepared.described.gaps:
-        raise OptionError(
-            "nominal columns and missing values that stay missing are protected in memory: leave them out, or use "
-            "shoal.protect."
-        )
+    if obstacle := not_by_column(prepared):
+        raise OptionError(f"this cannot be done column by column: {obstacle}; use shoal.protect.")
     check_output(folder, internal)
     report = progress or silent
     with contextlib.ExitStack() as undo, staged(folder) as aside:
@@ -79,8 +72,17 @@ def carry_out_columnwise(
         release = prepared.release(
             data=read_columnwise(aside / "data.parquet"), aligned=None, partitions=[], internal=internal_facts
         )
-        write_documents(release, aside, undo, internal, None, prepared.described.table)
+        write_documents(release, aside, undo, internal, None, prepared.described.table, report)
     return replace(release, data=folder / "data.parquet")
+
+
+def not_by_column(prepared: Preparation) -> str:
+    """Why a release needs more than one column in memory, in words; empty if it does not."""
+    if not prepared.method.columnwise:
+        return f"method '{prepared.method.name}' looks at several columns together"
+    if prepared.described.nominal or prepared.described.gaps:
+        return "nominal columns and missing values that stay missing are protected in memory"
+    return ""
 
 
 def _mask(prepared: Preparation, work: Path, report: Progress) -> dict[str, Any]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,20 +20,42 @@ from shoal.columns.describe import Described, describe
 from shoal.columns.missing import with_gaps
 from shoal.columns.provenance import public_attribute
 from shoal.columns.schema import Schema
-from shoal.display import displayed
-from shoal.errors import LeftOutWarning
+from shoal.display import displayed, internal
+from shoal.errors import LeftOutWarning, OptionError
 from shoal.io import Codebook, Format, Table, read
-from shoal.mechanisms import MECHANISMS, Mechanism, Progress, Rebuilt
-from shoal.mechanisms.noise_rule import noise_allowed
+from shoal.mechanisms import MECHANISMS
+from shoal.mechanisms.base import Mechanism, Rebuilt
+from shoal.mechanisms.promises import noise_allowed, privacy_model, promise_of
 from shoal.method.budget import Plan
 from shoal.method.method import Method
-from shoal.method.models import MODELS, privacy_model
+from shoal.method.models import MODELS
 from shoal.method.presets import configured
 from shoal.method.statement import PrivacyStatement, state
-from shoal.method.tuned import Tuned, tuned_settings, with_tuning
+from shoal.method.tuned import tuned_settings, with_tuning
 from shoal.noise import Source
 from shoal.noise import source as noise_source
 from shoal.partition import Partition
+from shoal.progress import Progress, silent
+from shoal.release.request import Options
+
+# what a `Declaration` is made from, besides the schema
+_SAID = ("columns", "domains", "domain_from_data", "outside", "missing", "na", "types")
+
+
+@internal()
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Records that were grouped.
+
+    Attributes:
+        columns: the attributes that they were grouped by.
+        number: of the cluster in its `Partition`.
+        rows: places of its records in the table that was protected, counted from 0.
+    """
+
+    columns: tuple[str, ...]
+    number: int
+    rows: tuple[int, ...]
 
 
 @displayed(summaries.of_release)
@@ -57,6 +80,9 @@ class Release:
         linked: further tables that are released with the data, by name.
         verify: raises where tables read back from disk do not hold what the statement says; None where there is
             nothing that a table by itself could show.
+
+    A release can be pickled, to go to another process of the custodian's. The pickle holds all of the above, `aligned`
+    and `internal` too: it is as private as the original. What may be published is what `save` writes.
     """
 
     data: Any
@@ -80,6 +106,30 @@ class Release:
     def columns(self) -> tuple[str, ...]:
         return tuple(self.domains)
 
+    def cluster_of(self, row: int) -> tuple[Cluster, ...]:
+        """The clusters of one record, one for each attribute group: private, like everything about a record.
+
+        Args:
+            row: place of the record in the table that was protected, counted from 0.
+
+        Raises:
+            OptionError: there is no such row, it took no part, or the method has no clusters.
+        """
+        rows = self.internal["rows_read"]
+        if not 0 <= row < rows:
+            raise OptionError(f"row is {row}: the protected table has rows 0 to {rows - 1}.", row=row + 1)
+        if not self.partition:
+            raise OptionError(f"method '{self.method.name}' gives no record a cluster that could be shown.")
+        kept = np.arange(rows) if self.kept is None else self.kept
+        place = np.flatnonzero(kept == row)
+        if not place.size:
+            raise OptionError(f"row {row} took no part in the release: it was dropped.", row=row + 1)
+        found = []
+        for made in self.partition:
+            label = int(made.labels[place[0]])
+            found.append(Cluster(made.columns, label, tuple(kept[made.labels == label].tolist())))
+        return tuple(found)
+
     def save(
         self,
         folder: str | Path,
@@ -89,13 +139,16 @@ class Release:
         evaluation: Any = None,
         original: Any = None,
         statistics: bool = False,
+        progress: Progress | None = None,
     ) -> Path:
         """Write the publishable bundle to `folder`, with the clusters' statistics if asked for; the internal report,
         compared with `original` (the table that was protected) if given, goes elsewhere. All is written or nothing."""
         from shoal.release.bundle import save_bundle
 
         kind = format or self.format
-        return save_bundle(self, Path(folder), internal, kind, evaluation, original, statistics=statistics)
+        return save_bundle(
+            self, Path(folder), internal, kind, evaluation, original, statistics=statistics, progress=progress
+        )
 
 
 def protect(
@@ -106,19 +159,8 @@ def protect(
     k: int | None = None,
     seed: int | None = None,
     *,
-    columns: Sequence[str] | None = None,
-    domains: Mapping[str, Any] | None = None,
-    domain_from_data: float | None = None,
-    outside: str = "error",
-    missing: str = "error",
-    na: Sequence[str] = (),
-    types: Mapping[str, str] | None = None,
-    labels: ArrayLike | None = None,
-    tuned: str | Sequence[str] | Tuned | None = None,
-    tuned_epsilon: Any = None,
-    tuned_choice: Sequence[Any] | None = None,
     progress: Progress | None = None,
-    **options: Any,
+    **options: Unpack[Options],
 ) -> Release:
     """Turn a table about people into one that can be published.
 
@@ -145,7 +187,7 @@ def protect(
         tuned_epsilon: what a private choice cost, as a recipe of `shoal tune --private` has it; added to the claim,
             which must be `dp`, if the values that it bought are used.
         tuned_choice: what it bought, with the candidates it was chosen from.
-        progress: called with (what, done, total) during long work.
+        progress: called with (what, done, total) during long work; raise `shoal.CancelledError` in it to stop.
         options: settings of the method, such as split, groups, link, remainder.
 
     Guarantee:
@@ -162,52 +204,35 @@ def protect(
     >>> release.data.column_names, release.data.num_rows, release.statement.model
     (['age', 'income'], 4, 'dp-given-partition')
     """
-    prepared = prepare(
-        read(data, missing_texts(na), declared_types(schema, types)),
-        schema,
-        method,
-        epsilon,
-        k,
-        seed,
-        columns=columns,
-        domains=domains,
-        domain_from_data=domain_from_data,
-        outside=outside,
-        missing=missing,
-        na=na,
-        types=types,
-        labels=labels,
-        tuned=tuned,
-        tuned_epsilon=tuned_epsilon,
-        tuned_choice=tuned_choice,
-        **options,
-    )
-    if schema is None and columns is None and prepared.described.left_out:
+    tell = progress or silent
+    tell("reading the table", 0, 1)
+    types = declared_types(schema, options.get("types"))
+    table = read(data, missing_texts(options.get("na")), types)
+    prepared = prepare(table, schema, method, epsilon, k, seed, **options)
+    if schema is None and prepared.declared.columns is None and prepared.described.left_out:
         warnings.warn(
             f"not released: {', '.join(prepared.described.left_out)}; release.notes say why. Name the columns to "
             "release (columns=), or describe them in a schema.",
             LeftOutWarning,
             stacklevel=2,
         )
-    return carry_out(prepared, progress, labels)
+    return carry_out(prepared, tell)
 
 
-def carry_out(
-    prepared: Preparation,
-    progress: Progress | None = None,
-    labels: ArrayLike | None = None,
-    frozen: Any = None,
-) -> Release:
+def carry_out(prepared: Preparation, progress: Progress | None = None, frozen: Any = None) -> Release:
     """Spend the budget of a prepared release: the part of `protect` that touches the records.
 
     `frozen` is what the mechanism's `freeze` made on the same records, to save making it again.
     """
     table = prepared.described.table
-    settled = (prepared.method, prepared.described, prepared.plan, prepared.source, progress or silent)
+    tell = progress or silent
+    tell("protecting", 0, 1)
+    settled = (prepared.method, prepared.described, prepared.plan, prepared.source, tell)
     if frozen is not None and prepared.mechanism.run_frozen is not None:
         rebuilt = prepared.mechanism.run_frozen(*settled, frozen)
     else:
-        rebuilt = prepared.mechanism.run(*settled, labels)
+        rebuilt = prepared.mechanism.run(*settled, prepared.labels)
+    tell("shuffling rows", 0, 1)
     publish = prepared.mechanism.publish or _one_table
     released, linked = publish(prepared.method, prepared.described, rebuilt, prepared.source)
     return prepared.release(
@@ -232,6 +257,7 @@ class Preparation:
     plan: Plan
     source: Source
     statement: PrivacyStatement
+    labels: ArrayLike | None = None
 
     def release(
         self,
@@ -260,12 +286,10 @@ class Preparation:
             codebook=described.table.codebook,
             statistics=statistics,
             linked=linked or {},
-            verify=self._verify if self.mechanism.verify is not None else None,
+            verify=None
+            if self.mechanism.verify is None
+            else partial(self.mechanism.verify, self.method, described.without_records()),
         )
-
-    def _verify(self, table: Table, linked: Mapping[str, Table]) -> None:
-        if self.mechanism.verify is not None:
-            self.mechanism.verify(self.method, self.described, table, linked)
 
 
 def prepare(
@@ -275,28 +299,17 @@ def prepare(
     epsilon: Any = None,
     k: int | None = None,
     seed: int | None = None,
-    *,
-    columns: Sequence[str] | None = None,
-    domains: Mapping[str, Any] | None = None,
-    domain_from_data: float | None = None,
-    outside: str = "error",
-    missing: str = "error",
-    na: Sequence[str] = (),
-    types: Mapping[str, str] | None = None,
-    labels: ArrayLike | None = None,
-    tuned: str | Sequence[str] | Tuned | None = None,
-    tuned_epsilon: Any = None,
-    tuned_choice: Sequence[Any] | None = None,
-    **options: Any,
+    **options: Unpack[Options],
 ) -> Preparation:
     """Settle method, lattices, budget and statement, and refuse what would fail later; arguments as for `protect`."""
+    asked: dict[str, Any] = dict(options)
+    labels = asked.pop("labels", None)
+    chosen = tuned_settings(*(asked.pop(name, None) for name in ("tuned", "tuned_epsilon", "tuned_choice")))
+    said = {name: asked.pop(name) for name in _SAID if name in asked}
     if labels is not None:
-        options = {"partition": "given", **options}
-    settled = configured(method, epsilon=epsilon, k=k, **options)
-    chosen = tuned_settings(tuned, tuned_epsilon, tuned_choice)
-    declared = replace(
-        Declaration.of(schema, columns, domains, domain_from_data, outside, missing, na, types), tuned=chosen
-    )
+        asked = {"partition": "given", **asked}
+    settled = configured(method, epsilon=epsilon, k=k, **asked)
+    declared = replace(Declaration.of(schema, **said), tuned=chosen)
     described = describe(table, declared, settled.kinds, free=MODELS[privacy_model(settled, 1)].of_the_table)
     for attribute in described.attributes:
         check_storable(described.table, attribute, generalise=settled.generalise)
@@ -309,10 +322,11 @@ def prepare(
     source = noise_source(seed)
     described = with_tuning(described, chosen, settled)
     circumstances = _with_seed(described.circumstances, source)
-    statement = state(settled, described.lattices, plan, circumstances)
+    promise = promise_of(settled, len(described.lattices), circumstances.nominal)
+    statement = state(settled, described.lattices, plan, circumstances, promise)
     described = replace(described, notes=(*described.notes, *advice, *_starved(settled, plan)))
     mechanism.refuse(settled, described, plan, labels)
-    return Preparation(settled, declared, described, mechanism, plan, source, statement)
+    return Preparation(settled, declared, described, mechanism, plan, source, statement, labels)
 
 
 def _starved(method: Method, plan: Plan) -> list[str]:
@@ -372,10 +386,6 @@ def _measured(described: Described, rebuilt: Rebuilt) -> Any:
             found = np.where(described.gaps[column], np.nan, values)
         columns[column] = found
     return described.table.like(columns, keep_dtypes=False)
-
-
-def silent(what: str, done: int, total: int) -> None:
-    """Progress that nobody watches."""
 
 
 def _with_seed(circumstances: Circumstances, source: Source) -> Circumstances:

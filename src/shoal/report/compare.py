@@ -9,13 +9,15 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.attribute import MISSING_VALUE, Attribute, Kind
+from shoal.columns.attribute import MISSING_VALUE, Attribute
 from shoal.columns.coding import labels_of
 from shoal.columns.dates import day_text
+from shoal.columns.kinds import Kind
 from shoal.io import Table
 from shoal.report.subject import Subject, ordered_values
 
@@ -76,6 +78,31 @@ class Comparison:
     quantiles: tuple[Floats, Floats] | None
     changes: tuple[Change, ...]
     missing: tuple[int | None, int]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; what needs an original is None without one."""
+        shown = self.distribution
+        before, after = (None, None) if self.quantiles is None else self.quantiles
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "shares": {"before": _listed(shown.before), "after": _listed(shown.after)},
+            "edges": _listed(shown.edges),
+            "labels": list(shown.labels),
+            "moved": shown.moved,
+            "quantiles": None
+            if before is None
+            else {"at": _listed(_POINTS), "before": _listed(before), "after": _listed(after)},
+            "changes": [
+                {"statistic": c.statistic, "before": c.before, "after": c.after, "change": c.change}
+                for c in self.changes
+            ],
+            "missing": {"before": self.missing[0], "after": self.missing[1]},
+        }
+
+
+def _listed(values: Floats | None) -> list[float] | None:
+    return None if values is None else [float(value) for value in values]
 
 
 def compare(subject: Subject, original: Table | None) -> list[Comparison]:

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from shoal.errors import InputError, ShoalError
+from shoal.errors import CancelledError, InputError, ShoalError
 from shoal.io import Table, read
+from shoal.progress import Progress, silent
 from shoal.report.excerpt import excerpt, released_rows, some_rows
 from shoal.report.risks import MOST_ROWS, Risks, attacked, linkage_line
 from shoal.report.subject import Subject
@@ -50,7 +51,13 @@ class Findings:
     remarks: tuple[str, ...] = ()
 
 
-def find(subject: Subject, release: Release, evaluation: Evaluation | None, original: Any) -> Findings:
+def find(
+    subject: Subject,
+    release: Release,
+    evaluation: Evaluation | None,
+    original: Any,
+    progress: Progress = silent,
+) -> Findings:
     """Everything that release and original show together, and what was measured before.
 
     Raises:
@@ -62,15 +69,16 @@ def find(subject: Subject, release: Release, evaluation: Evaluation | None, orig
     before, subject, remarks = _rows(subject, release, read(original, subject.na, subject.schema.types))
     compared = before
     if measured is None:
-        measured, compared, more = _measure(release, before, subject.table)
+        measured, compared, more = _measure(release, before, subject.table, progress)
         remarks += more
-    lines = (*_quasi_linkage(release, before, subject), *_linkage(measured, compared, subject))
+    lines = (*_quasi_linkage(release, before, subject, progress), *_linkage(measured, compared, subject))
     known = release.aligned is not None
     found = attacked(
         before,
         subject.table,
         subject.columns,
         (lambda records: released_rows(release, records)) if known else None,
+        progress,
     )
     return Findings(subject, before, measured, Risks((*lines, *found.lines), found.remarks), remarks)
 
@@ -98,7 +106,7 @@ def _rows(subject: Subject, release: Release, original: Table) -> tuple[Table, S
 
 
 def _measure(
-    release: Release, before: Table, published: Table
+    release: Release, before: Table, published: Table, progress: Progress
 ) -> tuple[dict[str, Any] | None, Table, tuple[str, ...]]:
     """Measures of loss and record linkage, and the records they were taken on."""
     from shoal.evaluation import evaluate
@@ -109,10 +117,12 @@ def _measure(
     if before.n < total:
         remarks = (
             f"Measures were taken on {before.n:,} of {total:,} records; among all of them fewer are linked. "
-            "'shoal protect --evaluate' takes all.",
+            "An evaluation that is made with the release takes all.",
         )
     try:
-        found = evaluate(before, release).to_dict()
+        found = evaluate(before, release, progress=progress).to_dict()
+    except CancelledError:
+        raise
     except ShoalError as error:
         # the budget is spent: a page without measures is better than none
         return None, before, (f"Nothing was measured: {error}",)
@@ -138,7 +148,7 @@ def _linkage(measured: Mapping[str, Any] | None, original: Table | None, subject
     return tuple(linkage_line(measured, original, subject.columns, beyond=beyond))
 
 
-def _quasi_linkage(release: Release, before: Table, subject: Subject) -> tuple[Any, ...]:
+def _quasi_linkage(release: Release, before: Table, subject: Subject, progress: Progress) -> tuple[Any, ...]:
     """Linkage by what k-anonymity assumes to be known, and no more."""
     if subject.statement["model"] != "k-anonymity" or release.aligned is None:
         return ()
@@ -151,7 +161,9 @@ def _quasi_linkage(release: Release, before: Table, subject: Subject) -> tuple[A
 
     compared, release = _measurable(release, before, subject.table)
     try:
-        measured = evaluate(compared, release, columns=quasi).to_dict()
+        measured = evaluate(compared, release, columns=quasi, progress=progress).to_dict()
+    except CancelledError:
+        raise
     except ShoalError:
         # the page says why with the other measures
         return ()

@@ -7,7 +7,7 @@ carry plotly, inlined once. Neither loads anything: the page itself forbids it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from shoal.errors import InputError, did_you_mean
 from shoal.io import Table, read
 from shoal.method.statement import domain_words
+from shoal.progress import Progress, silent
 from shoal.report.compare import percent_words
 from shoal.report.findings import find
 from shoal.report.measures import measure_lines
@@ -32,11 +33,9 @@ if TYPE_CHECKING:
     from shoal.evaluation import Evaluation
     from shoal.release.protect import Release
 
-Progress = Callable[[str, int, int], None]
-
 _NOT_LINKED = (
     "Record linkage was not measured: a bundle does not tell which row came from which record. "
-    "'shoal protect --internal' measures it."
+    "The internal report that is written with a release measures it."
 )
 # runs of learning for a report: enough for an interval
 _RUNS = 3
@@ -48,7 +47,12 @@ def public_report(release: Release) -> str:
     return _render("public.html.j2", **_first_screen(subject), columns=profiles(subject))
 
 
-def internal_report(release: Release, evaluation: Evaluation | None = None, original: Any = None) -> str:
+def internal_report(
+    release: Release,
+    evaluation: Evaluation | None = None,
+    original: Any = None,
+    progress: Progress | None = None,
+) -> str:
     """A page for the custodian: adds facts about the original data, so it must not be published.
 
     Args:
@@ -56,6 +60,7 @@ def internal_report(release: Release, evaluation: Evaluation | None = None, orig
         evaluation: what `shoal.evaluate` measured; without it the measures are taken here, of large tables on a sample.
         original: the table that was protected, a path or a frame: columns are compared before and after, and both
             tables are attacked. Without it the page has only what the release itself knows.
+        progress: called with (what, done, total); what it raises ends the work.
 
     Raises:
         InputError: the original cannot be read, or is not the table that was protected.
@@ -65,7 +70,9 @@ def internal_report(release: Release, evaluation: Evaluation | None = None, orig
         and without an evaluation that of `shoal.evaluate` on as many.
     """
     whole = of_release(release)
-    found = find(whole, release, evaluation, original)
+    tell = progress or silent
+    found = find(whole, release, evaluation, original, tell)
+    tell("drawing the internal report", 0, 1)
     album = Album()
     clusters = [(", ".join(made.columns) or "records", made.sizes) for made in release.partition]
     return _render(
@@ -89,16 +96,17 @@ def bundle_report(
     """A page about a bundle on disk.
 
     Args:
-        folder: what `shoal protect --out` or `Release.save` wrote.
+        folder: what `shoal protect`, `shoal.publish` or `Release.save` wrote.
         original: the table that was protected; with it the page holds facts about the original data.
         target: with an original, also measure how well this column can be learned from the release.
-        progress: called with (what, done, total).
+        progress: called with (what, done, total); what it raises ends the work.
 
     Raises:
         InputError: the folder is not a bundle, a table cannot be read, or the original lacks a released column.
         MissingExtraError: there is a target, and the extra 'learn' is not installed.
     """
-    tell = progress or (lambda what, done, total: None)
+    tell = progress or silent
+    tell("reading the bundle", 0, 1)
     subject = of_bundle(folder)
     album = Album()
     if original is None:
@@ -118,10 +126,8 @@ def bundle_report(
             )
     if target is not None:
         check_target(target, before)  # refused before the long work begins
-    tell("measuring what was lost", 0, 1)
-    measured = evaluate(before, published(subject), target=target, runs=_RUNS).to_dict()
-    tell("attacking the released table", 0, 1)
-    risks = attacked(before, subject.table, subject.columns)
+    measured = evaluate(before, published(subject), target=target, runs=_RUNS, progress=tell).to_dict()
+    risks = attacked(before, subject.table, subject.columns, progress=tell)
     risks = replace(risks, remarks=(*risks.remarks, _NOT_LINKED))
     tell("comparing columns", 0, 1)
     return _render(

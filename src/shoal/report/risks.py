@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.errors import ShoalError
+from shoal.errors import CancelledError, ShoalError
 from shoal.evaluation.anonymity import actual_k
 from shoal.evaluation.attacks import AttackReport
 from shoal.evaluation.interval import Interval
 from shoal.io import Table
+from shoal.progress import Progress, silent
 from shoal.report.excerpt import Rows, excerpt, some_rows
 
 ATTEMPTS = 300
@@ -133,6 +134,7 @@ def attacked(
     released: Table,
     columns: Sequence[str],
     released_rows: Callable[[Rows], Table] | None = None,
+    progress: Progress = silent,
 ) -> Risks:
     """Linkability, singling out and inference on the released table and on the original itself.
 
@@ -177,8 +179,11 @@ def attacked(
             f"{released.n:,} released rows: whoever holds all released rows can do better. 'shoal attack' takes all."
         )
     try:
-        found = attack(*tables, columns=names, attempts=ATTEMPTS, seed=_SEED)
-        bare = attack(tables[0], tables[0], columns=names, attempts=ATTEMPTS, seed=_SEED)
+        how: dict[str, Any] = {"columns": names, "attempts": ATTEMPTS, "seed": _SEED, "progress": progress}
+        found = attack(*tables, **how)
+        bare = attack(tables[0], tables[0], **how)
+    except CancelledError:
+        raise
     except ShoalError as error:
         return Risks(remarks=(f"Attacks were not run: {error}",))
     remarks += [f"Not possible: {name}, {why}." for name, why in found.skipped.items()]

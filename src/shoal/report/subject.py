@@ -11,23 +11,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.columns.circumstances import TAKEN_FROM_DATA
 from shoal.columns.coding import numbers
 from shoal.columns.schema import Attribute, Schema
 from shoal.errors import InputError, OptionError
 from shoal.io import SUFFIXES, Table, read
-from shoal.method.models import MODELS
 from shoal.method.recipe import load_recipe, recipe_text
+from shoal.method.statement import PrivacyStatement
 
 if TYPE_CHECKING:
     from shoal.release.protect import Release
-
-_PRIVATE = "taken from the data"
-# what a page reads from a statement
-_NEEDED = (
-    *("model", "sentence", "target", "epsilon", "epsilon_per_attribute", "neighbours", "unit", "conditions"),
-    *("data_dependent", "not_promised", "publishable", "not_publishable_because", "method", "settings"),
-    *("attributes", "versions"),
-)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,7 +53,7 @@ class Subject:
         shares = self.statement["epsilon_per_attribute"]
         if name not in shares:
             return ""
-        return _PRIVATE if shares[name] is None else f"{shares[name]:.6g}"
+        return TAKEN_FROM_DATA if shares[name] is None else f"{shares[name]:.6g}"
 
     def domain(self, name: str, values: NDArray[np.float64]) -> tuple[float, float]:
         """The declared domain of a column with an order; a domain taken from the data stays out of the picture."""
@@ -73,7 +66,7 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Published:
+class Measurable:
     """A bundle as measures take a release: without rows in input order, which a bundle never holds."""
 
     data: Table
@@ -106,17 +99,15 @@ def of_bundle(folder: str | Path) -> Subject:
     """
     folder = Path(folder)
     if not folder.is_dir():
-        raise InputError(f"there is no folder '{folder}': name the one that 'shoal protect --out' wrote.")
+        raise InputError(f"there is no folder '{folder}': name one that 'shoal protect' wrote.")
     statement = _statement(folder / "statement.json")
     recipe_file = folder / "method.toml"
     if not recipe_file.exists():
-        raise InputError(
-            f"'{folder}' holds no method.toml: name the folder that 'shoal protect --out' wrote."
-        )
+        raise InputError(f"'{folder}' holds no method.toml: name a folder that 'shoal protect' wrote.")
     recipe = load_recipe(recipe_file)
     tables = {path.stem: path for path in sorted(folder.iterdir()) if path.suffix.lower() in SUFFIXES}
     if "data" not in tables:
-        raise InputError(f"'{folder}' holds no data file: name the folder that 'shoal protect --out' wrote.")
+        raise InputError(f"'{folder}' holds no data file: name a folder that 'shoal protect' wrote.")
     if "schema" not in recipe:
         raise OptionError(
             f"the recipe '{recipe_file}' describes no column: its [[attribute]] entries are gone."
@@ -135,14 +126,14 @@ def of_bundle(folder: str | Path) -> Subject:
     )
 
 
-def published(subject: Subject) -> Published:
+def published(subject: Subject) -> Measurable:
     """The bundle as `shoal.evaluate` takes it, so that kinds, domains and taxonomies are those of the schema."""
     domains = {}
     for name in subject.columns:
         attribute = subject.attribute(name)
         if attribute.kind == "ordinal" or attribute.lo is not None:
             domains[name] = subject.domain(name, np.empty(0))
-    return Published(subject.table, subject.schema, subject.columns, domains)
+    return Measurable(subject.table, subject.schema, subject.columns, domains)
 
 
 def ordered_values(table: Table, attribute: Attribute) -> NDArray[np.float64]:
@@ -155,17 +146,11 @@ def ordered_values(table: Table, attribute: Attribute) -> NDArray[np.float64]:
 def _statement(path: Path) -> dict[str, Any]:
     if not path.exists():
         raise InputError(
-            f"'{path.parent}' holds no statement.json: name the folder that 'shoal protect --out' wrote."
+            f"'{path.parent}' holds no statement.json: name a folder that 'shoal protect' wrote."
         )
     try:
         found = json.loads(path.read_text("utf-8"))
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise InputError(f"'{path}' is not JSON: {error}.") from None
-    missing = [key for key in _NEEDED if not isinstance(found, dict) or key not in found]
-    if missing:
-        raise InputError(f"'{path}' is not the statement of a release: it has no '{missing[0]}'.")
-    if found["model"] not in MODELS:
-        raise InputError(
-            f"'{path}' names the model '{found['model']}', which this version of Shoal does not know: update Shoal."
-        )
+    PrivacyStatement.from_dict(found, f"'{path}'")
     return dict(found)

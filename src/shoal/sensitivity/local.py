@@ -121,17 +121,23 @@ class Calibration:
         sums: exact sums of lattice positions per cluster.
         changes: for each record the most its cluster's sum moves; None where the public width is used instead.
         additive: r replaced records move a sum by at most r such changes, so that a person can own several rows.
+        public: noise follows from public widths alone.
+        can_vanish: records without spread get no noise at all, unless a floor is set.
+        smallest: the least size of a cluster that has what is summed.
     """
 
     sums: Callable[[Whole, Partition], Whole]
     changes: Callable[[Whole, int, Partition], Whole] | None
     additive: bool = True
+    public: bool = False
+    can_vanish: bool = False
+    smallest: int = 1
 
 
 CALIBRATIONS: Mapping[str, Calibration] = {
-    "global": Calibration(plain_sums, None),
+    "global": Calibration(plain_sums, None, public=True),
     "local": Calibration(plain_sums, changes_of_sums),
-    "cluster": Calibration(inner_sums, changes_of_inner_sums, additive=False),
+    "cluster": Calibration(inner_sums, changes_of_inner_sums, additive=False, can_vanish=True, smallest=3),
     "none": Calibration(plain_sums, None),
 }
 

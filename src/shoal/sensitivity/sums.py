@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from shoal.noise import round_up_scale
+from shoal.noise.families import laplace_scale
 
 
 def cluster_sum_scale(steps: int, epsilon: Fraction) -> Fraction:
@@ -25,4 +25,4 @@ def cluster_sum_scale(steps: int, epsilon: Fraction) -> Fraction:
     >>> cluster_sum_scale(12000, Fraction(1, 2))
     Fraction(24000, 1)
     """
-    return round_up_scale(Fraction(steps) / epsilon)
+    return laplace_scale(steps, epsilon)

@@ -42,7 +42,8 @@ def account(ledger: str | Path | None, dataset: str | None, private: Any) -> Acc
         return None
     if private is None:
         raise OptionError(
-            "--ledger charges a private choice: give --private too. A comparison has no ε that could be charged."
+            "ledger= charges a private choice: give private= too. A comparison has no ε that could be charged.",
+            option="private",
         )
     return Account(ledger, name)
 

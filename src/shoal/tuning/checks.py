@@ -8,9 +8,9 @@ from typing import Any, get_args
 
 from shoal.errors import ClaimError, OptionError, did_you_mean
 from shoal.io import Table
-from shoal.method.method import OPTIONS
 from shoal.method.models import Model
 from shoal.method.presets import preset
+from shoal.method.settings import known_setting
 from shoal.noise import parse_epsilon
 from shoal.tuning.choose import check_utility
 from shoal.tuning.grid import Setting
@@ -43,9 +43,9 @@ def check_comparison(
         raise OptionError(f"max_risk must be a percentage from 0 to 100, got {max_risk!r}.")
     for option, given in (("max_risk", max_risk), ("target", target)):
         if fast and given is not None:
-            raise OptionError(f"{option} takes runs: leave fast (--fast) out.")
+            raise OptionError(f"{option} takes runs: leave fast= out.")
     if fast and utility not in (None, "normalised_sse", "scaled_sse"):
-        raise OptionError(f"utility '{utility}' has no closed form: leave fast (--fast) out.")
+        raise OptionError(f"utility '{utility}' has no closed form: leave fast= out.")
 
 
 def check_private(
@@ -57,14 +57,14 @@ def check_private(
 ) -> None:
     if methods is not None and list(methods) != [METHOD]:
         raise ClaimError(
-            f"--private chooses for {METHOD} only, not for {', '.join(methods)}: how far one record moves the error of "
+            f"private= chooses for {METHOD} only, not for {', '.join(methods)}: how far one record moves the error of "
             "groups that follow the records, or of other mechanisms, is not proved."
         )
     asked = {"utility": utility, "target": target, "max_risk": max_risk, "noises": noises}
     for option, given in asked.items():
         if given is not None:
             raise ClaimError(
-                f"--private scores by the squared error of groups at fixed ranks, the one score for which it is proved "
+                f"private= scores by the squared error of groups at fixed ranks, the one score for which it is proved "
                 f"how far a record moves it: leave {option} out."
             )
 
@@ -78,15 +78,14 @@ def private_epsilon(private: Any) -> Fraction:
     try:
         return parse_epsilon(private)
     except OptionError as error:
-        raise OptionError(f"--private is a budget of its own: {error}") from None
+        raise OptionError(f"private= is a budget of its own: {error}") from None
 
 
 def check_options(options: Mapping[str, Any], grid: Sequence[Setting]) -> None:
     """Every shared setting must be one of some compared method, and none of those that are compared."""
     taken = {name for setting in grid for name in preset(setting.method).adjustable}
     for name in options:
-        if name not in OPTIONS:
-            raise OptionError(f"there is no option '{name}'.{did_you_mean(name, OPTIONS)}")
+        known_setting(name)
         if name in ("k", "split", "noise", "epsilon"):
             plural = {"k": "ks", "split": "splits", "noise": "noises", "epsilon": "epsilon"}[name]
             raise OptionError(f"'{name}' is compared: give {plural} instead.")

@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from shoal.display import internal
 from shoal.errors import OptionError, did_you_mean
+from shoal.evaluation.measures import most, needs_rows, ranked_by
 from shoal.method.models import Model
 from shoal.tuning.figure import Figure, exactly, over_seeds
 from shoal.tuning.grid import Setting
 from shoal.tuning.simulate import Outcome
 
-# measures of loss by name, in words; those of rows need rows that belong to somebody
-UTILITIES: Mapping[str, str] = {
-    "normalised_sse": "squared error / variance",
-    "scaled_sse": "squared error in domain widths",
-    "wasserstein": "Wasserstein-1 distance / standard deviation",
-    "correlation_difference": "mean change of correlations",
-    "total_variation": "share of rows moved, per column",
-    "learning": "1 - F-measure of a random forest",
-}
-OF_ROWS = ("normalised_sse", "scaled_sse")
 _NOBODY = "its rows belong to nobody, so there is no error of a row"
 
 
@@ -71,8 +61,7 @@ def figures(outcome: Outcome) -> dict[str, Figure]:
     for name in outcome.runs[0].measures if outcome.runs else ():
         values = [value for run in outcome.runs if (value := run.measures[name]) is not None]
         if values:
-            most = 100.0 if name.startswith("record_linkage") else 1.0 if name == "learning" else math.inf
-            found[name] = over_seeds(values, most=most)
+            found[name] = over_seeds(values, most=most(name))
     for name, value in outcome.expected.items():
         if name in found:
             found[f"simulated_{name}"] = found[name]
@@ -83,12 +72,15 @@ def figures(outcome: Outcome) -> dict[str, Figure]:
 
 def check_utility(utility: str | None, target: str | None) -> None:
     """Refuse a measure that does not exist or has nothing to measure."""
-    if utility is not None and utility not in UTILITIES:
+    known = ranked_by()
+    if utility is not None and utility not in known:
         raise OptionError(
-            f"utility '{utility}' is not one of {', '.join(UTILITIES)}.{did_you_mean(utility, UTILITIES)}"
+            f"utility '{utility}' is not one of {', '.join(known)}.{did_you_mean(utility, known)}"
         )
     if utility == "learning" and target is None:
-        raise OptionError("utility 'learning' needs to know what to learn: give a target (--target).")
+        raise OptionError(
+            "utility 'learning' needs to know what to learn: give one (target=).", option="target"
+        )
 
 
 def automatic_utility(measured: Sequence[Mapping[str, Figure]], numeric: bool, target: str | None) -> str:
@@ -116,8 +108,8 @@ def make_row(setting: Setting, model: Model, measures: dict[str, Figure], utilit
     apart = None
     if loss is None:
         if not measured:
-            apart = f"{utility} has no closed form for it: it takes runs (fast=False, without --fast)"
-        elif utility in OF_ROWS and not belongs:
+            apart = f"{utility} has no closed form for it: it takes runs (fast=False)"
+        elif needs_rows(utility) and not belongs:
             apart = f"{_NOBODY}: compare by utility=wasserstein or total_variation"
         elif utility == "learning":
             apart = (

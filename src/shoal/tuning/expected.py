@@ -7,47 +7,27 @@ expectation needs no more than the first two moments of Y: a centre, moved by cl
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.columns.describe import Described
-from shoal.mechanisms.insensitive.size import paying_clusters
 from shoal.mechanisms.mask import Clusters
-from shoal.method.budget import Plan
 from shoal.method.method import Method
+from shoal.noise.families import NOISES
 from shoal.release.protect import Preparation
 from shoal.sensitivity.local import CALIBRATIONS
 from shoal.sensitivity.sums import cluster_sum_scale
 from shoal.tuning.clipped import clipped_moments
-
-Shares = Mapping[str, Fraction]
-
-
-def _own_shares(method: Method, described: Described, plan: Plan) -> Shares:
-    return plan.shares
-
-
-def _shares_of_clusters(method: Method, described: Described, plan: Plan) -> Shares:
-    paying = paying_clusters(described.n, method.size)
-    return {name: share / paying for name, share in plan.shares.items()}
-
-
-# Mechanisms that release noisy cluster means, with the ε of a cluster's sum by column.
-_SHARES: Mapping[str, Callable[[Method, Described, Plan], Shares]] = {
-    "clusters": _own_shares,
-    "insensitive": _shares_of_clusters,
-}
 
 
 def has_closed_form(prepared: Preparation) -> bool:
     """Whether the expected row error of a release is known without making one."""
     method, described = prepared.method, prepared.described
     return (
-        method.mechanism in _SHARES
-        and method.noise == "laplace"
+        prepared.mechanism.shares is not None
+        and NOISES[method.noise].closed_form
         and method.composition == "strict"
         and not described.nominal
         and (method.link or len(described.columns) == 1)
@@ -89,7 +69,8 @@ def expected_measures(prepared: Preparation, frozen: tuple[Clusters, ...]) -> di
 def expected_errors(prepared: Preparation, frozen: tuple[Clusters, ...]) -> dict[str, float]:
     """Expected sum of squared errors of each column, over the rows that have a value."""
     method, described = prepared.method, prepared.described
-    shares = _SHARES[method.mechanism](method, described, prepared.plan)
+    assert prepared.mechanism.shares is not None
+    shares = prepared.mechanism.shares(method, described, prepared.plan)
     found: dict[str, float] = {}
     for group, clusters in zip(method.resolve_groups(described.columns), frozen, strict=True):
         for number, name in enumerate(group):

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from shoal.tuning.choose import UTILITIES, Row
+from shoal.evaluation.measures import ranked_by
+from shoal.tuning.choose import Row
 
 _WIDTH, _HEIGHT = 720, 520
 _LEFT, _RIGHT, _TOP, _BOTTOM = 78, 520, 56, 450
@@ -67,7 +68,7 @@ def plot_svg(rows: Sequence[Row], utility: str, best: Row | None, title: str) ->
         *_grid(x, y),
         _label_below("rows linked to their own record, %" if by_risk else "k"),
         f'<text transform="translate(18 {(_TOP + _BOTTOM) / 2}) rotate(-90)" text-anchor="middle">'
-        f"{escape(UTILITIES[utility])}</text>",
+        f"{escape(ranked_by()[utility])}</text>",
         *_frontier_line(drawn, across, x, y),
         *(_point(row, across(row), x, y, colours[row.setting.method], row is best) for row in in_front_last),
         *_legend(colours, best),

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from shoal.errors import ClaimError, OptionError
 from shoal.noise import Source
 from shoal.noise.exponential import exponential_choice
+from shoal.noise.families import NOISES
 from shoal.partition.ranking import group_sizes
 from shoal.release.protect import Preparation
 from shoal.tuning.clipped import anywhere_square
@@ -129,18 +130,18 @@ def _check(setting: Setting, prepared: Preparation) -> None:
     method, statement = prepared.method, prepared.statement
     if statement.data_dependent:
         raise ClaimError(
-            "--private needs every other choice to be made without looking at the records: "
+            "private= needs every other choice to be made without looking at the records: "
             f"{statement.data_dependent[0]}"
         )
     if method.name != METHOD:
         raise ClaimError(
-            f"--private chooses for {METHOD} only: how far one record moves the error of {method.name} is not proved, "
+            f"private= chooses for {METHOD} only: how far one record moves the error of {method.name} is not proved, "
             "because its clusters follow the records."
         )
     if statement.model != "dp":
         raise ClaimError(
-            f"--private adds what the choice costs to a claim dp, and {setting} claims {statement.model}: release one "
-            "column, or give link=False (--no-link)."
+            f"private= adds what the choice costs to a claim dp, and {setting} claims {statement.model}: release one "
+            "column, or give link=False."
         )
-    if method.noise != "laplace":
-        raise OptionError(f"--private knows the error of Laplace noise only, not of {method.noise}.")
+    if not NOISES[method.noise].closed_form:
+        raise OptionError(f"private= knows the error of Laplace noise only, not of {method.noise}.")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from shoal.evaluation.measures import ranked_by
 from shoal.method.models import MODELS
 from shoal.method.tuned import Tuned
-from shoal.tuning.choose import UTILITIES, Row, chance
+from shoal.tuning.choose import Row, chance
 
 # stronger claims first; each is weaker than those before it
 _STRENGTH = ("dp", "dp-given-partition", "idp-given-partition")
@@ -26,7 +27,7 @@ def reasons(
     limit = "" if max_risk is None else f" whose linkage risk is at most {max_risk:g}%"
     certainty = "in closed form" if best.loss.exact else "mean over the seeds with its 95% interval"
     found = [
-        f"{best.setting} has the least loss of {_counted(len(compared))}{limit}: {UTILITIES[utility]} "
+        f"{best.setting} has the least loss of {_counted(len(compared))}{limit}: {ranked_by()[utility]} "
         f"{best.loss}, {certainty}.",
         *_beaten(compared, best),
     ]
@@ -42,7 +43,7 @@ def reasons(
             from shoal.report.traffic_light import MOST_LINKED
 
             found.append(
-                "If that is too much, set a limit (max_risk, --max-risk); "
+                "If that is too much, set a limit (max_risk=); "
                 f"above {100 * MOST_LINKED:g} the light of an internal report is red."
             )
     found += _claims(compared, best)

@@ -13,10 +13,11 @@ from shoal import summaries
 from shoal.decimals import decimal_text
 from shoal.display import displayed
 from shoal.errors import OutputError
+from shoal.evaluation.measures import needs_rows, ranked_by
 from shoal.evaluation.result import plain
 from shoal.method.presets import PRESETS
 from shoal.method.tuned import Tuned
-from shoal.tuning.choose import OF_ROWS, UTILITIES, Row
+from shoal.tuning.choose import Row
 from shoal.tuning.plot import plot_svg
 
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ class Tuning:
                 "-" if row.risk is None else str(row.risk),
             )
         # drawn rows belong to nobody: what they are compared with changes their error
-        drawn = self.utility in OF_ROWS and any(PRESETS[row.setting.method].moments for row in shown)
+        drawn = needs_rows(self.utility or "") and any(PRESETS[row.setting.method].moments for row in shown)
         paired = ", xm rows as they are drawn (match=none)" if drawn else ""
         linked = f"linked: rows nearest to their own record, guessing links {100 / self.n:.2g}%."
         runs = (
@@ -172,7 +173,7 @@ class Tuning:
             else f"{linked} One run has no interval; other figures are exact."
         )
         out.caption = (
-            f"loss: {UTILITIES[self.utility or '']}{paired}; "
+            f"loss: {ranked_by()[self.utility or '']}{paired}; "
             f"{runs if self.seeds else 'expectations in closed form, nothing was run.'} > is recommended."
         )
         return out

@@ -9,20 +9,12 @@ from typing import Any
 
 from shoal.errors import InputError, ShoalError
 from shoal.evaluation import Settings, evaluate, learn
+from shoal.evaluation.measures import kept
 from shoal.noise import Seeded
-from shoal.release.protect import Preparation, Release, carry_out, silent
+from shoal.progress import silent
+from shoal.release.protect import Preparation, Release, carry_out
 from shoal.tuning.expected import expected_measures, has_closed_form
 
-# what is kept of an evaluation: its part and its name
-MEASURES = (
-    ("utility", "normalised_sse"),
-    ("utility", "scaled_sse"),
-    ("utility", "wasserstein"),
-    ("utility", "correlation_difference"),
-    ("utility", "total_variation"),
-    ("risk", "record_linkage"),
-    ("risk", "record_linkage_chance"),
-)
 # enough to tell settings apart; a final figure comes from `shoal protect --evaluate --target`
 LEARNING = Settings(folds=3, runs=1, trees=50)
 
@@ -95,7 +87,7 @@ def _run(prepared: Preparation, frozen: Any, seed: int, target: str | None) -> R
 
 def _measured(table: Any, release: Release, target: str | None) -> Measures:
     found = evaluate(table, release)
-    measures: Measures = {name: getattr(found, part).get(name) for part, name in MEASURES}
+    measures: Measures = {one.name: getattr(found, one.part).get(one.name) for one in kept()}
     if target is not None:
         measures["learning"] = _learning_loss(table, release, target)
     return measures

@@ -10,10 +10,11 @@ from shoal.columns.declaration import declared_types, missing_texts
 from shoal.columns.schema import Schema
 from shoal.errors import OptionError
 from shoal.io import read
-from shoal.mechanisms import Progress
+from shoal.mechanisms.base import Progress
 from shoal.method.tuned import Tuned
 from shoal.noise import parse_epsilon
-from shoal.release.protect import Preparation, silent
+from shoal.progress import silent
+from shoal.release.protect import Preparation
 from shoal.tuning.bought import account, tune_privately
 from shoal.tuning.checks import check_comparison, check_options, check_private, private_epsilon
 from shoal.tuning.choose import Row, automatic_utility, best_row, figures, make_row, with_frontier

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from shoal.mechanisms import Progress
+from shoal.mechanisms.base import Progress
 from shoal.noise import Seeded
 from shoal.release.protect import Preparation
 from shoal.tuning.grid import Setting

@@ -62,7 +62,7 @@ def test_a_release_per_row_is_refused_against_a_budget_per_person(ledger: Ledger
     with pytest.raises(ClaimError) as refused:
         released(ledger, statement(ROWS), "persons")
     assert f"'persons' is per {PER_PERSON}, this release claims ε per row" in str(refused.value)
-    assert "or name another --dataset" in str(refused.value)
+    assert "or name another dataset" in str(refused.value)
     assert "\n" not in str(refused.value)
     assert ledger.standing("persons").spent == 0
     assert released(ledger, statement(PERSONS), "persons") == Fraction(1, 2)
@@ -298,7 +298,7 @@ def test_bad_records_are_found_before_the_choice_is_charged(
 def test_a_comparison_cannot_be_charged(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["tune", *WORDS, "--fast", *LEDGER]) == 2
     assert "--ledger charges a private choice: give --private too" in capsys.readouterr().err
-    with pytest.raises(OptionError, match="--ledger needs --dataset"):
+    with pytest.raises(OptionError, match="ledger= needs dataset="):
         shoal.tune(people(), ROWS, "1", private="0.1", ledger=here / "ledger.sqlite")
 
 

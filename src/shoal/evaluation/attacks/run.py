@@ -19,11 +19,13 @@ from shoal.evaluation.attacks.risk import Rate, Risk, computed, risk, sampled
 from shoal.evaluation.linkage import record_linkage
 from shoal.evaluation.pair import Pair, make_pair
 from shoal.io import read
+from shoal.progress import Progress, silent
 
 RECORD_LINKAGE = "record linkage"
 LINKABILITY = "linkability"
 ONE_COLUMN = "singling out, one column"
 SEVERAL_COLUMNS = "singling out, several columns"
+_ATTACKING = "attacking the released table"
 
 
 def attack(
@@ -36,6 +38,7 @@ def attack(
     attempts: int = 500,
     tolerance: float = 0.05,
     seed: int | None = None,
+    progress: Progress | None = None,
 ) -> AttackReport:
     """Attack a released table as an outsider would, and measure how often that succeeds.
 
@@ -55,6 +58,7 @@ def attack(
         attempts: number of targets, or of predicates, of each attack.
         tolerance: how far off a right guess of a number may be, as a share of its range in the original.
         seed: makes the choice of targets and predicates reproducible.
+        progress: called with (what, done, total); what it raises ends the work.
 
     Returns:
         Facts about the original data: they belong in the internal report, not in a publication.
@@ -91,18 +95,23 @@ def attack(
         raise OptionError(
             f"secret '{secret}' is the only attacked column: the attacker must know another one."
         )
+    # two ways of linking, two of singling out, and the inference of each column
+    tell, steps = progress or silent, 4 + len(names)
+    tell(_ATTACKING, 0, steps)
     by_link, by_value, by_corner, *by_secret = np.random.default_rng(seed).spawn(3 + len(names))
     risks = [*_record_linkage(pair, names)]
     skipped: dict[str, str] = {}
+    tell(_ATTACKING, 1, steps)
     if len(names) > 1:
         risks.append(_linkability(data, attempts, by_link))
     else:
         skipped[LINKABILITY] = "needs two columns"
     distinct = singling.distinct_rows(data.released)
-    for name, width, build, rng in (
-        (ONE_COLUMN, 1, singling.rare_values, by_value),
-        (SEVERAL_COLUMNS, min(singling.COLUMNS, len(names)), singling.corners, by_corner),
+    for step, name, width, build, rng in (
+        (2, ONE_COLUMN, 1, singling.rare_values, by_value),
+        (3, SEVERAL_COLUMNS, min(singling.COLUMNS, len(names)), singling.corners, by_corner),
     ):
+        tell(_ATTACKING, step, steps)
         if name == SEVERAL_COLUMNS and len(names) == 1:
             skipped[name] = "needs two columns"
             continue
@@ -115,6 +124,7 @@ def attack(
         skipped["inference"] = "needs two columns"
     else:
         for j, (name, rng) in enumerate(zip(names, by_secret, strict=True)):
+            tell(_ATTACKING, 4 + j, steps)
             if secret is None or secret == name:
                 risks.append(_inference(data, j, attempts, tolerance, rng))
     rows = {

@@ -136,4 +136,12 @@ def _as_published(method: Method, described: Described, made: Clusters, source: 
     )
 
 
-INSENSITIVE = Mechanism(plan, run, clusters.freeze, run_frozen, settle, check=check)
+INSENSITIVE = Mechanism(
+    plan,
+    run,
+    clusters.freeze,
+    run_frozen,
+    settle,
+    check=check,
+    shares=lambda method, described, plan: _per_cluster(method, described, plan).shares,
+)

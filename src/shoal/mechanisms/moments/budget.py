@@ -11,6 +11,7 @@ from shoal.errors import OptionError
 from shoal.mechanisms.moments.statistics import Summary
 from shoal.method.budget import Plan, split_budget
 from shoal.method.method import Method
+from shoal.noise.families import NOISES
 
 KINDS = ("means", "covariances", "coskewnesses")
 
@@ -63,9 +64,10 @@ def plan(method: Method, described: Described) -> MomentPlan:
         summary_of(method, len(group))
     if method.sensitivity == "none":
         return MomentPlan({}, {})
-    if method.noise == "box":
+    if NOISES[method.noise].joint:
+        others = " or ".join(name for name, family in NOISES.items() if not family.joint)
         raise OptionError(
-            f"noise 'box' is for cluster sums, and method '{method.name}' keeps more: use noise=laplace or staircase."
+            f"noise '{method.noise}' is for cluster sums, and method '{method.name}' keeps more: use noise={others}."
         )
     widths = [described.lattices[name].width for name in names]
     split = method.split if isinstance(method.split, str) else dict(method.split)

@@ -8,7 +8,6 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.mechanisms.mask import NOISES
 from shoal.mechanisms.moments.budget import GroupBudget
 from shoal.mechanisms.moments.spectra import Spectra, check_sum_scales, mask_spectra
 from shoal.mechanisms.moments.statistics import Summary, coefficients
@@ -17,9 +16,9 @@ from shoal.mechanisms.moments.statistics.power_sums import Centred
 from shoal.mechanisms.moments.statistics.process import Statistics
 from shoal.method.method import Method
 from shoal.method.stages import PARTITIONS, Group
-from shoal.noise import Source, discrete_laplace, discrete_staircase, round_up_scale
+from shoal.noise import Source, discrete_laplace
+from shoal.noise.families import NOISES
 from shoal.partition import Partition
-from shoal.sensitivity.sums import cluster_sum_scale
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -144,17 +143,11 @@ def _masked_sums(
 
 def _sum_noise(group: Group, fixed: Fixed, budget: GroupBudget, source: Source, method: Method) -> Whole:
     clusters, steps = len(fixed.partition), [lattice.steps for lattice in group.lattices]
-    if method.noise != "laplace":
-        draws = [
-            NOISES[method.noise].draw((width,), share, clusters, method.optimise or "variance", source)
-            for width, share in zip(steps, budget.means, strict=True)
-        ]
-        return np.concatenate(draws, axis=1)
     if budget.parts is None:
         assert fixed.spectra is not None
         return discrete_laplace(fixed.spectra.sum_scales(steps, fixed.partition.sizes), source=source)
-    scales = [cluster_sum_scale(width, share) for width, share in zip(steps, budget.means, strict=True)]
-    return discrete_laplace(scales, (clusters, len(steps)), source)
+    family = NOISES[method.noise]
+    return family.columns(tuple(steps), budget.means, clusters, method.optimise or "variance", source)
 
 
 def _mask_coefficients(
@@ -180,10 +173,5 @@ def _mask_coefficients(
 
 def _noisy(steps: Whole, fine: int, share: Fraction, source: Source, method: Method) -> Whole:
     """Whole numbers that one record moves by at most `fine` + 1 each, with noise that costs `share` each."""
-    if method.noise == "staircase":
-        draws = discrete_staircase(
-            fine + 1, share, steps.shape, source, optimise=method.optimise or "variance"
-        )
-    else:
-        draws = discrete_laplace(round_up_scale((fine + 1) / share), steps.shape, source)
-    return steps + draws
+    family, best = NOISES[method.noise], method.optimise or "variance"
+    return steps + family.numbers(fine + 1, share, steps.shape, best, source)

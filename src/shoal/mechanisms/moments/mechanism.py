@@ -206,4 +206,4 @@ def _groups(
     return attribute_groups(groups, described, weighed, labels_in_use(labels, described), progress, clipped)
 
 
-MOMENTS = Mechanism(plan, run, freeze, run_frozen, check=check)
+MOMENTS = Mechanism(plan, run, freeze, run_frozen, check=check, statistics=True)

@@ -13,7 +13,7 @@ from scipy.stats import norm
 
 from shoal.columns.describe import Described
 from shoal.errors import OptionError
-from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
+from shoal.mechanisms.base import Mechanism, Rebuilt
 from shoal.mechanisms.pairs import mixture
 from shoal.mechanisms.pairs.contrasts import PairCounts, group_sums, sign_products
 from shoal.mechanisms.pairs.correlation import shrunk, tetrachoric
@@ -26,6 +26,7 @@ from shoal.mechanisms.pairs.tables import blocks_of, pair_tables
 from shoal.method.budget import Plan
 from shoal.method.method import Method
 from shoal.noise import Source, round_up_scale
+from shoal.progress import Progress
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

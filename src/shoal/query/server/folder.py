@@ -160,7 +160,7 @@ def load_folder(folder: Path) -> dict[str, Served]:
     if not places:
         raise InputError(
             f"there is no data set in '{folder}': a data set is a folder with dataset.toml, schema.toml and data.csv "
-            "('shoal serve --demo' makes one to try)."
+            "('shoal serve' can make one to try)."
         )
     return check_twins({place.name: load_dataset(place) for place in places})
 

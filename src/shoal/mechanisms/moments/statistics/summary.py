@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import combinations_with_replacement
 
 from shoal.errors import OptionError
-from shoal.method.method import COSKEWNESSES
+from shoal.method.settings import SETTINGS
 
 COVARIANCES = ("all", "variances")
 FORMS = ("coefficients", "eigen")
@@ -46,7 +46,7 @@ class Summary:
     def __post_init__(self) -> None:
         for name, value, known in (
             ("covariance", self.covariance, COVARIANCES),
-            ("coskewness", self.coskewness, COSKEWNESSES),
+            ("coskewness", self.coskewness, tuple(SETTINGS["coskewness"].choices)),
             ("form", self.form, FORMS),
         ):
             if value not in known:

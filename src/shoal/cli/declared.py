@@ -1,0 +1,47 @@
+"""What is declared about columns on the command line: text such as `income=0:5000` comes in, domains leave."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+
+from shoal.columns.dates import ISO_DAY
+from shoal.decimals import exact
+from shoal.errors import OptionError
+
+
+def parse_domains(texts: Iterable[str]) -> dict[str, tuple[Fraction | str, Fraction | str]]:
+    """Domains from command-line text `column=lo:hi`; dates are left as text.
+
+    >>> parse_domains(["FICA=0:12000"])
+    {'FICA': (Fraction(0, 1), Fraction(12000, 1))}
+    """
+    domains: dict[str, tuple[Fraction | str, Fraction | str]] = {}
+    for text in texts:
+        name, equals, bounds = text.rpartition("=")
+        lo, colon, hi = bounds.partition(":")
+        if not (equals and colon and name):
+            raise OptionError(f"--domain '{text}' is not of the form column=lo:hi.")
+        if name in domains:
+            raise OptionError(f"--domain names column '{name}' twice.")
+        what = f"--domain '{text}': a bound"
+        first, last = (side if ISO_DAY.match(side) else exact(side, what) for side in (lo, hi))
+        domains[name] = (first, last)
+    return domains
+
+
+def parse_types(texts: Iterable[str]) -> dict[str, str]:
+    """Types from command-line text `column=type`, such as age=integer or income=decimal:2.
+
+    >>> parse_types(["income=decimal:2"])
+    {'income': 'decimal:2'}
+    """
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, type = text.rpartition("=")
+        if not (equals and name and type):
+            raise OptionError(f"--type '{text}' is not of the form column=type.")
+        if name in found:
+            raise OptionError(f"--type names column '{name}' twice.")
+        found[name] = type
+    return found

@@ -1,0 +1,76 @@
+"""Claims as data: what one record can change in what a mechanism computes, and what it therefore promises.
+
+A mechanism brings a `Claim`: cases in their order, each a model and the facts about a configured method under which it
+holds. Whoever asks for the model of a release, for words about it or for what noise may be used asks the claim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from shoal.method.models import Model
+
+if TYPE_CHECKING:
+    from shoal.method.method import Method
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A model, and when it holds.
+
+    Attributes:
+        because: what one record can change then, and what pays for it.
+        when: by name of a fact about the configured method, the values under which the case applies. Facts are the
+            settings of the method, its `stability`, whether rows are `linked` (several columns in one order) and
+            whether columns are `nominal`.
+    """
+
+    model: Model
+    because: str
+    when: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+
+    def holds(self, method: Method, *, linked: bool, nominal: bool) -> bool:
+        facts = {"linked": linked, "nominal": nominal}
+        return all(
+            (facts[name] if name in facts else getattr(method, name)) in values
+            for name, values in self.when.items()
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a mechanism promises.
+
+    Attributes:
+        cases: the first that holds settles the model; the last one always holds.
+        shows_gaps: released values stay in the rows of their records, so that they can stay missing there without
+            saying more than the claim allows.
+        blocks: a record touches this many of the blocks (sums of one cluster) that share an ε; None where that
+            follows from the stability of the clusters.
+        proofs: pages of docs/proofs.
+    """
+
+    cases: tuple[Case, ...]
+    shows_gaps: bool = False
+    blocks: str | None = None
+    proofs: tuple[str, ...] = ()
+
+    def case(self, method: Method, attributes: int, nominal: int = 0) -> Case:
+        """The case that holds for a method on this many attributes, so many of which are nominal."""
+        linked = attributes > 1 and method.link
+        return next(case for case in self.cases if case.holds(method, linked=linked, nominal=nominal > 0))
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What a statement is computed from besides the method: the claim, settled for one release.
+
+    Attributes:
+        conditions: what has to be said about stages that are no part of the package.
+    """
+
+    model: Model
+    shows_gaps: bool = False
+    conditions: tuple[str, ...] = ()

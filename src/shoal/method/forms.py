@@ -1,0 +1,219 @@
+"""The forms that values of settings have: what a caller gave comes in, checked, as a method keeps it.
+
+Text that somebody typed becomes such a value first (`parse`), where a form needs more than the text itself.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from shoal.decimals import exact
+from shoal.errors import OptionError
+from shoal.noise.epsilon import parse_epsilon
+
+if TYPE_CHECKING:
+    from shoal.method.settings import Setting
+
+ByColumn = tuple[tuple[str, Fraction], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How the values of a setting are written.
+
+    Attributes:
+        words: what a value is: "a whole number".
+        placeholder: the word that stands for a value in a help text.
+        read: checks a value, for a setting with its range and choices.
+        parse: the value that a text means, for the name of a setting.
+        typed: what a command line makes of the text by itself: str, int or bool.
+        besides: what else than a choice it can be.
+        keyed: the choices are keys, each of which gets a value.
+    """
+
+    words: str
+    placeholder: str
+    read: Callable[[Setting, Any], Any]
+    parse: Callable[[str, str], Any] = lambda name, text: text
+    typed: type = str
+    besides: tuple[str, ...] = ()
+    keyed: bool = False
+
+
+def _text(name: str, text: str) -> str:
+    return text
+
+
+def _budget(setting: Setting, value: Any) -> Fraction:
+    return parse_epsilon(value)
+
+
+def _choice(setting: Setting, value: Any) -> str:
+    return setting.choose(value)
+
+
+def _name(setting: Setting, value: Any) -> str:
+    return str(value)
+
+
+def _switch(setting: Setting, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise OptionError(f"{setting.name} must be True or False, got {value!r}.")
+    return value
+
+
+def _whole(setting: Setting, value: Any) -> int:
+    return whole(setting.name, value, int(setting.least or 0))
+
+
+def whole(what: str, value: Any, least: int) -> int:
+    """A whole number that is large enough."""
+    try:
+        number = int(value)
+    except (TypeError, ValueError, OverflowError):
+        raise OptionError(f"{what} must be a whole number, got {value!r}.") from None
+    if isinstance(value, bool) or number != value or number < least:
+        raise OptionError(f"{what} must be a whole number, at least {least}, got {value!r}.")
+    return number
+
+
+def _number(setting: Setting, value: Any) -> Fraction:
+    return _in_range(setting, setting.name, value)
+
+
+def _in_range(setting: Setting, what: str, value: Any) -> Fraction:
+    number = exact(value, what)
+    low, high = setting.least, setting.most
+    if (low is not None and number < low) or (high is not None and number > high):
+        span = f"at least {low}" if high is None else f"from {low} to {high}"
+        raise OptionError(f"{what} must be {span}, got {value}.")
+    return number
+
+
+def _split(setting: Setting, value: Any) -> str | ByColumn:
+    if isinstance(value, str):
+        return setting.choose(value)
+    if not isinstance(value, Mapping):
+        raise OptionError(
+            f"{setting.name} must be one of {', '.join(setting.choices)} or weights by column, got {value!r}."
+        )
+    return tuple(
+        (str(column), exact(weight, f"{setting.name} weight of column '{column}'"))
+        for column, weight in value.items()
+    )
+
+
+def _shares(setting: Setting, value: Any) -> ByColumn:
+    parts, name = tuple(setting.choices), setting.name
+    if not isinstance(value, Mapping) or set(value) != set(parts):
+        raise OptionError(f"{name} must give a weight to each of {', '.join(parts)}, got {value!r}.")
+    weights = tuple((part, exact(value[part], f"the share of {part}")) for part in parts)
+    if min(weight for _, weight in weights) <= 0:
+        raise OptionError(f"every weight in {name} must be above 0, got {value!r}.")
+    return weights
+
+
+def _groups(setting: Setting, value: Any) -> tuple[tuple[str, ...], ...]:
+    if not isinstance(value, list | tuple) or not all(
+        isinstance(group, list | tuple) and group for group in value
+    ):
+        raise OptionError(
+            f"{setting.name} must be a list of non-empty lists of column names, such as [['a', 'b'], ['c']]."
+        )
+    return tuple(tuple(str(column) for column in group) for group in value)
+
+
+def _weights(setting: Setting, value: Any) -> tuple[Fraction, ...]:
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise OptionError(
+            f"{setting.name} must be a list of numbers, such as [0.5, 0.3, 0.2], got {value!r}."
+        )
+    weights = tuple(exact(weight, "a weight") for weight in value)
+    if not weights or min(weights) <= 0:
+        raise OptionError(f"every weight must be above 0, got {[float(weight) for weight in weights]}.")
+    return weights
+
+
+def _sizes(setting: Setting, value: Any) -> tuple[tuple[str, int], ...]:
+    if not isinstance(value, Mapping) or not value:
+        raise OptionError(
+            f"{setting.name} must give a group size by column, such as {{'income': 50}}, got {value!r}."
+        )
+    return tuple(
+        (str(column), whole(f"the size of column '{column}'", size, int(setting.least or 0)))
+        for column, size in value.items()
+    )
+
+
+def _floor(setting: Setting, value: Any) -> Fraction | ByColumn:
+    if not isinstance(value, Mapping):
+        return _number(setting, value)
+    return tuple(
+        (str(column), _in_range(setting, f"the {setting.name} of column '{column}'", least))
+        for column, least in value.items()
+    )
+
+
+def names_in(text: str) -> list[str]:
+    """Words with commas between.
+
+    >>> names_in("a, b,,c")
+    ['a', 'b', 'c']
+    """
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _listed(name: str, text: str) -> list[str]:
+    return names_in(text)
+
+
+def _by_column(name: str, text: str) -> Any:
+    if text.lstrip().startswith("{"):
+        return _json(name, text)
+    if "=" not in text:
+        return text
+    pairs = [part.rpartition("=") for part in text.split(",")]
+    return {column.strip(): weight for column, _, weight in pairs}
+
+
+def _sizes_by_column(name: str, text: str) -> Any:
+    found = _by_column(name, text)
+    if not isinstance(found, dict):
+        return found
+    return {column: int(size) if str(size).strip().isdigit() else size for column, size in found.items()}
+
+
+def _grouped(name: str, text: str) -> Any:
+    if text.lstrip().startswith("["):
+        return _json(name, text)
+    return [names_in(part) for part in text.split(";")]
+
+
+def _json(name: str, text: str) -> Any:
+    """Column names that hold separators can be given as JSON."""
+    try:
+        return json.loads(text, parse_float=Decimal)
+    except json.JSONDecodeError as error:
+        raise OptionError(f"{name}: starts like JSON but is not: {error}.") from None
+
+
+BUDGET = Form("a decimal number", "E", _budget)
+WHOLE = Form("a whole number", "N", _whole, typed=int)
+NUMBER = Form("a decimal number", "X", _number)
+CHOICE = Form("a word", "WORD", _choice)
+SWITCH = Form("True or False", "", _switch, typed=bool)
+NAME = Form("a name", "NAME", _name)
+NAMES = Form("names", "NAMES", _name, _listed)
+SPLIT = Form(
+    "a word, or weights by column", "WORD|a=2,b=1", _split, _by_column, besides=("or weights by column",)
+)
+SHARES = Form("a weight for each part", "a=2,b=1", _shares, _by_column, keyed=True)
+FLOOR = Form("a number, or one by column", "X|a=2,b=1", _floor, _by_column)
+SIZES = Form("a whole number by column", "a=50,b=20", _sizes, _sizes_by_column)
+GROUPS = Form("lists of columns", "'a,b;c'", _groups, _grouped)
+WEIGHTS = Form("a list of numbers", "X,X,...", _weights, _listed)

@@ -1,0 +1,151 @@
+"""The kinds of noise for cluster sums by name: how each is drawn, and what it costs when several sums move.
+
+A new kind is one entry: a `NoiseFamily`. `register_noise` adds one from outside the package.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.errors import OptionError, did_you_mean
+from shoal.noise.box import discrete_box
+from shoal.noise.entropy import Source
+from shoal.noise.laplace import discrete_laplace
+from shoal.noise.scale import round_up_scale
+from shoal.noise.staircase import check_staircase, discrete_staircase
+from shoal.origin import Outside
+
+Draws = NDArray[np.int64]
+Draw = Callable[[tuple[int, ...], Fraction, int, str, Source], Draws]
+DrawNumbers = Callable[[int, Fraction, tuple[int, ...], str, Source], Draws]
+DrawColumns = Callable[[tuple[int, ...], tuple[Fraction, ...], int, Source], Draws]
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseFamily:
+    """A kind of noise for cluster sums.
+
+    Attributes:
+        about: what it is good for, in a few words; empty for the usual one.
+        draw: for sensitivities in lattice steps, their ε, a number of clusters, what to optimise and a source: one
+            column of noise per sensitivity.
+        check: raises where noise for these sensitivities and their ε cannot be drawn.
+        joint: all sums of a cluster get their noise together and share one ε; otherwise each attribute has its own.
+        blockwise: the whole ε is spent as soon as a cluster's sums change at all, so a record may touch one
+            cluster only. Otherwise a change costs in proportion to its L1 norm, over all clusters together.
+        shaped: there are several shapes for one ε, and `optimise` says what the shape is best for.
+        closed_form: Laplace noise of scale W/ε on every sum, whose expected errors and likelihoods are known.
+        outside: whose it is, None for the package's own.
+        draw_columns: one column of noise for each sensitivity and its own ε; by default drawn one after the other.
+        draw_numbers: an array of noise for numbers that each move by so many steps and have an ε of their own.
+    """
+
+    about: str
+    draw: Draw
+    check: Callable[[tuple[int, ...], Fraction], None]
+    joint: bool = False
+    blockwise: bool = True
+    shaped: bool = False
+    closed_form: bool = False
+    outside: Outside | None = None
+    draw_columns: DrawColumns | None = None
+    draw_numbers: DrawNumbers | None = None
+
+    def columns(
+        self, steps: tuple[int, ...], shares: tuple[Fraction, ...], n: int, optimise: str, source: Source
+    ) -> Draws:
+        """Noise for n clusters, one column for each sensitivity and its own ε."""
+        if self.draw_columns is not None:
+            return self.draw_columns(steps, shares, n, source)
+        drawn = [
+            self.draw((width,), share, n, optimise, source)
+            for width, share in zip(steps, shares, strict=True)
+        ]
+        return np.concatenate(drawn, axis=1)
+
+    def numbers(
+        self, steps: int, share: Fraction, shape: tuple[int, ...], optimise: str, source: Source
+    ) -> Draws:
+        """Noise for an array of numbers, each of which moves by at most so many steps and costs `share`."""
+        if self.draw_numbers is not None:
+            return self.draw_numbers(steps, share, shape, optimise, source)
+        return self.draw((steps,), share, math.prod(shape), optimise, source).reshape(shape)
+
+
+def _laplace(steps: tuple[int, ...], epsilon: Fraction, n: int, optimise: str, source: Source) -> Draws:
+    return discrete_laplace(laplace_scale(sum(steps), epsilon), (n, len(steps)), source)
+
+
+def _laplace_columns(steps: tuple[int, ...], shares: tuple[Fraction, ...], n: int, source: Source) -> Draws:
+    scales = [laplace_scale(width, share) for width, share in zip(steps, shares, strict=True)]
+    return discrete_laplace(scales, (n, len(steps)), source)
+
+
+def _laplace_numbers(
+    steps: int, share: Fraction, shape: tuple[int, ...], optimise: str, source: Source
+) -> Draws:
+    return discrete_laplace(laplace_scale(steps, share), shape, source)
+
+
+def laplace_scale(steps: int, epsilon: Fraction) -> Fraction:
+    """Scale, in lattice steps, of Laplace noise that costs ε for a change of so many steps in L1 norm."""
+    return round_up_scale(Fraction(steps) / epsilon)
+
+
+def _check_laplace(steps: tuple[int, ...], epsilon: Fraction) -> None:
+    laplace_scale(sum(steps), epsilon)
+
+
+def _staircase(steps: tuple[int, ...], epsilon: Fraction, n: int, optimise: str, source: Source) -> Draws:
+    (width,) = steps
+    return discrete_staircase(width, epsilon, (n, 1), source, optimise=optimise)
+
+
+def _staircase_numbers(
+    steps: int, share: Fraction, shape: tuple[int, ...], optimise: str, source: Source
+) -> Draws:
+    return discrete_staircase(steps, share, shape, source, optimise=optimise)
+
+
+def _box(steps: tuple[int, ...], epsilon: Fraction, n: int, optimise: str, source: Source) -> Draws:
+    return discrete_box(steps, epsilon, n, source, optimise=optimise)
+
+
+def _check_staircase(steps: tuple[int, ...], epsilon: Fraction) -> None:
+    for step in steps:
+        check_staircase(step, epsilon)
+
+
+_NOISES: dict[str, NoiseFamily] = {
+    "laplace": NoiseFamily(
+        "",
+        _laplace,
+        _check_laplace,
+        blockwise=False,
+        closed_form=True,
+        draw_columns=_laplace_columns,
+        draw_numbers=_laplace_numbers,
+    ),
+    "staircase": NoiseFamily(
+        "least variance for one sum",
+        _staircase,
+        _check_staircase,
+        shaped=True,
+        draw_numbers=_staircase_numbers,
+    ),
+    "box": NoiseFamily("one ε for all sums of a cluster", _box, _check_staircase, joint=True, shaped=True),
+}
+NOISES: Mapping[str, NoiseFamily] = _NOISES
+
+
+def noise_family(name: str) -> NoiseFamily:
+    """A kind of noise by its name."""
+    if name not in NOISES:
+        raise OptionError(f"noise '{name}' is not one of {', '.join(NOISES)}.{did_you_mean(name, NOISES)}")
+    return NOISES[name]

@@ -1,0 +1,362 @@
+"""`publish`: from a table to the files of a release, in one call that does everything or nothing.
+
+What could fail is tried first, then the ledger is charged, and only then the budget is spent on the records. Whatever
+happens after the charge, the charge stays: a release that was almost made may have been seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Unpack
+
+from shoal import summaries
+from shoal.columns.declaration import declared_types, missing_texts
+from shoal.decimals import decimal_text
+from shoal.display import displayed, internal
+from shoal.errors import OptionError, ShoalError
+from shoal.evaluation import Evaluation
+from shoal.io import (
+    SUFFIXES,
+    Format,
+    Table,
+    check_writable,
+    known_format,
+    read,
+    read_columnwise,
+    without_texts,
+)
+from shoal.ledger.units import named_dataset
+from shoal.progress import Cancel, Progress, silent, watched
+from shoal.release.bundle import check_output
+from shoal.release.columnwise import carry_out_columnwise, not_by_column
+from shoal.release.estimate import Estimate, estimate
+from shoal.release.protect import Preparation, Release, carry_out, prepare
+from shoal.release.request import Options, Request
+
+if TYPE_CHECKING:
+    from shoal.columns.schema import Schema
+    from shoal.ledger.releases import Recorded
+
+# `memory` holds the whole table, `local` one column of a Parquet file at a time
+Engine = Literal["memory", "local"]
+ENGINES: tuple[Engine, ...] = ("memory", "local")
+CHARGING = "charging the ledger"
+# number of values (rows times columns) from which a Parquet file is not loaded as a whole
+_LARGE = 20_000_000
+_WORTH_AN_ESTIMATE = 500_000
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """What becomes of a release; `publish` says what each of it means."""
+
+    out: Path | None = None
+    internal: Path | None = None
+    format: Format | None = None
+    statistics: bool = False
+    evaluate: bool = False
+    target: str | None = None
+    ledger: str | None = None
+    dataset: str | None = None
+    engine: Engine | None = None
+
+    def check(self) -> None:
+        """Refuse, before the table is read, what could not be done at the end."""
+        if self.out is not None:
+            check_output(self.out, self.internal)
+        named_dataset(self.ledger, self.dataset)
+        if self.format is not None:
+            known_format(self.format)
+        if self.engine is not None and self.engine not in ENGINES:
+            raise OptionError(f"engine '{self.engine}' is not one of {', '.join(ENGINES)}.")
+        if self.target is not None and not self.evaluate:
+            raise OptionError("target is measured with evaluate=True: give that option too.")
+
+
+@displayed(summaries.of_published)
+@dataclass(frozen=True, slots=True, eq=False)
+class Published:
+    """A release that is on disk.
+
+    Attributes:
+        release: the release; its `data` is the path of the written file where the table was too large for memory.
+        folder: the bundle, which may be published if the statement says so.
+        internal: the report with facts about the original data, None where none was asked for.
+        evaluation: what was lost, None where that was not asked for; facts about the original data.
+        estimate: what time and memory were expected, None for a small table.
+        charge: what stands in the ledger, None without one.
+        engine: how the table was held.
+        warnings: what the custodian should read before publishing.
+    """
+
+    release: Release
+    folder: Path
+    internal: Path | None
+    evaluation: Evaluation | None
+    estimate: Estimate | None
+    charge: Recorded | None
+    engine: Engine
+    warnings: tuple[str, ...]
+
+
+@displayed(summaries.of_planned)
+@dataclass(frozen=True, slots=True, eq=False)
+class Planned:
+    """A publication that is settled, and for which nothing was spent or written yet.
+
+    Attributes:
+        prepared: method, columns, budget and statement.
+        estimate: time and memory to expect, None for a small table.
+        fingerprint: by which the ledger recognises the table; empty without a ledger.
+    """
+
+    prepared: Preparation
+    delivery: Delivery
+    engine: Engine
+    estimate: Estimate | None
+    fingerprint: str
+
+    def carry_out(self, progress: Progress | None = None, cancel: Cancel | None = None) -> Published:
+        """Charge the ledger, make the release and write it."""
+        tell = watched(progress, cancel)
+        folder = self.delivery.out
+        if folder is None:
+            raise OptionError("out is missing: name a new folder for the bundle.")
+        charge = self._charged(tell)
+        with _staying(charge):
+            if charge is not None:
+                tell(CHARGING, 1, 1)
+            release, evaluation = self._written(folder, tell)
+        declared = self.prepared.declared
+        nobody_said_so = declared.schema is None and declared.columns is None
+        return Published(
+            release=release,
+            folder=folder,
+            internal=self.delivery.internal,
+            evaluation=evaluation,
+            estimate=self.estimate,
+            charge=charge,
+            engine=self.engine,
+            warnings=(
+                *(() if charge is None else charge.warnings),
+                *(release.notes if nobody_said_so else ()),
+            ),
+        )
+
+    def _charged(self, tell: Progress) -> Recorded | None:
+        address, dataset = self.delivery.ledger, self.delivery.dataset
+        if address is None or dataset is None:
+            return None
+        tell(CHARGING, 0, 1)
+        from shoal.ledger import open_ledger
+        from shoal.ledger.releases import record_release
+
+        prepared = self.prepared
+        bought = prepared.described.circumstances.bought
+        with closing(open_ledger(address)) as ledger:
+            relation = prepared.method.neighbours
+            return record_release(ledger, dataset, prepared.statement, relation, self.fingerprint, bought)
+
+    def _written(self, folder: Path, tell: Progress) -> tuple[Release, Evaluation | None]:
+        prepared, delivery = self.prepared, self.delivery
+        if self.engine == "local":
+            return carry_out_columnwise(prepared, folder, delivery.internal, tell), None
+        original = prepared.described.table
+        release = carry_out(prepared, tell)
+        evaluation = None
+        if delivery.evaluate:
+            from shoal.evaluation import evaluate
+
+            evaluation = evaluate(original, release, target=delivery.target, progress=tell)
+        release.save(
+            folder,
+            delivery.internal,
+            format=delivery.format,
+            evaluation=evaluation,
+            original=original,
+            statistics=delivery.statistics,
+            progress=tell,
+        )
+        return release, evaluation
+
+
+def publish(
+    data: Any,
+    schema: Schema | None = None,
+    method: str = "ranking-dp",
+    epsilon: Any = None,
+    k: int | None = None,
+    seed: int | None = None,
+    *,
+    out: str | Path,
+    internal: str | Path | None = None,
+    format: Format | None = None,
+    statistics: bool = False,
+    evaluate: bool = False,
+    target: str | None = None,
+    ledger: str | None = None,
+    dataset: str | None = None,
+    engine: Engine | None = None,
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
+    **options: Unpack[Options],
+) -> Published:
+    """Turn a table about people into a folder that can be published: everything `shoal protect` does, as one call.
+
+    The folder appears complete or not at all, whether the work fails or is cancelled. What was charged to a ledger
+    stays charged, and the error says so.
+
+    Args:
+        data: a path (CSV, Parquet, Stata, SPSS) or a pandas, polars or pyarrow table.
+        schema: as for `shoal.protect`, like method, epsilon, k, seed and options.
+        out: a new folder for the bundle: data, statement.json, method.toml, report.html.
+        internal: a new file, outside of `out`, for the report with facts about the original data.
+        format: of the data: csv, parquet, stata or spss; by default that of the file, Parquet for a frame.
+        statistics: methods xm-*: write the masked statistics of the clusters too.
+        evaluate: measure what was lost; facts about the original data.
+        target: with `evaluate`, also measure how well this column can be learned.
+        ledger: charge what it costs to this ledger, a path or a postgresql:// address.
+        dataset: with `ledger`, whose budget it is.
+        engine: `memory`, or `local`, which holds one column of a Parquet file at a time; by default chosen by the size
+            of the file and the method.
+        progress: called with (what, done, total); what it raises ends the work.
+        cancel: says whether to stop, such as `threading.Event().is_set`; asked between the steps of the work.
+
+    Guarantee:
+        Whatever the statement of the release says, and nothing else.
+
+    Raises:
+        CancelledError: `cancel` said so.
+        InputError, OptionError, ClaimError: the release cannot be made; nothing was charged or written.
+        OutputError: the files cannot be written.
+    """
+    delivery = Delivery(
+        Path(out),
+        None if internal is None else Path(internal),
+        format,
+        statistics,
+        evaluate,
+        target,
+        ledger,
+        dataset,
+        engine,
+    )
+    tell = watched(progress, cancel)
+    request = Request(schema=schema, method=method, epsilon=epsilon, k=k, seed=seed, **options)
+    return plan(data, delivery, progress=tell, **request).carry_out(progress, cancel)
+
+
+def plan(
+    data: Any,
+    delivery: Delivery,
+    *,
+    estimated: bool = False,
+    progress: Progress | None = None,
+    **request: Unpack[Request],
+) -> Planned:
+    """Settle a publication and refuse what would fail later; nothing is spent and nothing is written.
+
+    Args:
+        data: as for `publish`, like the other arguments.
+        estimated: expect time and memory of a small table too, and that of the internal report.
+    """
+    tell = progress or silent
+    delivery.check()
+    tell("reading the table", 0, 1)
+    source = data if isinstance(data, Opened) else opened(data, delivery.engine, **request)
+    table = source.table
+    if delivery.target is not None:
+        from shoal.evaluation.learning import check_target
+
+        check_target(delivery.target, table)
+    tell("preparing the release", 0, 1)
+    prepared = prepare(table, **request)
+    check_writable(prepared.described.columns, delivery.format or table.format)
+    if delivery.statistics and not prepared.mechanism.statistics:
+        raise OptionError(
+            f"statistics is for the methods xm-*: '{prepared.method.name}' keeps none of its clusters."
+        )
+    obstacle = _not_local(prepared, delivery)
+    if delivery.engine == "local" and obstacle:
+        raise OptionError(f"engine 'local' works column by column: {obstacle}; use engine=memory.")
+    engine: Engine = "memory" if obstacle else "local"
+    if obstacle and table.path is not None:
+        prepared = prepare(_whole(source.data, request), **request)
+    expected = None
+    if estimated or prepared.described.n * len(prepared.described.columns) >= _WORTH_AN_ESTIMATE:
+        tell("estimating time and memory", 0, 1)
+        expected = estimate(prepared, columnwise=engine == "local")
+        if estimated and delivery.internal is not None:
+            from shoal.release.duration import internal_seconds
+
+            expected = expected.longer(internal_seconds(prepared), "the internal report included")
+    fingerprint = ""
+    if delivery.ledger is not None:
+        from shoal.ledger.releases import fingerprint as fingerprint_of
+
+        fingerprint = fingerprint_of(Path(source.data) if source.on_disk else read(source.data))
+    return Planned(prepared, delivery, engine, expected, fingerprint)
+
+
+@internal()
+@dataclass(frozen=True, slots=True, eq=False)
+class Opened:
+    """A table to be published: what the caller named, and the table, of which a large file is not in memory yet."""
+
+    data: Any
+    table: Table
+
+    @property
+    def on_disk(self) -> bool:
+        return isinstance(self.data, (str, Path))
+
+
+def opened(data: Any, engine: Engine | None = None, **request: Unpack[Request]) -> Opened:
+    """Read a table as `publish` does: a large Parquet file stays on disk, unless its text has to be looked through."""
+    na = missing_texts(request.get("na"))
+    parquet = isinstance(data, (str, Path)) and SUFFIXES.get(Path(data).suffix.lower()) == "parquet"
+    if engine == "local":
+        if not parquet:
+            raise OptionError("engine 'local' reads a Parquet file column by column: save the table as one.")
+        return Opened(data, without_texts(read_columnwise(Path(data)), na))
+    if engine is None and parquet and not na:
+        table = read_columnwise(Path(data))
+        if table.n * len(table.names) >= _LARGE:
+            return Opened(data, table)
+    return Opened(data, _whole(data, request))
+
+
+def _whole(data: Any, request: Request) -> Table:
+    types = declared_types(request.get("schema"), request.get("types"))
+    return read(data, missing_texts(request.get("na")), types)
+
+
+def _not_local(prepared: Preparation, delivery: Delivery) -> str:
+    """Why this cannot be done column by column, in words; empty if it can."""
+    if prepared.described.table.path is None:
+        return "the table is in memory"
+    if delivery.evaluate or delivery.statistics:
+        return "measures and statistics need the whole table"
+    if delivery.format not in (None, "parquet"):
+        return f"it writes Parquet, not {delivery.format}"
+    return not_by_column(prepared)
+
+
+@contextmanager
+def _staying(charge: Recorded | None) -> Iterator[None]:
+    """Has every error say that a charge stays."""
+    try:
+        yield
+    except BaseException as error:
+        if charge is None:
+            raise
+        cost = "" if charge.epsilon is None else f" (ε = {decimal_text(charge.epsilon)})"
+        words = f"What was charged to data set '{charge.dataset}'{cost} stays charged."
+        if isinstance(error, ShoalError) and len(error.problems) == 1:
+            error.args = (f"{error} {words}",)
+        else:
+            error.add_note(words)
+        raise

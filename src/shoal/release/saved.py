@@ -1,0 +1,83 @@
+"""A bundle read back: the folder of a release comes in, its public facts as values leave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from shoal import summaries
+from shoal.columns.schema import Schema
+from shoal.display import displayed
+from shoal.errors import InputError
+from shoal.method.method import Method
+from shoal.method.presets import configured
+from shoal.method.recipe import load_recipe
+from shoal.method.settings import SETTINGS
+from shoal.method.statement import PrivacyStatement
+from shoal.report.subject import of_bundle
+
+
+@displayed(summaries.of_bundle)
+@dataclass(frozen=True, slots=True, eq=False)
+class Bundle:
+    """A release on disk, with everything public about it.
+
+    Attributes:
+        folder: where it lies.
+        data: the released table, a pyarrow table.
+        statement: what is promised.
+        method: the configured method.
+        schema: the public facts about the released columns.
+        recipe: arguments of `shoal.protect` and `shoal.publish` that repeat the release on another table.
+        report: the page for readers.
+        linked: further released tables by name.
+        statistics: masked statistics of the clusters, None where none were published.
+    """
+
+    folder: Path
+    data: Any
+    statement: PrivacyStatement
+    method: Method
+    schema: Schema
+    recipe: Mapping[str, Any]
+    report: Path
+    linked: Mapping[str, Any]
+    statistics: Any
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Bundle:
+        """Read the folder that `shoal.publish`, `Release.save` or `shoal protect` wrote.
+
+        Raises:
+            InputError: it is no bundle, a file is missing or damaged, or the files do not belong together.
+            OptionError: its recipe cannot be used.
+        """
+        folder = Path(folder)
+        subject = of_bundle(folder)
+        statement = PrivacyStatement.from_dict(subject.statement, f"'{folder / 'statement.json'}'")
+        recipe = load_recipe(folder / "method.toml")
+        method = configured(
+            **{"name" if key == "method" else key: recipe[key] for key in recipe if key in _SETTLED}
+        )
+        if method.name != statement.method:
+            raise InputError(
+                f"'{folder}' is damaged: its statement is about {statement.method}, its recipe about {method.name}."
+            )
+        tables = {name: table.frame.to_native() for name, table in subject.linked.items()}
+        held = {name for table in (subject.table, *subject.linked.values()) for name in table.names}
+        for name in statement.attributes:
+            if name not in held:
+                raise InputError(
+                    f"'{folder}' is damaged: column '{name}' of its statement is in none of its tables."
+                )
+        report = folder / "report.html"
+        if not report.is_file():
+            raise InputError(f"'{folder}' holds no report.html: name a folder that 'shoal protect' wrote.")
+        statistics = tables.pop("statistics", None)
+        data = subject.table.frame.to_native()
+        return cls(folder, data, statement, method, subject.schema, recipe, report, tables, statistics)
+
+
+_SETTLED = ("method", *SETTINGS)

@@ -1,0 +1,179 @@
+"""One table of settings: methods, recipes, commands, lists, pages and messages say the same, because they read it."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import fields, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import shoal
+from shoal.cli import audit, protect, run, tune
+from shoal.cli.command import Flag
+from shoal.columns.kinds import KINDS
+from shoal.errors import OptionError
+from shoal.method.method import Method
+from shoal.method.presets import PRESETS
+from shoal.method.recipe import load_recipe
+from shoal.method.settings import DECLARATIONS, SETTINGS, Setting
+from shoal.noise.families import NOISES
+from shoal.release.request import Declared, Options
+from tools.settings_page import PAGE, with_section
+
+every_setting = pytest.mark.parametrize("setting", SETTINGS.values(), ids=SETTINGS)
+FLAGS: dict[str, tuple[Flag, ...]] = {
+    "protect": protect.flags(),
+    "audit": audit.flags(),
+    "tune": tune.flags(),
+}
+
+
+@every_setting
+def test_a_setting_is_one_plain_record(setting: Setting) -> None:
+    assert setting.sentence()[0] != " "
+    assert not setting.sentence().endswith(".")
+    assert set(setting.kinds) <= set(KINDS)
+    assert any(setting.name in method.adjustable for method in PRESETS.values())
+    assert setting.default is None or setting.read(_given(setting)) == setting.default
+
+
+def _given(setting: Setting) -> Any:
+    return setting.default
+
+
+@every_setting
+def test_a_method_has_the_field_and_its_default(setting: Setting) -> None:
+    own = {field.name: field.default for field in fields(Method)}
+    # the partition is part of what a preset is
+    assert setting.name == "partition" or own[setting.name] == setting.default
+
+
+def test_presets_take_settings_of_the_table_only() -> None:
+    for method in PRESETS.values():
+        assert set(method.adjustable) <= set(SETTINGS)
+
+
+@pytest.mark.parametrize("command", FLAGS)
+def test_every_command_has_every_setting(command: str) -> None:
+    names = {flag.name for flag in FLAGS[command]}
+    # what is compared has a list of its own
+    compared = {"k": "ks", "split": "splits", "noise": "noises"} if command == "tune" else {}
+    for name in SETTINGS:
+        assert compared.get(name, name) in names, name
+    assert len(FLAGS[command]) == len(names)
+
+
+@pytest.mark.parametrize("command", FLAGS)
+def test_every_command_has_every_declaration(command: str) -> None:
+    names = {flag.name for flag in FLAGS[command]}
+    of_recipes = {"tuned_epsilon", "tuned_choice"}
+    for name in set(DECLARATIONS) - of_recipes:
+        assert {"domains": "domain"}.get(name, name) in names, name
+
+
+def test_the_library_takes_every_declaration_and_setting() -> None:
+    named = set(inspect.signature(shoal.protect).parameters)
+    assert set(DECLARATIONS) <= set(Declared.__annotations__)
+    assert set(SETTINGS) <= {*Options.__annotations__, *named}
+    assert set(Options.__annotations__) <= {*SETTINGS, *Declared.__annotations__}
+
+
+@pytest.mark.parametrize("command", FLAGS)
+def test_help_shows_the_common_options_on_one_screen_and_the_rest_on_request(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run([command, "--help"]) == 0
+    short = capsys.readouterr().out
+    assert run([command, "--help-all"]) == 0
+    full = capsys.readouterr().out
+    assert max(map(len, short.splitlines())) <= 80
+    assert len(short.splitlines()) <= 44
+    if command == "protect":
+        assert len(short.splitlines()) <= 40
+        groups = [line for line in short.splitlines() if line.endswith(":") and line[0] != " "]
+        assert groups == ["Input:", "Promise:", "Method:", "Odd values:", "Output:"]
+    for flag in FLAGS[command]:
+        typed = flag.name.upper() if flag.argument else f"  {flag.typed[0].partition('/')[0]}"
+        assert typed in full
+        assert flag.common == any(
+            line.startswith((f"{typed} ", f"{typed},")) for line in short.splitlines()
+        ) or (flag.argument)
+        assert " ".join(flag.help.split())[:20] in " ".join(full.split())
+
+
+@pytest.mark.parametrize("command", FLAGS)
+def test_every_method_setting_is_explained_by_its_sentence(command: str) -> None:
+    helps = {flag.name: flag.help for flag in FLAGS[command]}
+    for name, setting in SETTINGS.items():
+        if name in helps:
+            flag = f"--{name.replace('_', '-')}"
+            said = setting.sentence(flag, flag.replace("--", "--no-"))
+            assert helps[name].startswith(f"{said[0].upper()}{said[1:]}.")
+
+
+@every_setting
+def test_methods_list_the_sentence(setting: Setting) -> None:
+    for info in shoal.methods():
+        if setting.name in info.parameters:
+            assert info.parameters[setting.name].startswith(setting.sentence())
+
+
+def test_the_page_of_methods_is_written_from_the_table() -> None:
+    text = PAGE.read_text("utf-8")
+    assert with_section(text) == text, "run: python -m tools.settings_page"
+
+
+def test_a_page_that_says_something_else_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = PAGE.read_text("utf-8")
+    other = replace(SETTINGS["remainder"], default="last")
+    monkeypatch.setattr("tools.settings_page.SETTINGS", {**SETTINGS, "remainder": other})
+    assert with_section(text) != text
+
+
+@every_setting
+def test_a_recipe_takes_it(setting: Setting, tmp_path: Path) -> None:
+    path = tmp_path / "method.toml"
+    path.write_text(f'method = "ranking-dp"\n{setting.name} = 1\n')
+    assert load_recipe(path)[setting.name] == 1
+
+
+@every_setting
+def test_a_wrong_value_is_answered_with_what_fits(setting: Setting) -> None:
+    method = next(method for method in PRESETS.values() if setting.name in method.adjustable)
+    budget = {"epsilon": 1} if "epsilon" in method.adjustable else {}
+    if setting.choices:
+        with pytest.raises(OptionError) as found:
+            method.configure(**{**budget, setting.name: "nonsense"})
+        assert setting.name in str(found.value)
+        assert all(choice in str(found.value) for choice in setting.choices)
+    if setting.least is not None and not setting.form.keyed and setting.name != "sizes":
+        too_small = setting.least - 1 if isinstance(setting.least, int) else Fraction(-1)
+        with pytest.raises(OptionError, match=setting.name) as found:
+            method.configure(**{**budget, setting.name: too_small})
+        assert str(found.value)
+
+
+def test_a_word_that_is_no_setting_gets_a_hint() -> None:
+    for name, hint in (("neigbours", "neighbours"), ("outsid", "outside"), ("seeed", "seed")):
+        with pytest.raises(OptionError, match=f"no option '{name}'. Did you mean '{hint}'"):
+            PRESETS["tree-dp"].configure(epsilon=1, **{name: 1})
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, method in PRESETS.items() if "partition" in method.adjustable]
+)
+def test_the_partitions_to_choose_from_are_named(name: str) -> None:
+    for partition in PRESETS[name].partitions:
+        assert partition in SETTINGS["partition"].sentence()
+
+
+def test_choices_of_a_growing_table_are_read_when_they_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    noise: Any = NOISES
+    monkeypatch.setitem(noise, "toy", replace(NOISES["laplace"], about="for this test"))
+    assert "toy (for this test)" in SETTINGS["noise"].sentence()
+    assert SETTINGS["noise"].read("toy") == "toy"
+    assert "toy" in next(flag for flag in protect.flags() if flag.name == "noise").help

@@ -1,0 +1,62 @@
+"""The table of settings in docs/methods.md: the records of `shoal.method.settings` come in, a section leaves.
+
+python -m tools.settings_page
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from shoal.decimals import decimal_text
+from shoal.method.presets import taken_by
+from shoal.method.settings import DECLARATIONS, SETTINGS, Setting
+
+PAGE = Path(__file__).parents[1] / "docs" / "methods.md"
+BEGIN, END = "<!-- written by python -m tools.settings_page -->", "<!-- end of what is written -->"
+_HEAD = """\
+## Settings
+
+Arguments of `shoal.protect`, keys of a recipe and, with dashes for underscores, options of `shoal protect`, `audit` and
+`tune`. A preset may have another default: `shoal methods NAME` says which. *Columns* are the kinds of column that a
+setting concerns, *of* the methods that take it, where those are few.
+"""
+
+
+def table(settings: list[Setting]) -> list[str]:
+    lines = [
+        "| setting | what it does | values | default | columns | of |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for setting in settings:
+        default = setting.default
+        shown = (
+            "" if default is None else default if isinstance(default, str | bool) else decimal_text(default)
+        )
+        some = ", ".join(f"`{name}`" for name in taken_by(setting.name))
+        kinds = "all" if len(setting.kinds) == 4 else ", ".join(setting.kinds)
+        cells = [f"`{setting.name}`", setting.sentence(), setting.range, str(shown), kinds, some]
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return lines
+
+
+def section() -> str:
+    own = [*SETTINGS.values()]
+    about = [setting for setting in DECLARATIONS.values() if not setting.name.startswith("tuned_")]
+    more = "What is said about the table and not about the method has the same forms:"
+    return "\n".join([BEGIN, _HEAD, *table(own), "", more, "", *table(about), END])
+
+
+def with_section(text: str) -> str:
+    """The page, its section on settings as the records are now."""
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return before + section() + after
+
+
+def main() -> None:
+    PAGE.write_text(with_section(PAGE.read_text("utf-8")), "utf-8")
+    print(f"Written to {PAGE}.")
+
+
+if __name__ == "__main__":
+    main()
