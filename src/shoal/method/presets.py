@@ -123,7 +123,7 @@ PRESETS: dict[str, Method] = {
             partition="boxes",
             grouping="joint",
             mechanism="pairs",
-            kinds=_MIXED,
+            kinds=KINDS,
             neighbours="add-remove",
             adjustable=("epsilon", "neighbours", "rows"),
         ),
