@@ -63,7 +63,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     ),
     "unknown column": (
         {"columns": ["agee"]},
-        {"code": "input", "column": "agee", "fix": "Did you mean 'age'?"},
+        {"code": "unknown-column", "column": "agee", "fix": "Did you mean 'age'?"},
     ),
     "outside is a word": ({"outside": "ignore"}, {"code": "option", "option": "outside"}),
 }
@@ -87,7 +87,16 @@ def test_five_missing_domains_are_one_error() -> None:
     assert [problem.column for problem in error.problems] == ["c0", "c1", "c2", "c3", "c4"]
     assert {problem.code for problem in error.problems} == {"no-domain"}
     assert str(error).count("\n") == 4
-    assert error.code == "problems"
+    assert (error.code, error.column, error.option, error.fix) == ("problems", None, None, "")
+
+
+def test_what_a_sentence_is_about_is_no_option() -> None:
+    for error in (
+        shoal.OptionError("column 'age' is stored as text: convert it."),
+        shoal.InputError("k is a letter here: no."),
+    ):
+        assert error.option is None
+    assert shoal.OptionError("split 'fair' is not one of equal, optimal.").option == "split"
 
 
 def test_all_kinds_of_problems_come_together() -> None:
@@ -107,7 +116,10 @@ def test_all_kinds_of_problems_come_together() -> None:
 
 def test_every_column_that_does_not_fit_is_named() -> None:
     error = refusal(table(pay=["a"] * 30, age=["b"] * 30), columns=["age", "pay"], domains=DOMAINS)
-    assert [problem.column for problem in error.problems] == ["age", "pay"]
+    assert [(problem.code, problem.column, problem.row) for problem in error.problems] == [
+        ("not-a-number", "age", 1),
+        ("not-a-number", "pay", 1),
+    ]
 
 
 def test_one_problem_is_raised_as_itself() -> None:
