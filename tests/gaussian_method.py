@@ -25,7 +25,7 @@ NAME = "values"
 def plan(method: Method, described: Described) -> Plan:
     budget = method.budget if method.rho is None else method.rho
     shares = dict.fromkeys(described.columns, budget / len(described.columns))
-    return Plan({f"values of {name}": share for name, share in shares.items()}, shares, (), {})
+    return Plan({f"values of {name}": share for name, share in shares.items()}, shares)
 
 
 def with_noise(too_little: Fraction = Fraction(1)) -> Any:

@@ -19,6 +19,7 @@ from shoal.method.presets import PRESETS, configured
 from shoal.method.recipe import load_recipe, recipe_text
 from shoal.method.tuned import Choice, Tuned
 from shoal.noise import epsilon_from, rho_from
+from shoal.report.traffic_light import light
 from shoal.report.words import epsilon_words, explanation
 
 DELTA = Fraction(1, 10**6)
@@ -52,6 +53,19 @@ def test_the_statement_has_epsilon_delta_rho_and_neighbours() -> None:
     assert any("not pure differential privacy" in line for line in found.not_promised)
     assert "- Budget: ρ = 0.006" in found.to_markdown()
     assert sum(found.spending.values()) == found.rho  # type: ignore[arg-type]
+
+
+def test_columns_by_themselves_are_stated_in_epsilon() -> None:
+    found = released().statement
+    assert found.epsilon_per_attribute["age"] == epsilon_from(found.rho or Fraction(0), DELTA)
+    assert found.stated_share("age") == "0.5"
+    assert released(delta=0).statement.epsilon_per_attribute == {"age": Fraction(1, 2)}
+
+
+def test_the_light_says_it_too() -> None:
+    (reason,) = [r for r in light(released().statement.to_dict()).reasons if "original records" in r.text]
+    assert reason.text.endswith("whatever else an attacker knows, except with probability 1e-06.")
+    assert not any("probability" in r.text for r in light(released(delta=0).statement.to_dict()).reasons)
 
 
 def test_without_a_delta_it_is_zero_and_the_claim_pure() -> None:
