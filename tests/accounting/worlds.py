@@ -255,6 +255,7 @@ def _shares(method: Method, random: Random, n: int, names: Sequence[str]) -> dic
 _SWITCH: Draw = lambda method, random, n, names: bool(random.random() < 0.5)  # noqa: E731
 _DRAWS: Mapping[str, Draw] = {
     "epsilon": lambda method, random, n, names: str(random.choice(["0.000001", "0.1", "1", "2.5", "20"])),
+    "delta": lambda method, random, n, names: "0.000001",
     "k": _size,
     "split": _split,
     "groups": _groups,

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from shoal.mechanisms.pairs.currency import Currency, Shape, allot, sign_shape
+from shoal.mechanisms.pairs.currency import Currency, Shape, allot
 
 # Levels of an attribute's tree, and how many of them pairs of attributes use: 16 bins.
 MOST_LEVELS, PAIR_LEVELS = 10, 4
@@ -143,7 +143,7 @@ def halves(
         return budget, Fraction(0)
     pairs = budget * (1 - currency.oneway)
     if len(signs) > 1:
-        noise = currency.deviation(sign_shape(len(signs)), pairs)
+        noise = currency.deviation(currency.sign_shape(len(signs)), pairs)
         if math.pi / 2 * noise / rows > currency.hopeless * math.sqrt(len(signs)):
             return budget, Fraction(0)
     return budget - pairs, pairs
@@ -234,7 +234,7 @@ def _allotted(currency: Currency, signs: Sequence[int], wanted: Sequence[Group],
     shapes = [group.shape for group in wanted]
     aims = [2 ** (currency.growth * group.fineness) for group in wanted]
     if len(signs) > 1:
-        shapes, aims = [sign_shape(len(signs)), *shapes], [1.0, *aims]
+        shapes, aims = [currency.sign_shape(len(signs)), *shapes], [1.0, *aims]
     if not shapes:
         return Pairs()
     shares = allot(currency, shapes, aims, budget)
