@@ -1,4 +1,4 @@
-"""Accounting of pairs-dp where random tiny worlds do not lead: many signs, deep trees, sums, names, and planted faults."""
+"""Accounting of pairs-dp where tiny worlds do not lead: many signs, deep trees, sums, names; and planted faults."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class PureEpsilon:
     growth = 1.1
     # share of single attributes, and how cut points share theirs over levels
     oneway = Fraction(1, 2)
-    cut_growth = Fraction(8, 5)
+    cut_growth = Fraction(6, 5)
     count_growth = Fraction(7, 5)
     # a contrast is worth measuring where its node has so many times the noise; pairs are hopeless above this noise
     worth = 6.0
@@ -127,7 +127,7 @@ class Concentrated:
 
     growth = 0.375
     oneway = Fraction(2, 5)
-    cut_growth = Fraction(8, 5) ** 2
+    cut_growth = Fraction(6, 5) ** 2
     count_growth = Fraction(7, 5) ** 2
     worth = 4.0
     hopeless = 0.2
