@@ -62,10 +62,15 @@ def compare(n: int, shape: str, count: int) -> tuple[float, float, float]:
 
 _CHILD = """
 import resource, sys, time
-from shoal.release.columnwise import protect_file
+from pathlib import Path
+from shoal.io import read_columnwise
+from shoal.release.columnwise import carry_out_columnwise
+from shoal.release.protect import prepare
 columns = sys.argv[3].split(",")
 started = time.perf_counter()
-protect_file(sys.argv[1], sys.argv[2], method="ranking-dp", epsilon=1, k=50, domains={c: (0, 1048576) for c in columns})
+table = read_columnwise(Path(sys.argv[1]))
+prepared = prepare(table, method="ranking-dp", epsilon=1, k=50, domains={c: (0, 1048576) for c in columns})
+carry_out_columnwise(prepared, Path(sys.argv[2]))
 print(time.perf_counter() - started, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6)
 """
 

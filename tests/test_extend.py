@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import test_conformance as conformance
+from registries import forgotten_afterwards
 
 import shoal
 from shoal.errors import ClaimError, OptionError
@@ -29,33 +30,21 @@ from shoal.extend import (
     register_preset,
     register_section,
 )
-from shoal.mechanisms import table as mechanisms
 from shoal.mechanisms.clusters import CLUSTERS
 from shoal.method import presets, stages
 from shoal.method.claims import Case, Claim
 from shoal.noise import Source, discrete_laplace, families
 from shoal.noise.families import NoiseFamily, laplace_scale
 from shoal.partition import Partition
-from shoal.report import bundle_report, sections
+from shoal.report import bundle_report
 
 WHO = "the tests"
-TABLES: tuple[dict[str, Any], ...] = (
-    families._NOISES,
-    stages._PARTITIONS,
-    mechanisms.ENTRIES,
-    presets.PRESETS,
-    measures._MEASURES,
-    sections._SECTIONS,
-)
 
 
 @pytest.fixture(autouse=True)
 def _forgotten_afterwards() -> Iterator[None]:
-    before = [dict(table) for table in TABLES]
-    yield
-    for table, entries in zip(TABLES, before, strict=True):
-        table.clear()
-        table.update(entries)
+    with forgotten_afterwards():
+        yield
 
 
 def double_scale(steps: int, epsilon: Fraction) -> Fraction:

@@ -252,6 +252,24 @@ def test_long_work_reports_and_stops(name: str, tmp_path: Path) -> None:
             WORKS[name](made, tmp_path, Recorder(stop))
 
 
+def test_comparisons_that_are_stopped_leave_no_process() -> None:
+    before = children()
+    data, domains = pa.table({"a": columns()["a"]}), {"a": (0, 100)}
+    with pytest.raises(shoal.CancelledError):
+        shoal.tune(
+            data,
+            epsilon=1,
+            methods=["ranking-dp"],
+            ks=[3, 5],
+            domains=domains,
+            workers=2,
+            progress=Recorder(2),
+        )
+    with pytest.raises(shoal.CancelledError):
+        shoal.audit(data, method="laplace", epsilon=1, domains=domains, runs=400, progress=Recorder(1))
+    assert children() == before
+
+
 def test_saving_reports_and_stops_without_a_trace(tmp_path: Path) -> None:
     made = shoal.protect(pa.table(columns()), **SETTINGS)
 

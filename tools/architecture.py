@@ -134,6 +134,139 @@ def lines_of(name: str) -> int:
     return sum(len(file.read_text("utf-8").splitlines()) for file in files)
 
 
+@dataclass(frozen=True)
+class Cost:
+    """What it takes to add something.
+
+    Attributes:
+        takes: the entries, in words.
+        words: the names of what there is, such as all noises.
+        table: the module with the entries.
+        compared: the attributes and variables by which code would ask for a name, such as `kind`.
+    """
+
+    change: str
+    takes: str
+    words: tuple[str, ...] = ()
+    table: str = ""
+    compared: tuple[str, ...] = ()
+
+
+def costs() -> tuple[Cost, ...]:
+    from shoal.columns.kinds import KINDS
+    from shoal.evaluation.measures import ranked_by
+    from shoal.mechanisms.table import ENTRIES
+    from shoal.method.presets import PRESETS
+    from shoal.noise.families import NOISES
+    from shoal.report.sections import SECTIONS
+
+    return (
+        Cost("a method", "a `Method` in `method/presets.py`", tuple(PRESETS), "method/presets.py", ("name",)),
+        Cost(
+            "a mechanism",
+            "its code, and an `Entry` with its `Claim` in `mechanisms/table.py`",
+            tuple(ENTRIES),
+            "mechanisms/table.py",
+            ("mechanism",),
+        ),
+        Cost(
+            "a kind of column",
+            "a `ColumnKind` in `columns/kinds.py`; a reader and a writer in `columns/coding.py` if it is stored anew",
+            KINDS,
+            "columns/kinds.py",
+            ("kind",),
+        ),
+        Cost(
+            "a noise",
+            "a `NoiseFamily` in `noise/families.py`",
+            tuple(NOISES),
+            "noise/families.py",
+            ("noise",),
+        ),
+        Cost(
+            "a file format",
+            "a record in `io/formats.py`",
+            ("csv", "parquet", "stata", "spss"),
+            "io/formats.py",
+            ("format", "kind", "written"),
+        ),
+        Cost(
+            "a measure",
+            "a `Measure` in `evaluation/measures.py`",
+            tuple(ranked_by()),
+            "evaluation/measures.py",
+            ("utility", "name"),
+        ),
+        Cost(
+            "a setting",
+            "a `Setting` in `method/settings.py`, a field of `Method`, its name in a preset",
+            table="method/settings.py",
+        ),
+        Cost(
+            "a section of the report",
+            "a `Section` in `report/sections.py` and a template",
+            tuple(SECTIONS),
+            "report/sections.py",
+            ("id",),
+        ),
+        Cost(
+            "an engine",
+            "`release/publish.py` chooses it; what it does is a module like `release/columnwise.py`",
+        ),
+        Cost("a window on top", "a call of `shoal.publish`"),
+    )
+
+
+def comparisons(asking: tuple[str, ...], words: tuple[str, ...]) -> dict[str, int]:
+    """Modules that compare an attribute or a variable of such a name with one of these words, and how often."""
+    found: dict[str, int] = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if not isinstance(node, ast.Compare):
+                continue
+            asked = any(
+                getattr(side, "attr", getattr(side, "id", "")) in asking
+                for side in (node.left, *node.comparators)
+            )
+            named = any(
+                isinstance(part, ast.Constant) and part.value in words
+                for side in (node.left, *node.comparators)
+                for part in ast.walk(side)
+            )
+            if asked and named:
+                module = str(path.relative_to(PACKAGE))
+                found[module] = found.get(module, 0) + 1
+    return found
+
+
+def _times(count: int) -> str:
+    return {1: "once", 2: "twice"}.get(count, f"{count} times")
+
+
+def cost_lines() -> list[str]:
+    lines = [
+        "## What a change costs",
+        "",
+        "What one more of each takes, and how often code still asks for one by its name instead of asking its record, "
+        "counted in the package: comparisons with a name that the table has.",
+        "",
+        "| one more | what it takes | asked for by name |",
+        "| --- | --- | --- |",
+    ]
+    for cost in costs():
+        asked = ""
+        if cost.compared:
+            found = comparisons(cost.compared, cost.words)
+            found.pop(cost.table, None)
+            asked = (
+                "nowhere"
+                if not found
+                else f"{_times(sum(found.values()))}: " + ", ".join(f"`{module}`" for module in found)
+            )
+        lines.append(f"| {cost.change} | {cost.takes} | {asked} |")
+    return [*lines, ""]
+
+
 def back_hops(walk: Walk) -> list[tuple[str, str]]:
     """Calls from a room to one above it."""
     order = {name: place for place, name in enumerate(layers())}
@@ -155,8 +288,9 @@ def page() -> str:
     text += ["| room | what it is for | lines |", "| --- | --- | --- |"]
     for name in reversed(layers()):
         text.append(f"| `{name}` | {about(f'shoal.{name}')} | {lines_of(name)} |")
+    text += ["", *cost_lines()]
     command = "shoal protect survey.csv --schema survey.toml --columns age,income --method ranking-dp --epsilon 1 -k 20"
-    text += ["", "## One call, module by module", ""]
+    text += ["## One call, module by module", ""]
     text += [f"What `{command}` enters, in the order in which it gets there:", ""]
     text += ["| module | what it is for | enters by |", "| --- | --- | --- |"]
     for module, functions in walk.modules.items():

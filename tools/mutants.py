@@ -60,15 +60,14 @@ ROOMS: Mapping[str, Room] = {
     "noise": Room((f"{PACKAGE}/noise",), ("tests/noise",)),
     "sensitivity": Room(
         (
-            f"{PACKAGE}/sensitivity.py",
-            f"{PACKAGE}/local_sensitivity.py",
-            f"{PACKAGE}/moments/sensitivity.py",
+            f"{PACKAGE}/sensitivity",
+            f"{PACKAGE}/mechanisms/moments/statistics/sensitivity.py",
         ),
         ("tests/test_sensitivity.py", "tests/test_local_sensitivity.py", "tests/moments"),
     ),
     "partition": Room((f"{PACKAGE}/partition",), ("tests/partition",)),
     "mask": Room(
-        (f"{PACKAGE}/mask.py",),
+        (f"{PACKAGE}/mechanisms/mask.py",),
         (
             "tests/test_sensitivity.py",
             "tests/test_local_sensitivity.py",
@@ -78,10 +77,15 @@ ROOMS: Mapping[str, Room] = {
         ),
     ),
     "statement": Room(
-        (f"{PACKAGE}/statement.py", f"{PACKAGE}/models.py"),
+        (
+            f"{PACKAGE}/method/statement.py",
+            f"{PACKAGE}/method/models.py",
+            f"{PACKAGE}/method/claims.py",
+            f"{PACKAGE}/mechanisms/promises.py",
+        ),
         ("tests/test_statement.py", "tests/test_noise_rule.py", "tests/test_conformance.py"),
     ),
-    "ledger": Room((f"{PACKAGE}/query/ledger",), ("tests/query/ledger",)),
+    "ledger": Room((f"{PACKAGE}/ledger",), ("tests/query/ledger",)),
     "reading": Room((f"{PACKAGE}/io",), ("tests/test_io.py", "tests/test_statfiles.py")),
 }
 

@@ -54,7 +54,8 @@ class ShoalError(Exception):
         self.column = _first(_COLUMN, sentence) if column is None else column
         found = _first(_ROW, sentence) if row is None else row
         self.row = None if found is None else int(found)
-        self.option = _first(_OPTION, sentence) if option is None else option
+        named = _first(_OPTION, sentence) if isinstance(self, OptionError) else None
+        self.option = named if option is None else option
         self.fix = _way_out(sentence) if fix is None else fix
 
     @property
@@ -70,8 +71,10 @@ class ShoalError(Exception):
 
 _COLUMN = re.compile(r"\bcolumn '([^']+)'")
 _ROW = re.compile(r"\brow (\d+)\b")
+# "split 'fair' is not one of ...", "k = 9 is larger than ..."
 _OPTION = re.compile(
-    r"^(?:there is no option '(\w+)'|([a-z]\w*) (?:'[^']*' |= \S+ )?(?:is|must|needs|takes|names|leaves|works|reads)\b)"
+    r"^(?:there is no option '(\w+)'|(?!column\b|row\b)([a-z]\w*) (?:'[^']*' |= \S+ )?"
+    r"(?:is|must|needs|takes|names|leaves|works|reads)\b)"
 )
 
 
@@ -137,7 +140,7 @@ class ProblemsError(InputError, OptionError):
     kind = "problems"
 
     def __init__(self, problems: Sequence[ShoalError]) -> None:
-        super().__init__("\n".join(str(problem) for problem in problems), fix="")
+        super().__init__("")
         self.args = (tuple(problems),)  # what a copy is made from
 
     def __str__(self) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from shoal.columns.kinds import KIND_FACTS, Kind
 from shoal.columns.schema import Schema
 
 if TYPE_CHECKING:
@@ -65,9 +66,9 @@ def survey(people: int = 5000, seed: int = 2017) -> pa.Table:
 def survey_schema() -> Schema:
     """What is public about the demo survey: ranges set by the questionnaire, not read off the answers."""
 
-    def entry(name: str, kind: str, role: str, **facts: object) -> dict[str, object]:
+    def entry(name: str, kind: Kind, role: str, **facts: object) -> dict[str, object]:
         # a column of names is one of texts
-        typed = {"type": "text"} if kind in ("nominal", "ordinal") else {}
+        typed = {"type": "text"} if KIND_FACTS[kind].cell == "text" else {}
         return {"name": name, "kind": kind, "role": role, "source": "questionnaire", **typed, **facts}
 
     money = {"type": "decimal", "decimals": 2}

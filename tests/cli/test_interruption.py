@@ -45,6 +45,41 @@ def test_interrupted_in_a_stage(
     assert [path.name for path in tmp_path.iterdir()] == ["data.csv"]
 
 
+LEDGER = ["--ledger", "ledger.sqlite", "--dataset", "people"]
+
+
+@pytest.mark.parametrize(
+    ("place", "stays"),
+    [
+        ("shoal.release.publish.prepare", ""),
+        (
+            "shoal.release.publish.carry_out",
+            " What was charged to data set 'people' (ε = 1) stays charged.",
+        ),
+        ("shoal.release.bundle.write", " What was charged to data set 'people' (ε = 1) stays charged."),
+    ],
+)
+def test_interrupted_after_the_charge_the_line_says_that_it_stays(
+    place: str,
+    stays: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data.csv").write_text(GOOD)
+
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(place, interrupt)
+    one_column = [word.replace("mdav-dp", "ranking-dp") for word in WORDS] + ["--type", "age=integer"]
+    assert run([*one_column, *OUT, *LEDGER]) == 130
+    assert capsys.readouterr().err == f"shoal: interrupted, nothing was written.{stays}\n"
+    left = {path.name for path in tmp_path.iterdir() if not path.name.startswith("ledger.sqlite")}
+    assert left == {"data.csv"}
+
+
 def test_failure_after_the_internal_report_takes_it_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -77,10 +112,15 @@ sys.exit(run(sys.argv[1:]))
 """
 
 
-def test_a_real_signal_while_the_bundle_is_half_written(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("ledger", "stays"), [([], ""), (LEDGER, " What was charged to the ledger stays charged.")]
+)
+def test_a_real_signal_while_the_bundle_is_half_written(
+    ledger: list[str], stays: str, tmp_path: Path
+) -> None:
     (tmp_path / "data.csv").write_text(GOOD)
     with subprocess.Popen(
-        [sys.executable, "-c", _WAITING, *WORDS, *OUT],
+        [sys.executable, "-c", _WAITING, *WORDS, *OUT, *ledger],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -92,5 +132,6 @@ def test_a_real_signal_while_the_bundle_is_half_written(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         _, complaint = process.communicate(timeout=120)
     assert process.returncode == 130
-    assert complaint == "shoal: interrupted, nothing was written.\n"
-    assert [path.name for path in tmp_path.iterdir()] == ["data.csv"]
+    assert complaint == f"shoal: interrupted, nothing was written.{stays}\n"
+    left = {path.name for path in tmp_path.iterdir() if not path.name.startswith("ledger.sqlite")}
+    assert left == {"data.csv"}

@@ -16,6 +16,7 @@ import pytest
 from doc_blocks import PAGES, ROOT, Block, Command, PageError, blocks, blocks_of, commands, name_of, prose
 from doc_runner import LANGUAGES, PageRun
 from doc_shell import Shell
+from registries import forgotten_afterwards
 
 from tests.conftest import DATA_FOLDER, data_file
 
@@ -90,7 +91,7 @@ def test_the_blocks_of_the_page_run_and_print_what_it_shows(
     data = str(DATA_FOLDER.resolve())
     monkeypatch.setenv("SHOAL_DATA", data)
     alone = port_to_itself() if "shoal serve" in code else nullcontext()
-    with alone, Shell(folder, {"SHOAL_DATA": data}) as shell:
+    with alone, forgotten_afterwards(), Shell(folder, {"SHOAL_DATA": data}) as shell:
         run = PageRun(folder, shell, name_of(page))
         for block in to_run:
             run.run(block)

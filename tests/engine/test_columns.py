@@ -12,7 +12,6 @@ from pyarrow import parquet
 
 import shoal
 from shoal.release import columnwise as columns
-from shoal.release.columnwise import protect_file
 
 DOMAINS = {"a b": (0, 1000), "größe": (-5, 5), "x.y": (0, 50), "x": (0, 1)}
 
@@ -50,9 +49,16 @@ def _several_row_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     ids=str,
 )
 def test_same_seed_same_table_as_in_memory(big: Path, tmp_path: Path, arguments: dict[str, Any]) -> None:
-    release = protect_file(
-        big, tmp_path / "out", tmp_path / "in.html", epsilon=1, domains=DOMAINS, seed=4, **arguments
-    )
+    release = shoal.publish(
+        big,
+        out=tmp_path / "out",
+        internal=tmp_path / "in.html",
+        engine="local",
+        epsilon=1,
+        domains=DOMAINS,
+        seed=4,
+        **arguments,
+    ).release
     expected = shoal.protect(big, epsilon=1, domains=DOMAINS, seed=4, **arguments)
     written = parquet.read_table(tmp_path / "out" / "data.parquet")
     assert written.equals(expected.data)
@@ -73,15 +79,17 @@ def test_missing_rows_can_be_dropped(big: Path, tmp_path: Path) -> None:
     holes = pa.array([None if i % 7 == 0 else 0.5 for i in range(table.num_rows)])
     parquet.write_table(table.set_column(4, "x", holes), big)
     with pytest.raises(shoal.InputError, match="'x' has 715 missing"):
-        protect_file(big, tmp_path / "out", epsilon=1, k=20, domains=DOMAINS)
-    protect_file(big, tmp_path / "out", epsilon=1, k=20, domains=DOMAINS, missing="drop", seed=2)
+        shoal.publish(big, out=tmp_path / "out", engine="local", epsilon=1, k=20, domains=DOMAINS)
+    shoal.publish(
+        big, out=tmp_path / "out", engine="local", epsilon=1, k=20, domains=DOMAINS, missing="drop", seed=2
+    )
     expected = shoal.protect(big, epsilon=1, k=20, domains=DOMAINS, missing="drop", seed=2)
     assert parquet.read_table(tmp_path / "out" / "data.parquet").equals(expected.data)
 
 
 def test_methods_that_look_at_several_columns_are_refused(big: Path, tmp_path: Path) -> None:
     with pytest.raises(shoal.OptionError, match="mdav-dp"):
-        protect_file(big, tmp_path / "out", method="mdav-dp", epsilon=1, domains=DOMAINS)
+        shoal.publish(big, out=tmp_path / "out", engine="local", method="mdav-dp", epsilon=1, domains=DOMAINS)
     assert not (tmp_path / "out").exists()
 
 
@@ -94,5 +102,13 @@ def test_an_interruption_leaves_nothing(
 
     monkeypatch.setattr(columns, stage, interrupted)
     with pytest.raises(KeyboardInterrupt):
-        protect_file(big, tmp_path / "out", tmp_path / "in.html", epsilon=1, k=20, domains=DOMAINS)
+        shoal.publish(
+            big,
+            out=tmp_path / "out",
+            internal=tmp_path / "in.html",
+            engine="local",
+            epsilon=1,
+            k=20,
+            domains=DOMAINS,
+        )
     assert [p.name for p in tmp_path.iterdir()] == ["big.parquet"]

@@ -19,7 +19,6 @@ from shoal.evaluation.distributions import count_groups, ratio_distances
 from shoal.mechanisms.kanonymity.algorithms import ordered_buckets
 from shoal.partition import mdav, ranking
 from shoal.partition.mixed_mdav import mdav_mixed
-from shoal.release.columnwise import protect_file
 
 FAMILY = ("k-anonymity", "swap-mdav", "swap-ranking", "t-closeness", "anatomy")
 
@@ -308,8 +307,14 @@ def test_swapping_by_rank_column_by_column_gives_the_same_table(tmp_path: Path) 
     table = mixed().select(["age", "income", "visits"])
     parquet.write_table(table, tmp_path / "people.parquet")
     schema = Schema(tuple(mixed_schema()[name] for name in table.column_names))
-    protect_file(
-        tmp_path / "people.parquet", tmp_path / "out", method="swap-ranking", k=5, schema=schema, seed=3
+    shoal.publish(
+        tmp_path / "people.parquet",
+        out=tmp_path / "out",
+        engine="local",
+        method="swap-ranking",
+        k=5,
+        schema=schema,
+        seed=3,
     )
     written = parquet.read_table(tmp_path / "out" / "data.parquet")
     assert written.equals(shoal.protect(table, schema, "swap-ranking", k=5, seed=3).data)

@@ -23,7 +23,6 @@ from shoal.mechanisms.moments.budget import MomentPlan
 from shoal.mechanisms.moments.spectra import Spectra, lattice_step
 from shoal.method.presets import PRESETS
 from shoal.noise import Seeded, round_up_scale
-from shoal.release.columnwise import protect_file
 from shoal.release.protect import Preparation, prepare
 from shoal.report.subject import of_bundle
 
@@ -443,7 +442,7 @@ def test_matching_changes_what_is_measured_and_never_what_is_released(name: str)
 def test_column_by_column_is_the_same_release(name: str, tmp_path: Path) -> None:
     parquet.write_table(table(), tmp_path / "in.parquet")
     arguments: dict[str, Any] = {"method": name, "epsilon": 1, "k": 20, "domains": DOMAINS}
-    protect_file(tmp_path / "in.parquet", tmp_path / "out", seed=4, **arguments)
+    shoal.publish(tmp_path / "in.parquet", out=tmp_path / "out", engine="local", seed=4, **arguments)
     whole = shoal.protect(table(), seed=4, **arguments)
     assert parquet.read_table(tmp_path / "out" / "data.parquet").equals(whole.data)
 

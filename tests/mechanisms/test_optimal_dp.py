@@ -17,7 +17,6 @@ import shoal
 from shoal.errors import OptionError
 from shoal.method.budget import split_budget
 from shoal.partition import best_k, expected_error, optimal, ranking
-from shoal.release.columnwise import protect_file
 from tests.conftest import data_file
 
 DOMAINS = {"a": (0, 1000), "b": (0, 500)}
@@ -76,16 +75,17 @@ def test_each_column_has_the_optimal_clusters_for_its_share() -> None:
 
 def test_column_by_column_gives_the_same_table(tmp_path: Path) -> None:
     parquet.write_table(people(), tmp_path / "in.parquet")
-    written = protect_file(
+    written = shoal.publish(
         tmp_path / "in.parquet",
-        tmp_path / "out",
+        out=tmp_path / "out",
+        engine="local",
         method="optimal-dp",
         epsilon=2,
         domains=DOMAINS,
         seed=1,
         columns=list(DOMAINS),
     )
-    assert parquet.read_table(written.data).equals(release_of(people()).data)
+    assert parquet.read_table(written.release.data).equals(release_of(people()).data)
 
 
 def test_it_is_no_way_to_group_several_columns_together() -> None:

@@ -18,7 +18,6 @@ from samples import LIBRARIES, frame
 import shoal
 from shoal.cli import run
 from shoal.io import Table, read, write
-from shoal.release.columnwise import protect_file
 from shoal.report import findings, internal_report, risks
 from shoal.report.excerpt import excerpt, released_rows, some_rows
 from shoal.report.traffic_light import light
@@ -165,7 +164,16 @@ def on_disk(folder: Path, **options: Any) -> str:
     numeric = people().select(["age", "pay"])
     path = folder / "big.parquet"
     parquet.write_table(numeric, path, row_group_size=70)
-    protect_file(path, folder / "out", folder / "in.html", epsilon=1, k=20, domains=DOMAINS, **options)
+    shoal.publish(
+        path,
+        out=folder / "out",
+        internal=folder / "in.html",
+        engine="local",
+        epsilon=1,
+        k=20,
+        domains=DOMAINS,
+        **options,
+    )
     return text(folder / "in.html")
 
 
@@ -195,10 +203,11 @@ def test_rows_dropped_from_a_table_on_disk_are_not_compared(
     original = people().select(["age", "pay"])
     pay = pa.array([None if row % 4 == 0 else value for row, value in enumerate(original["pay"].to_pylist())])
     parquet.write_table(original.set_column(1, "pay", pay), tmp_path / "big.parquet")
-    protect_file(
+    shoal.publish(
         tmp_path / "big.parquet",
-        tmp_path / "out",
-        tmp_path / "in.html",
+        out=tmp_path / "out",
+        internal=tmp_path / "in.html",
+        engine="local",
         epsilon=1,
         k=20,
         domains=DOMAINS,
@@ -314,7 +323,7 @@ def test_an_evaluation_of_all_rows_is_kept() -> None:
 
 
 def test_what_cannot_be_measured_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise shoal.InputError("no measure today.")
 
     monkeypatch.setattr("shoal.evaluation.evaluate", fail)

@@ -56,11 +56,15 @@ def in_flags(error: ShoalError) -> str:
     >>> in_flags(InputError("column 'age' has no public domain: give one (domains=)."))
     "column 'age' has no public domain: give one (--domain 'age=lo:hi')."
     >>> in_flags(OptionError("epsilon is missing: give the privacy budget, for example 1."))
-    'epsilon is missing: give the privacy budget, for example 1. (--epsilon)'
+    '--epsilon is missing: give the privacy budget, for example 1.'
     """
     text = with_flags(str(error), error.column)
     own = None if error.option is None else flag(error.option)
-    return text if own is None or own in text else f"{text} ({own})"
+    if error.option is None or own is None or own in text:
+        return text
+    if re.match(rf"{error.option} (?!=)", text):
+        return f"{own}{text.removeprefix(error.option)}"
+    return f"{text} ({own})"
 
 
 def with_flags(text: str, column: str | None = None) -> str:

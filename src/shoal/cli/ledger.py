@@ -144,7 +144,7 @@ def verify(
     Example: shoal ledger verify shoal-served/ledger.sqlite --head 2c26b46b68ff...
     """
     from shoal.ledger import LedgerError, examine
-    from shoal.query.server.heads import HeadFile
+    from shoal.query.server.ledger_heads import HeadFile
 
     if heads is not None and not heads.exists():
         raise InputError(f"there is no file '{heads}' with heads.")

@@ -19,7 +19,17 @@ if TYPE_CHECKING:
 
 _LONG_SECONDS = 60
 # what becomes of the release, under the library's names
-_DELIVERED = ("out", "internal", "format", "statistics", "evaluate", "target", "ledger", "dataset")
+_DELIVERED = (
+    "out",
+    "internal",
+    "format",
+    "statistics",
+    "evaluate",
+    "target",
+    "ledger",
+    "dataset",
+    "engine",
+)
 
 _HELP = """Protect a table and write a bundle that may be published.
 
@@ -39,6 +49,8 @@ _HELP = """Protect a table and write a bundle that may be published.
 
 def flags() -> tuple[Flag, ...]:
     """The options of `shoal protect`."""
+    from shoal.release.publish import ENGINES
+
     return (
         options.DATA,
         *options.about_the_table(),
@@ -69,6 +81,11 @@ def flags() -> tuple[Flag, ...]:
         ),
         options.LEDGER,
         options.DATASET,
+        Flag(
+            "engine",
+            f"How the table is held: {', '.join(ENGINES)} (one column at a time); default: by its size.",
+            "output",
+        ),
         Flag(
             "dry_run",
             "Say what would be done, and how long it takes.",

@@ -59,8 +59,8 @@ class ColumnKind:
 KIND_FACTS: Mapping[Kind, ColumnKind] = {
     "numeric": ColumnKind("numbers", _NUMBERS, _NUMBERS, ranged=True, measured=True, cell="number"),
     "ordinal": ColumnKind("names in an order", None, listed=True, middle="median"),
-    "nominal": ColumnKind("names without an order", None, ordered=False, middle="concept"),
     "date": ColumnKind("days", (*_DAYS, "text"), _DAYS, ranged=True, days=True, cell="date"),
+    "nominal": ColumnKind("names without an order", None, ordered=False, middle="concept"),
 }
 KINDS: tuple[Kind, ...] = tuple(KIND_FACTS)
 ORDERED_KINDS: tuple[Kind, ...] = tuple(name for name, facts in KIND_FACTS.items() if facts.ordered)

@@ -111,7 +111,7 @@ def kind_of(pair: Pair, name: str) -> Kind | None:
 
 def _incomparable(dtype: Any) -> bool:
     """Times of a day and lengths of time are neither dates nor names."""
-    return bool(dtype.is_temporal()) and stored_kind(dtype) != "date"
+    return bool(dtype.is_temporal()) and not KIND_FACTS[stored_kind(dtype)].days
 
 
 def columns_of(pair: Pair, names: Sequence[str]) -> list[Column]:

@@ -100,14 +100,17 @@ class Table:
     def known(self, name: str) -> str:
         """The name itself, or an error with a hint when the table has no such column."""
         if name not in self.dtypes:
-            raise InputError(f"there is no column '{name}' in the table.{did_you_mean(name, self.names)}")
+            raise InputError(
+                f"there is no column '{name}' in the table.{did_you_mean(name, self.names)}",
+                code="unknown-column",
+            )
         return name
 
     def numeric(self, name: str) -> NDArray[np.float64]:
         """A column as float64, missing values as NaN; text is an error that names the row."""
         series = self.series(name)
         if not self.is_numeric(name):
-            raise InputError(_not_numeric(name, series))
+            raise InputError(_not_numeric(name, series), code="not-a-number")
         if self.is_integer(name) and "128" not in str(series.dtype) and series.null_count() == 0:
             values = np.asarray(series.to_numpy()).astype(np.float64)
         else:

@@ -11,6 +11,8 @@ from shoal.errors import ShoalError
 class LedgerError(ShoalError):
     """The ledger cannot be used: a broken chain, an old backup, a file of a newer version."""
 
+    kind = "ledger"
+
 
 class OverdrawnError(ShoalError):
     """A charge was refused because it would exceed a ceiling. Nothing was spent and nothing was looked at.
@@ -19,6 +21,8 @@ class OverdrawnError(ShoalError):
         of: whose ceiling, "the data set" or "the analyst".
         what: "epsilon" or "delta".
     """
+
+    kind = "overdrawn"
 
     def __init__(self, of: str, what: str, requested: Fraction, remaining: Fraction) -> None:
         self.of, self.what, self.requested, self.remaining = of, what, requested, remaining
@@ -31,6 +35,8 @@ class OverdrawnError(ShoalError):
 class QuotaError(ShoalError):
     """A charge was refused because the entries of its analyst take all the room they may. Nothing was spent."""
 
+    kind = "quota"
+
     def __init__(self, room: int) -> None:
         self.room = room
         super().__init__(
@@ -41,12 +47,16 @@ class QuotaError(ShoalError):
 class UnpricedError(ShoalError):
     """A charge that is priced together with others met more of them than it was priced with: price it again."""
 
+    kind = "unpriced"
+
     def __init__(self) -> None:
         super().__init__("others asked meanwhile, so the price must be computed again.")
 
 
 class KeyReusedError(ShoalError):
     """An idempotency key came with another request than the first time."""
+
+    kind = "key-reused"
 
     def __init__(self) -> None:
         super().__init__("this idempotency key was used for another request: take a new key.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 
 import numpy as np
@@ -241,12 +241,16 @@ def cluster_facts(made: Partition) -> dict[str, object]:
     }
 
 
+def _shares(method: Method, n: int, plan: Plan) -> Mapping[str, Fraction]:
+    return plan.shares
+
+
 CLUSTERS = Mechanism(
     plan,
     run,
     freeze,
     run_frozen,
     check=check,
-    shares=lambda method, n, plan: plan.shares,
+    shares=_shares,
     likelihood=True,
 )

@@ -33,6 +33,7 @@ class Method:
             of the actual table can make), `cluster` (the same, for cluster means without their extremes) or `none`
             (no noise at all).
         partitions: the stages that the caller may choose from, where `partition` is adjustable.
+        as_tree: partition=tree stands for `tree-dp`, which keeps noisy means and variances too.
         moments: how many central moments of a cluster are kept besides its mean: 0, 1 (covariance), 2 (coskewness).
         covariance: `all` entries or the `variances` only.
         form: moments as `coefficients`, or as eigenvalues and eigenvectors (`eigen`).
@@ -57,6 +58,7 @@ class Method:
     order: str = _DEFAULTS["order"]
     corners: str = _DEFAULTS["corners"]
     partitions: tuple[str, ...] = ("mdav", "vmdav", "given")
+    as_tree: bool = False
     moments: int = 0
     covariance: str = "all"
     coskewness: str = _DEFAULTS["coskewness"]

@@ -60,6 +60,7 @@ class _Line:
             grouping="each" if ranked else "joint",
             mechanism="moments",
             sensitivity="none" if not self.masked else "local" if eigen else "global",
+            as_tree=True,
             moments=self.moments,
             covariance="all" if self.entries == "P" else "variances",
             form="eigen" if eigen else "coefficients",

@@ -163,7 +163,7 @@ def configured(name: str, **options: Any) -> Method:
     'tree-dp'
     """
     method = preset(name)
-    if options.get("partition") != "tree" or method.mechanism != "moments":
+    if options.get("partition") != "tree" or not method.as_tree:
         return method.configure(**options)
     if method.moments > 1 or method.form != "coefficients" or method.sensitivity == "none":
         raise OptionError(

@@ -246,7 +246,7 @@ def state(
         model=model,
         target=facts.target,
         epsilon=epsilon,
-        epsilon_per_attribute=_stated(plan.stated, factor, private),
+        epsilon_per_attribute=_in_epsilon(_stated(plan.stated, factor, private), method.delta),
         spending=_stated(spending, factor, private),
         neighbours=relation if facts.budgeted else None,
         unit=unit,
@@ -281,6 +281,13 @@ def domain_words(facts: Mapping[str, str]) -> str:
 
 def _stated(shares: Mapping[str, Fraction], factor: int, private: bool) -> dict[str, Fraction | None]:
     return {name: None if private else share * factor for name, share in shares.items()}
+
+
+def _in_epsilon(shares: dict[str, Fraction | None], delta: Fraction) -> dict[str, Fraction | None]:
+    """What is stated in ρ, each by itself, as the ε at the same δ."""
+    if not delta:
+        return shares
+    return {name: None if share is None else epsilon_from(share, delta) for name, share in shares.items()}
 
 
 def _conditions(

@@ -32,7 +32,6 @@ class RefusedError(ShoalError):
 
     def __init__(self, status: int, detail: Mapping[str, Any]) -> None:
         self.status, self.detail = status, dict(detail)
-        self.code = str(detail.get("error", status))
         words = str(detail.get("message", f"The server answered with status {status}."))
         if "reason" in detail:
             words = f"{words} {str(detail['reason'])[:1].upper()}{str(detail['reason'])[1:]}"
@@ -42,7 +41,7 @@ class RefusedError(ShoalError):
             }
             words += " Requested {requested}, remaining {remaining}, missing {missing}".format(**amounts)
             words += f" (budget of {detail['of']})."
-        super().__init__(words)
+        super().__init__(words, code=str(detail.get("error", status)))
 
 
 @dataclass(frozen=True, slots=True)

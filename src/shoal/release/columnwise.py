@@ -16,27 +16,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.declaration import missing_texts
 from shoal.errors import OptionError
-from shoal.io import read_columnwise, without_texts
+from shoal.io import read_columnwise
 from shoal.progress import Progress, silent
 from shoal.release.bundle import check_output, staged, write_documents
-from shoal.release.protect import Preparation, Release, prepare
+from shoal.release.protect import Preparation, Release
 
 # rows per row group of the output, and per piece of work on a column
 _ROWS = 1 << 20
 
 
-def protect_file(
-    path: str | Path,
-    folder: str | Path,
-    internal: str | Path | None = None,
-    *,
-    seed: int | None = None,
-    progress: Progress | None = None,
-    **arguments: Any,
+def carry_out_columnwise(
+    prepared: Preparation, folder: Path, internal: Path | None = None, progress: Progress | None = None
 ) -> Release:
-    """Protect a Parquet file column by column and write the bundle; arguments as for `shoal.protect`.
+    """Spend the budget of a prepared release column by column and write its bundle.
 
     The release has no aligned rows, and its `data` is the path of the written file.
 
@@ -47,17 +40,6 @@ def protect_file(
         Time of one sort per attribute; memory for about four arrays of n words, whatever the number of columns;
         disk for twice the released columns beside `folder`.
     """
-    table = without_texts(read_columnwise(Path(path)), missing_texts(arguments.get("na")))
-    prepared = prepare(table, seed=seed, **arguments)
-    return carry_out_columnwise(
-        prepared, Path(folder), None if internal is None else Path(internal), progress
-    )
-
-
-def carry_out_columnwise(
-    prepared: Preparation, folder: Path, internal: Path | None = None, progress: Progress | None = None
-) -> Release:
-    """Spend the budget of a prepared release column by column and write its bundle."""
     if obstacle := not_by_column(prepared):
         raise OptionError(f"this cannot be done column by column: {obstacle}; use shoal.protect.")
     check_output(folder, internal)

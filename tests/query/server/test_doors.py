@@ -31,14 +31,14 @@ from shoal.errors import InputError, OptionError
 from shoal.io.toml import dumps
 from shoal.ledger import LedgerError
 from shoal.query.facts import prepare
-from shoal.query.server import pulse, questions, tokens
-from shoal.query.server.door import Door
+from shoal.query.server import health, questions, tokens
+from shoal.query.server.connections import Connections
 from shoal.query.server.folder import HEADS_FILE, TOKENS_FILE, Settings, load_folder
 from shoal.query.server.guard import Limits
 from shoal.query.server.reading import check_size
+from shoal.query.server.same_table import rows_mark
 from shoal.query.server.state import Config, open_folder
 from shoal.query.server.tokens import TokenBook, new_token
-from shoal.query.server.twins import rows_mark
 from shoal.survey import survey
 
 OLD = {"column": "age", "op": ">=", "value": 50}
@@ -191,7 +191,7 @@ def test_headers_without_end_are_cut_off(place: Any, serve: Callable[..., Any]) 
 
 def test_the_door_leaves_files_for_the_ledger() -> None:
     allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    assert Door(10**9, 1.0, 1).most < allowed or allowed == resource.RLIM_INFINITY
+    assert Connections(10**9, 1.0, 1).most < allowed or allowed == resource.RLIM_INFINITY
 
 
 @pytest.mark.slow
@@ -321,7 +321,7 @@ def test_a_folder_served_before_does_not_start_without_its_ledger(place: Any) ->
 def test_a_replaced_ledger_closes_the_server_and_its_health(
     server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pulse, "_OLDEST_SECONDS", 0.0)
+    monkeypatch.setattr(health, "_OLDEST_SECONDS", 0.0)
     assert server.ask().status_code == 200
     assert server.raw("GET", "/v1/health", None).json()["status"] == "ok"
     path = server.place.folder / "ledger.sqlite"
@@ -330,8 +330,8 @@ def test_a_replaced_ledger_closes_the_server_and_its_health(
     os.replace(copy, path)
     closed = server.ask()
     assert (closed.status_code, closed.json()["error"]) == (503, "closed")
-    health = server.raw("GET", "/v1/health", None)
-    assert (health.status_code, health.json()["error"]) == (503, "closed")
+    unwell = server.raw("GET", "/v1/health", None)
+    assert (unwell.status_code, unwell.json()["error"]) == (503, "closed")
 
 
 def test_a_regular_end_notes_what_the_file_holds(

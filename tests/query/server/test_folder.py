@@ -16,7 +16,7 @@ from shoal.errors import InputError, OptionError, ShoalError
 from shoal.io.toml import dumps
 from shoal.ledger import Charge, LedgerError
 from shoal.query.server.folder import Settings, load_folder
-from shoal.query.server.heads import HeadFile, check_heads
+from shoal.query.server.ledger_heads import HeadFile, check_heads
 from shoal.query.server.names import plain_name
 from shoal.query.server.state import Config, open_folder
 

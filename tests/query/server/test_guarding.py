@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from shoal.errors import InputError, OptionError
-from shoal.query.server import asking, guard, looking, tokens
+from shoal.query.server import free_operations, guard, paid_operations, tokens
 from shoal.query.server.folder import TOKENS_FILE
 from shoal.query.server.guard import Limits, RateLimit
 from shoal.query.server.problems import Problem
@@ -288,8 +288,8 @@ def test_whatever_breaks_inside_is_a_constant_text(
     def broken(*_: object) -> None:
         raise RuntimeError("record 17 is odd")
 
-    monkeypatch.setattr(asking, "understand", broken)
-    monkeypatch.setattr(looking, "served_to", broken)
+    monkeypatch.setattr(paid_operations, "understand", broken)
+    monkeypatch.setattr(free_operations, "served_to", broken)
     for reply in (server.ask(), server.raw("GET", "/v1/datasets/survey/budget")):
         assert reply.status_code == 500
         assert reply.json()["error"] == "failed"

@@ -15,12 +15,13 @@ import pytest
 from shoal.ledger import Charge, Register, open_ledger
 from shoal.query.effort import effort
 from shoal.query.facts import Facts, prepare
+from shoal.query.server import paid_answers
 from shoal.query.server import schedule as schedule_module
-from shoal.query.server.desk import Desk
 from shoal.query.server.guard import Limits
+from shoal.query.server.paid_answers import PaidAnswers
 from shoal.query.server.problems import Problem
 from shoal.query.server.schedule import Departure, Schedule
-from shoal.query.server.turns import Turns
+from shoal.query.server.work_queue import WorkQueue
 from shoal.query.spec import KINDS, parse
 from shoal.survey import survey, survey_schema
 
@@ -127,24 +128,24 @@ def test_every_kind_has_a_time() -> None:
 
 def test_one_queue_for_each_analyst() -> None:
     """Nobody's second piece is worked on beside the first, and nobody waits for all of another's."""
-    turns: Turns[int] = Turns()
+    queue: WorkQueue[int] = WorkQueue()
     for piece in range(3):
-        turns.put("ada", piece)
-    turns.put("ben", 9)
-    assert turns.take() == ("ada", 0)
-    assert turns.take() == ("ben", 9)
+        queue.put("ada", piece)
+    queue.put("ben", 9)
+    assert queue.take() == ("ada", 0)
+    assert queue.take() == ("ben", 9)
     taken: list[Any] = []
-    waiting = threading.Thread(target=lambda: taken.append(turns.take()))
+    waiting = threading.Thread(target=lambda: taken.append(queue.take()))
     waiting.start()
     assert not taken
-    turns.done("ada")
+    queue.done("ada")
     waiting.join()
     assert taken == [("ada", 1)]
-    turns.done("ada")
-    turns.close()
-    assert turns.take() == ("ada", 2)
-    turns.done("ada")
-    assert turns.take() is None
+    queue.done("ada")
+    queue.close()
+    assert queue.take() == ("ada", 2)
+    queue.done("ada")
+    assert queue.take() is None
 
 
 def test_an_answer_that_is_ready_is_not_stored_before_its_time(tmp_path: Path) -> None:
@@ -161,17 +162,17 @@ def test_an_answer_that_is_ready_is_not_stored_before_its_time(tmp_path: Path) -
         return [entry.kind for entry in ledger.entries("people")]
 
     async def ask() -> None:
-        desk = Desk(ledger, Schedule(1000.0, 30.0), 1, 10, 10)
+        answers = PaidAnswers(ledger, Schedule(1000.0, 30.0), 1, 10, 10)
         task = asyncio.create_task(
-            desk.ask(Charge("people", "ada", "{}", Fraction(1, 2)), answer, 1000.0, 1000.0)
+            answers.ask(Charge("people", "ada", "{}", Fraction(1, 2)), answer, 1000.0, 1000.0)
         )
         assert await asyncio.to_thread(computed.wait, 30)
-        while not desk._held:
+        while not answers._held:
             await asyncio.sleep(0)
         assert kinds() == ["terms", "charge"]
         task.cancel()
         # what was begun is finished when the server ends
-        await asyncio.to_thread(desk.close)
+        await asyncio.to_thread(answers.close)
 
     asyncio.run(ask())
     assert kinds() == ["terms", "charge", "answer"]
@@ -195,11 +196,9 @@ def test_answers_leave_with_a_pace_and_the_holder_sees_how_many(
 def test_what_cannot_be_said_does_not_keep_others_waiting(
     server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from shoal.query.server import desk
-
     def broken(value: Fraction) -> str:
         raise ValueError("Exceeds the limit (4300 digits) for integer string conversion")
 
-    monkeypatch.setattr(desk, "fraction_text", broken)
+    monkeypatch.setattr(paid_answers, "fraction_text", broken)
     assert server.ask({"kind": "mean", "column": "income", "epsilon": "9"}).status_code == 500
     assert server.ask().status_code == 200

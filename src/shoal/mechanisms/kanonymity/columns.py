@@ -167,7 +167,10 @@ def quasi_identifiers(described: Described) -> tuple[str, ...]:
 
 def columns_of(method: Method, described: Described) -> Columns:
     """The released columns, read once."""
-    read = {name: KINDS[described.attribute(name).kind].values(described, name) for name in described.columns}
+    read = {
+        name: KINDS[described.attribute(name).kind_facts.middle].values(described, name)
+        for name in described.columns
+    }
     return Columns(
         described,
         method,

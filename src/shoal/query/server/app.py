@@ -18,12 +18,12 @@ from starlette.exceptions import HTTPException
 from shoal._version import __version__
 from shoal.errors import ShoalError
 from shoal.ledger import Ledger, LedgerError
-from shoal.query.server.asking import FastLane, add_asking
 from shoal.query.server.folder import Served
+from shoal.query.server.free_operations import add_general, add_own_answers
 from shoal.query.server.guard import Guard, Limits, Receive, Scope, Send, write_log
-from shoal.query.server.heads import keep_heads
-from shoal.query.server.looking import add_general, add_looking_back
+from shoal.query.server.ledger_heads import keep_heads
 from shoal.query.server.page import html_page
+from shoal.query.server.paid_operations import FastLane, add_asking
 from shoal.query.server.problems import Problem
 from shoal.query.server.state import Config, State, head_files, note_closed, open_folder
 
@@ -67,7 +67,7 @@ def create_app(config: Config, opened: tuple[Ledger, dict[str, Served]] | None =
         noting = asyncio.create_task(keep_heads(files, ledger))
         yield
         noting.cancel()
-        await run_in_threadpool(state.desk.close)
+        await run_in_threadpool(state.paid_answers.close)
         # a ledger that cannot be used at the end has no heads to note, and must not keep the server from ending
         with contextlib.suppress(ShoalError, OSError):
             for file in files:
@@ -93,7 +93,7 @@ def create_app(config: Config, opened: tuple[Ledger, dict[str, Served]] | None =
     api.get("/docs", include_in_schema=False)(_docs)
     add_general(api)
     add_asking(api)
-    add_looking_back(api)
+    add_own_answers(api)
     return Application(api, config.limits)
 
 

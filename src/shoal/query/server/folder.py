@@ -25,7 +25,7 @@ from shoal.ledger.releases import fingerprint
 from shoal.noise.epsilon import parse_epsilon
 from shoal.query.server.names import plain_name
 from shoal.query.server.reading import check_rows, check_size
-from shoal.query.server.twins import check_twins
+from shoal.query.server.same_table import check_same_table
 
 if TYPE_CHECKING:
     from shoal.query.facts import QueryTable
@@ -162,7 +162,7 @@ def load_folder(folder: Path) -> dict[str, Served]:
             f"there is no data set in '{folder}': a data set is a folder with dataset.toml, schema.toml and data.csv "
             "('shoal serve' can make one to try)."
         )
-    return check_twins({place.name: load_dataset(place) for place in places})
+    return check_same_table({place.name: load_dataset(place) for place in places})
 
 
 def load_dataset(place: Path) -> Served:

@@ -17,7 +17,7 @@ import uvicorn
 from shoal.errors import InputError, ShoalError
 from shoal.ledger import Ledger, open_ledger
 from shoal.query.server.app import Application, create_app
-from shoal.query.server.door import TAKEN_AT_ONCE, Door, watched_protocol
+from shoal.query.server.connections import TAKEN_AT_ONCE, Connections, watched_protocol
 from shoal.query.server.folder import Served
 from shoal.query.server.guard import Limits, log
 from shoal.query.server.processes import run_together
@@ -92,7 +92,7 @@ def _run(config: Config, opened: tuple[Ledger, dict[str, Served]], sockets: list
 
 
 class _Server(uvicorn.Server):
-    """A server that takes few connections at once, so that the door can keep up, while many may wait to be taken."""
+    """A server that takes few connections at once, so that they can be watched, while many may wait to be taken."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -102,11 +102,11 @@ class _Server(uvicorn.Server):
 
 def http_server(app: Application, limits: Limits) -> uvicorn.Server:
     """The server for an application, with its limits on connections."""
-    door = Door(limits.connections, limits.header_seconds, limits.header_bytes)
+    connections = Connections(limits.connections, limits.header_seconds, limits.header_bytes)
     return _Server(
         uvicorn.Config(
             app,
-            http=watched_protocol(door),
+            http=watched_protocol(connections),
             backlog=TAKEN_AT_ONCE,
             log_config=None,
             access_log=False,

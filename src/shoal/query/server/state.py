@@ -1,4 +1,4 @@
-"""What the operations of a running server share: who asks comes in, tokens, data sets, ledger and desk leave."""
+"""What the operations of a running server share: tokens, data sets, ledger, answers, and who is asking."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from fastapi import Path as PathParameter
 from fastapi.security import HTTPBearer
 
 from shoal.ledger import Ledger, LedgerError, open_ledger
-from shoal.query.server.desk import Desk
 from shoal.query.server.folder import HEADS_FILE, LEDGER_FILE, TOKENS_FILE, Served, load_folder
 from shoal.query.server.guard import Limits, RateLimit, warn, write_log
-from shoal.query.server.heads import HeadFile, check_heads
+from shoal.query.server.health import Health
+from shoal.query.server.ledger_heads import HeadFile, check_heads
 from shoal.query.server.names import KEY, NAME
+from shoal.query.server.paid_answers import PaidAnswers
 from shoal.query.server.problems import Problem
-from shoal.query.server.pulse import Pulse
+from shoal.query.server.same_table import check_earlier_names
 from shoal.query.server.schedule import Schedule
 from shoal.query.server.tokens import Token, TokenBook
-from shoal.query.server.twins import check_earlier_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class State:
         self.rates = RateLimit(config.limits.rate, config.limits.burst)
         self.strangers = RateLimit(config.limits.rate, config.limits.burst)
         self.schedule = Schedule(config.limits.pace, config.limits.patience)
-        self.desk = Desk(
+        self.paid_answers = PaidAnswers(
             ledger,
             self.schedule,
             config.limits.workers,
@@ -107,7 +107,7 @@ class State:
             config.limits.most_queued,
             lambda kind: write_log("unanswered", failure=kind),
         )
-        self.pulse = Pulse(ledger)
+        self.health = Health(ledger)
 
 
 def state_of(request: Request) -> State:

@@ -13,7 +13,7 @@ from typing import Any
 
 from shoal.query.server.guard import warn
 
-# connections that are taken before the door hears of the first of them
+# connections that are taken before this counts the first of them
 TAKEN_AT_ONCE = 64
 # files that a process needs besides connections: the ledger, the log, those that are coming, those that are going
 _OTHER_FILES = 100 + 2 * TAKEN_AT_ONCE
@@ -28,7 +28,7 @@ class _Waiting:
     alarm: asyncio.TimerHandle | None = None
 
 
-class Door:
+class Connections:
     """The connections of one process.
 
     Args:
@@ -99,27 +99,27 @@ class Door:
         connection.transport.abort()
 
 
-def watched_protocol(door: Door) -> type[asyncio.Protocol]:
-    """The HTTP protocol of the server, which tells the door what happens."""
+def watched_protocol(connections: Connections) -> type[asyncio.Protocol]:
+    """The HTTP protocol of the server, which says what happens to each connection."""
     from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
     class Watched(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
-            door.enter(self)
+            connections.enter(self)
 
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
             cycle = self.cycle
-            door.heard(self, len(data), asking=cycle is not None and not cycle.response_complete)
+            connections.heard(self, len(data), asking=cycle is not None and not cycle.response_complete)
 
         def on_response_complete(self) -> None:
             super().on_response_complete()
             if self.cycle is None or self.cycle.response_complete:
-                door.answered(self)
+                connections.answered(self)
 
         def connection_lost(self, exc: Exception | None) -> None:
-            door.left(self)
+            connections.left(self)
             super().connection_lost(exc)
 
     return Watched

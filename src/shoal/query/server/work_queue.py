@@ -1,4 +1,4 @@
-"""Work in turns. In: pieces of work with the names of those who asked. Out: one piece at a time for each of them.
+"""Work taken in turns. In: pieces of work with the names of those who asked. Out: one piece at a time for each of them.
 
 Nobody waits for the rest of another's queue, and no two pieces of one analyst are worked on at once.
 """
@@ -12,17 +12,17 @@ from typing import Generic, TypeVar
 Piece = TypeVar("Piece")
 
 
-class Turns(Generic[Piece]):
+class WorkQueue(Generic[Piece]):
     """Queues that are emptied in turns, by any number of threads.
 
-    >>> turns = Turns[int]()
+    >>> queue = WorkQueue[int]()
     >>> for name, piece in (("ada", 1), ("ada", 2), ("ben", 3)):
-    ...     turns.put(name, piece)
-    >>> first, second = turns.take(), turns.take()
+    ...     queue.put(name, piece)
+    >>> first, second = queue.take(), queue.take()
     >>> first, second
     (('ada', 1), ('ben', 3))
-    >>> turns.done("ada"); turns.close()
-    >>> turns.take()
+    >>> queue.done("ada"); queue.close()
+    >>> queue.take()
     ('ada', 2)
     """
 

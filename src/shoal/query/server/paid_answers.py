@@ -1,4 +1,4 @@
-"""The desk: a priced question comes in, is paid, answered, stored, and only then handed out.
+"""Answers that are paid for: a priced question comes in, is charged, answered, stored, and only then handed out.
 
     event loop -> ledger thread: charge, durable -> worker: answer -> ledger thread: store, durable -> event loop
 
@@ -34,7 +34,7 @@ from shoal.ledger.entry import canonical, fraction_text
 from shoal.ledger.errors import UnpricedError
 from shoal.query.server.problems import Problem
 from shoal.query.server.schedule import Departure, Schedule
-from shoal.query.server.turns import Turns
+from shoal.query.server.work_queue import WorkQueue
 
 # What is stored for a question that could not be answered: constant, and as final as an answer.
 FAILED = canonical({"failed": True})
@@ -54,7 +54,7 @@ class _Job:
     result: Receipt | Exception | None = None
 
 
-class Desk:
+class PaidAnswers:
     """Answers questions, each of them paid before it is looked at.
 
     Args:
@@ -83,7 +83,7 @@ class Desk:
         self._counts: Counter[str] = Counter()
         self._done: deque[_Job] = deque()
         self._held: set[_Job] = set()
-        self._turns: Turns[_Job] = Turns()
+        self._queue: WorkQueue[_Job] = WorkQueue()
         self._pricing = ThreadPoolExecutor(_PRICING_THREADS, "shoal-price")
         self._prices: dict[str, asyncio.Lock] = {}
         self._group = GroupCommit(ledger, after=self._hand_over)
@@ -164,7 +164,7 @@ class Desk:
 
     def close(self) -> None:
         """Finish what was begun, then end the threads."""
-        self._turns.close()
+        self._queue.close()
         for worker in self._workers:
             worker.join()
         self._pricing.shutdown()
@@ -176,12 +176,12 @@ class Desk:
         """In the ledger thread: paid, refused, or paid before."""
         if isinstance(result, Receipt) and result.answer is None:
             job.paid = result
-            self._turns.put(job.charge.analyst, job)
+            self._queue.put(job.charge.analyst, job)
         else:
             self._finish(job, result)
 
     def _work(self) -> None:
-        while (task := self._turns.take()) is not None:
+        while (task := self._queue.take()) is not None:
             name, job = task
             try:
                 # in the order of the answer's own: cells of a histogram stay in theirs
@@ -191,7 +191,7 @@ class Desk:
                 self._failed(type(error).__name__)
                 job.content = FAILED
             finally:
-                self._turns.done(name)
+                self._queue.done(name)
             self._held.add(job)
             if job.departure.pace:
                 # nobody waits any more once the loop is closed; what is held is stored by `close`

@@ -12,7 +12,7 @@ _OLDEST_SECONDS = 1.0
 _PATIENCE_SECONDS = 3.0
 
 
-class Pulse:
+class Health:
     """Asks the database, but not for everybody who asks: whoever has no token may ask for health, too."""
 
     def __init__(self, ledger: Ledger) -> None:

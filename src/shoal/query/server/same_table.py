@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _ODD = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F))
 
 
-def check_twins(datasets: dict[str, Served]) -> dict[str, Served]:
+def check_same_table(datasets: dict[str, Served]) -> dict[str, Served]:
     """Refuse a folder in which a table is served twice, whatever the format of its file and the order of its rows.
 
     Raises:

@@ -14,9 +14,9 @@ from starlette.concurrency import run_in_threadpool
 from shoal.ledger import OverdrawnError, Receipt
 from shoal.ledger.entry import fraction_text
 from shoal.query.server import description as shape
-from shoal.query.server.desk import FAILED
 from shoal.query.server.guard import Receive, Scope, Send
 from shoal.query.server.names import KEY, NAME
+from shoal.query.server.paid_answers import FAILED
 from shoal.query.server.problems import Problem
 from shoal.query.server.questions import Question, quick, understand, understand_many
 from shoal.query.server.schedule import Departure
@@ -54,7 +54,7 @@ async def preview(request: Request, name: Name, token: Asker) -> Response:
     """What a question would cost and how good the answer would be. Free; looks at no record."""
     question = await _question(request, name, token, "")
     try:
-        adds = fraction_text(await state_of(request).desk.quote(question.charge))
+        adds = fraction_text(await state_of(request).paid_answers.quote(question.charge))
     except OverdrawnError:
         adds = None
     return JSONResponse({"preview": question.preview(), "allowed": adds is not None, "adds": adds})
@@ -108,7 +108,7 @@ async def _outcome(state: State, question: Question | Problem) -> tuple[bytes, D
 async def _asked(state: State, question: Question) -> tuple[Receipt | Problem, Departure]:
     limits = state.limits
     seconds = question.seconds * limits.allowance
-    return await state.desk.ask(question.charge, question.answer, seconds, limits.patience)
+    return await state.paid_answers.ask(question.charge, question.answer, seconds, limits.patience)
 
 
 async def _question(request: Request, name: str, token: Token, key: str) -> Question:

@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse, Response
 from shoal._version import __version__
 from shoal.ledger.entry import decimals, fraction_text
 from shoal.query.server import description as shape
-from shoal.query.server.desk import FAILED
+from shoal.query.server.paid_answers import FAILED
 from shoal.query.server.problems import Problem
 from shoal.query.server.state import Asker, Name, served_to, state_of
 from shoal.query.spec import KINDS
@@ -27,7 +27,7 @@ def add_general(app: FastAPI) -> None:
     )
     async def health(request: Request) -> Response:
         """Whether the server runs, and its ledger can be used."""
-        if not await state_of(request).pulse.alive():
+        if not await state_of(request).health.alive():
             raise Problem("closed")
         return JSONResponse({"status": "ok", "version": __version__})
 
@@ -64,7 +64,7 @@ def add_general(app: FastAPI) -> None:
         )
 
 
-def add_looking_back(app: FastAPI) -> None:
+def add_own_answers(app: FastAPI) -> None:
     """Declare the operations about what was asked and spent."""
 
     @app.get(

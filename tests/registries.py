@@ -1,0 +1,33 @@
+"""The tables that `shoal.extend` adds to: what a test or a page registers is forgotten after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from shoal.evaluation import measures
+from shoal.mechanisms import table as mechanisms
+from shoal.method import presets, stages
+from shoal.noise import families
+from shoal.report import sections
+
+TABLES: tuple[dict[str, Any], ...] = (
+    families._NOISES,
+    stages._PARTITIONS,
+    mechanisms.ENTRIES,
+    presets.PRESETS,
+    measures._MEASURES,
+    sections._SECTIONS,
+)
+
+
+@contextmanager
+def forgotten_afterwards() -> Iterator[None]:
+    before = [dict(table) for table in TABLES]
+    try:
+        yield
+    finally:
+        for table, entries in zip(TABLES, before, strict=True):
+            table.clear()
+            table.update(entries)
