@@ -41,6 +41,7 @@ VIEWS: Mapping[str, str] = {
 # The views in which a model promises something.
 CLAIMED_VIEWS: Mapping[str, tuple[str, ...]] = {
     "dp": ("original", "given-partition", "individual"),
+    "approximate-dp": ("original", "given-partition", "individual"),
     "dp-given-partition": ("given-partition", "individual"),
     "idp-given-partition": ("individual",),
 }
@@ -91,8 +92,8 @@ def audit(
 
     Guarantee:
         For any mechanism, with probability at least `confidence` the real ε of the view (for the pair of data sets
-        that was tested) is at least `bound`. Nothing is guaranteed in the other direction: passing does not prove
-        privacy.
+        that was tested) is at least `bound`; where the method has a δ, the least ε with which that δ holds. Nothing
+        is guaranteed in the other direction: passing does not prove privacy.
 
     Cost:
         2 · runs releases of the table. The result names a record: it is a fact about the data, not for publication.
@@ -173,6 +174,7 @@ def audit_prepared(
         model=statement.model,
         view=view,
         epsilon=float(budget),
+        delta=runner.delta,
         claimed=view in CLAIMED_VIEWS.get(statement.model, ()) and not statement.data_dependent,
         bound=attacks[0].bound,
         confidence=confidence,
@@ -223,6 +225,10 @@ class _Runner:
     run_tasks: Run
     seeds: np.random.SeedSequence | None
 
+    @property
+    def delta(self) -> float:
+        return float(self.stage.method.delta)
+
     def duel(self, pair: Pair) -> _Duel:
         left, right = (self.stage.world(records) for records in pair.sides(self.stage.records))
         domain = _domain(self.stage.described)
@@ -259,19 +265,20 @@ def _search(runner: _Runner, pairs: Sequence[Pair], budget: int, report: Progres
     duels = [runner.duel(pair) for pair in pairs]
     glance = max(25, budget // (4 * len(duels)))
     seen = runner.run(duels, glance, "searching neighbours", report)
-    scores = [best_events(left, right, 1) for left, right in seen]
+    delta = runner.delta
+    scores = [best_events(left, right, 1, delta) for left, right in seen]
     ranked = sorted(range(len(duels)), key=lambda i: -(scores[i][0][0] if scores[i] else -np.inf))
     finalists = ranked[:_FINALISTS]
     look = max(50, budget // (4 * len(finalists)))
     closer = runner.run([duels[i] for i in finalists], look, "searching attacks", report)
     best: tuple[float, _Chosen] | None = None
     for i, (left, right) in zip(finalists, closer, strict=True):
-        found = best_events(left, right, _TESTED_EVENTS)
+        found = best_events(left, right, _TESTED_EVENTS, delta)
         fitting, checking = ([_half(side, part) for side in (left, right)] for part in (0, 1))
         learnt = learn(*fitting)
         if learnt is not None:
             ours, theirs = ({LEARNT: learnt(side)} for side in checking)
-            found = sorted([*found, *best_events(ours, theirs, 1)], key=lambda scored: -scored[0])
+            found = sorted([*found, *best_events(ours, theirs, 1, delta)], key=lambda scored: -scored[0])
         if found and (best is None or found[0][0] > best[0]):
             events = tuple(event for _, event in found[:_TESTED_EVENTS])
             best = found[0][0], _Chosen(duels[i].pair, duels[i], events, learnt)
@@ -297,7 +304,7 @@ def _test(
     for event in chosen.events:
         here, there = ("left", "right") if event.likelier == "left" else ("right", "left")
         hits, false_hits = event.count(sides[here]), event.count(sides[there])
-        bound = float(epsilon_bounds(hits, runs, false_hits, runs, alpha))
+        bound = float(epsilon_bounds(hits, runs, false_hits, runs, alpha, runner.delta))
         attacks.append(Attack(event.words(), hits, runs, false_hits, runs, bound))
     return tuple(sorted(attacks, key=lambda attack: -attack.bound))
 

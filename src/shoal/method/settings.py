@@ -110,6 +110,13 @@ _ALL = (
         common=True,
     ),
     Setting(
+        "delta",
+        forms.DELTA,
+        "the probability with which the promise may fail; 0 for pure differential privacy",
+        "promise",
+        default=Fraction(0),
+    ),
+    Setting(
         "k",
         forms.WHOLE,
         "minimum number of records that share one released value",
@@ -297,6 +304,11 @@ _ALL = (
         forms.WHOLE,
         "with neighbours=add-remove: the declared number of rows to release; a noisy one by default",
         least=1,
+    ),
+    Setting(
+        "predict",
+        forms.NAME,
+        "a column that others are to predict: its pairs get more of the budget",
     ),
     Setting(
         "sizes",

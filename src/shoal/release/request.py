@@ -32,6 +32,7 @@ class Declared(TypedDict, total=False):
 class Options(Declared, total=False):
     """The same with the settings of methods; `shoal.methods()` says which method has which."""
 
+    delta: Any
     partition: str
     groups: Sequence[Sequence[str]]
     split: str | Mapping[str, Any]
@@ -56,6 +57,7 @@ class Options(Declared, total=False):
     rebuild: str
     neighbours: str
     rows: int
+    predict: str
     sizes: Mapping[str, int]
     l: int  # noqa: E741
     t_emd: Any

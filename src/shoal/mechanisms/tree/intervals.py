@@ -135,7 +135,7 @@ def measure_intervals(
     offsets = noisy(twice, scales, source) / (2 * weights)
     spreads = np.array([float(scale) for scale in scales]) / (np.sqrt(2) * weights)
     values = edges.size // 2 if gap else edges.size - 1
-    offsets[:values] = _steadied(offsets[:values], spreads[:values], edges[: values + 1])
+    offsets[:values] = steadied(offsets[:values], spreads[:values], edges[: values + 1])
     means = offsets + (lows + highs) / 2
     means = np.clip(means, lows, highs)
     deviations = None
@@ -173,7 +173,7 @@ def _without_empty(counts: list[Floats], edges: Integers) -> list[Floats]:
     return found
 
 
-def _steadied(offsets: Floats, spreads: Floats, edges: Integers) -> Floats:
+def steadied(offsets: Floats, spreads: Floats, edges: Integers) -> Floats:
     """Offsets of the means from the centres, weighted against what is likely if their noise is large.
 
     Inside, the mean is near the centre. The first and the last interval reach to the ends of the domain and are
