@@ -84,7 +84,7 @@ def _two_valued(
 def _of_counts(shares: Floats) -> Marginal:
     """An ordered attribute whose values were counted."""
     levels = min(PAIR_LEVELS, int(shares.size - 1).bit_length())
-    edges = halved(shares, levels)
+    edges = halved(shares, levels, [0, shares.size])
     running = np.concatenate(([0.0], np.cumsum(shares)))
     return Marginal(points(shares), np.diff(running[edges]), levels, edges)
 
@@ -152,7 +152,7 @@ def _cut(
     rates = [currency.rate(share) for share in layout.cuts]
     ordered = [np.sort(positions[a]) for a in layout.cut]
     edges = [
-        draw_edges(own, attributes[a].points - 1, rates, source)
+        draw_edges(own, [0, attributes[a].points], rates, source)
         for own, a in zip(ordered, layout.cut, strict=True)
     ]
     places = [np.searchsorted(own, cuts) for own, cuts in zip(ordered, edges, strict=True)]
