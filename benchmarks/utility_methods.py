@@ -80,7 +80,7 @@ class Preset:
         if self.given:
             found["rows"] = task.records.num_rows
         if self.predicts:
-            found["predict"] = LABEL
+            found["target"] = LABEL
         if self.sized:
             found["k"] = size_rule(task.records.num_rows, len(task.domains), float(epsilon))
         return found
@@ -181,12 +181,12 @@ CONTESTANTS: tuple[Contestant, ...] = (
     Synthesiser("MST (dpmm)", "MST"),
     Preset("pairs-dp, n given", "pairs-dp", given=True),
     Preset("pairs-dp", "pairs-dp"),
-    Preset("pairs-dp, n given, predict", "pairs-dp", given=True, predicts=True),
+    Preset("pairs-dp, n given, target", "pairs-dp", given=True, predicts=True),
     Preset("pairs-dp, replace-one", "pairs-dp", options={"neighbours": "replace-one"}),
     Preset("pairs-dp, δ, n given", "pairs-dp", options={"delta": "0.000001"}, given=True),
     Preset("pairs-dp, δ", "pairs-dp", options={"delta": "0.000001"}),
     Preset(
-        "pairs-dp, δ, n given, predict", "pairs-dp", options={"delta": "0.000001"}, given=True, predicts=True
+        "pairs-dp, δ, n given, target", "pairs-dp", options={"delta": "0.000001"}, given=True, predicts=True
     ),
     Preset("tree-dp", "tree-dp"),
     Preset("tree-dp, add/remove", "tree-dp", options={"neighbours": "add-remove"}),

@@ -300,7 +300,7 @@ _DRAWS: Mapping[str, Draw] = {
     "depth": lambda method, random, n, names: int(random.integers(0, 3)),
     "shares": _shares,
     "rows": lambda method, random, n, names: int(random.integers(1, 12)),
-    "predict": lambda method, random, n, names: str(random.choice(names)),
+    "target": lambda method, random, n, names: str(random.choice(names)),
     "sizes": lambda method, random, n, names: {names[0]: int(random.integers(1, n + 1))},
     "l": lambda method, random, n, names: int(random.integers(1, 3)),
     "t_emd": lambda method, random, n, names: float(random.random()),

@@ -21,7 +21,7 @@ from kanonymity.mixed import mixed, mixed_schema
 from test_conformance import release_of
 
 import shoal
-from shoal.method.presets import methods
+from shoal.mechanisms.promises import methods
 
 from . import neighbours
 from .neighbours import FORMATS, NAMES, NOMINAL, schema
@@ -38,6 +38,9 @@ PRIVATE: dict[str, tuple[str, tuple[str, ...], dict[str, Any]]] = {
     "tree-dp": ("tree-dp", NAMES, {}),
     "tree-dp, add-remove": ("tree-dp", NAMES, {"neighbours": "add-remove"}),
     "xm-20": ("xm-20", ("rooms",), {"k": 2}),
+    "pairs-dp": ("pairs-dp", NAMES, {}),
+    "pairs-dp, replace-one": ("pairs-dp", NAMES, {"neighbours": "replace-one"}),
+    "pairs-dp, δ": ("pairs-dp", NAMES, {"delta": "0.000001"}),
 }
 
 
@@ -49,7 +52,7 @@ def bundle_of(path: Path, case: str, out: Path, *, gaps: bool = False) -> dict[s
     method, names, options = PRIVATE[case]
     declared = schema(*names, labelled=path.suffix in (".dta", ".sav"), gaps=gaps)
     release = shoal.protect(path, declared, method, epsilon="1", **options)
-    assert release.statement.model == "dp"
+    assert release.statement.model == ("approximate-dp" if "delta" in options else "dp")
     assert release.statement.publishable
     return files_of(release.save(out))
 

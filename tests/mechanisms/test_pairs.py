@@ -274,7 +274,7 @@ class TestReleases:
 
     @pytest.mark.parametrize("n", [1, 2, 30])
     @pytest.mark.parametrize(
-        "settings", [{}, {"neighbours": "replace-one"}, {"delta": "0.001"}, {"predict": "s"}]
+        "settings", [{}, {"neighbours": "replace-one"}, {"delta": "0.001"}, {"target": "s"}]
     )
     def test_small_tables_of_all_kinds(self, n: int, settings: dict[str, Any]) -> None:
         random = np.random.default_rng(n)
@@ -319,10 +319,8 @@ class TestReleases:
 
     def test_a_column_to_predict_must_be_released(self) -> None:
         table = pd.DataFrame({"a": [1, 2, 3], "b": [0, 1, 0]})
-        with pytest.raises(OptionError, match="predict names column 'c', which is not protected"):
-            shoal.protect(
-                table, method="pairs-dp", epsilon=1, predict="c", domains={"a": (0, 9), "b": (0, 1)}
-            )
+        with pytest.raises(OptionError, match="target names column 'c', which is not released"):
+            shoal.protect(table, method="pairs-dp", epsilon=1, target="c", domains={"a": (0, 9), "b": (0, 1)})
 
     def test_a_budget_too_small_for_the_number_of_rows_is_refused(self) -> None:
         table = pd.DataFrame({"a": [1, 2, 3]})

@@ -53,7 +53,7 @@ CONFIG = Flag("config", "Take the recipe of a method.toml.", "promise", Path, co
 METHOD = Flag("method", "A preset; 'shoal methods' lists them.", "promise", common=True, placeholder="NAME")
 TARGET = Flag(
     "target",
-    "Column to learn: one of classes, or a number with a threshold, 'a>30'.",
+    "The column that is to be learned from the others. Or a number with a threshold, 'a>30'.",
     "run",
     placeholder="COLUMN",
 )

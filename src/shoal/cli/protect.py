@@ -56,7 +56,7 @@ def flags() -> tuple[Flag, ...]:
         options.data(),
         *options.about_the_table(),
         options.METHOD,
-        *options.of_methods(),
+        *options.of_methods(("target",)),
         options.CONFIG,
         Flag("seed", "Experiments: a reproducible release, not publishable.", "method", int, placeholder="N"),
         Flag("out", "New folder for the bundle.", "output", Path, common=True, placeholder="DIR"),
@@ -73,7 +73,7 @@ def flags() -> tuple[Flag, ...]:
         Flag(
             "evaluate", "Measure what was lost (private facts).", "output", bool, default=False, common=True
         ),
-        replace(options.TARGET, group="output"),
+        replace(options.TARGET, group="method"),
         Flag(
             "statistics",
             "Also publish the masked statistics, one row per cluster. (xm-*)",
@@ -110,7 +110,8 @@ def protect(typed: Mapping[str, Any]) -> None:
     written = None if typed["format"] is None else known_format(typed["format"]).name
     delivery = Delivery(**{**{name: typed[name] for name in _DELIVERED}, "format": written})
     delivery.check()
-    arguments = {**options.recipe_arguments(typed), "seed": typed["seed"]}
+    # the target of a method is that of the measures, too: the library is told once
+    arguments = {**options.recipe_arguments({**typed, "target": None}), "seed": typed["seed"]}
     source = opened(typed["data"], delivery.engine, **arguments)
     if typed["columns"]:
         arguments["columns"] = options.column_names(typed["columns"], source.table.names)

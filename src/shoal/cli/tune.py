@@ -43,6 +43,8 @@ _HELP = """Compare methods and sizes on a table: loss, risk, and which setting t
 
 # what has a list of its own to compare
 _COMPARED = ("k", "split", "noise")
+# what is learned, of every method
+_MEASURED = ("target",)
 # what the library calls as the command line does
 _NAMED = (
     "seeds",
@@ -75,7 +77,10 @@ def flags() -> tuple[Flag, ...]:
         ),
         Flag("splits", f"Of {splits}.", "method", common=True, placeholder="WORDS"),
         Flag("noises", f"Of {noises}.", "method", common=True, placeholder="WORDS"),
-        *(replace(flag, common=flag.name == "epsilon") for flag in options.of_methods(_COMPARED)),
+        *(
+            replace(flag, common=flag.name == "epsilon")
+            for flag in options.of_methods((*_COMPARED, *_MEASURED))
+        ),
         Flag("seeds", "Runs of each setting.", type=int, default=5, common=True, placeholder="N"),
         Flag(
             "fast", "Closed forms only: losses in seconds, no risks.", type=bool, default=False, common=True
@@ -123,7 +128,7 @@ def tune(typed: Mapping[str, Any]) -> None:
     )  # a missing name is said before a table is read
 
     # methods are named by an option of its own
-    arguments = options.recipe_arguments({**typed, "method": ""})
+    arguments = options.recipe_arguments({**typed, "method": "", "target": None})
     del arguments["method"]
     table = options.read_declared(typed["data"], arguments)
     if typed["columns"]:

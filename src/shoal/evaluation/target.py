@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,6 +72,16 @@ class Target:
     def _of_labels(self, labels: list[str | None]) -> Codes:
         place: dict[str | None, int] = {name: code for code, name in enumerate(self.classes)}
         return np.array([place.get(label, NO_CLASS) for label in labels], dtype=np.int64)
+
+
+def target_column(text: str, columns: Collection[str]) -> str:
+    """The column that a target is about, with or without a threshold.
+
+    >>> target_column("income > 30000", ["age", "income"]), target_column("a>1", ["a>1"])
+    ('income', 'a>1')
+    """
+    known = None if text in columns else _THRESHOLD.fullmatch(text)
+    return known["column"] if known else text
 
 
 def parse_target(text: str, table: Table) -> Target:

@@ -125,7 +125,7 @@ PRESETS: dict[str, Method] = {
             mechanism="pairs",
             kinds=KINDS,
             neighbours="add-remove",
-            adjustable=("epsilon", "delta", "neighbours", "rows", "predict"),
+            adjustable=("epsilon", "delta", "neighbours", "rows", "target"),
         ),
         *KANONYMITY_PRESETS,
         *MOMENT_PRESETS,

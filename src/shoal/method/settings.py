@@ -306,9 +306,9 @@ _ALL = (
         least=1,
     ),
     Setting(
-        "predict",
+        "target",
         forms.NAME,
-        "a column that others are to predict: its pairs get more of the budget",
+        "the column that is to be learned from the others",
     ),
     Setting(
         "sizes",

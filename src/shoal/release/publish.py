@@ -27,6 +27,7 @@ from shoal.io import (
     without_texts,
 )
 from shoal.ledger.units import named_dataset
+from shoal.method.presets import preset
 from shoal.progress import Cancel, Progress, silent, watched
 from shoal.release.bundle import check_output
 from shoal.release.columnwise import carry_out_columnwise, not_by_column
@@ -70,8 +71,6 @@ class Delivery:
             known_format(self.format)
         if self.engine is not None and self.engine not in ENGINES:
             raise OptionError(f"engine '{self.engine}' is not one of {', '.join(ENGINES)}.")
-        if self.target is not None and not self.evaluate:
-            raise OptionError("target is measured with evaluate=True: give that option too.")
 
 
 @displayed(summaries.of_published)
@@ -194,7 +193,6 @@ def publish(
     format: str | None = None,
     statistics: bool = False,
     evaluate: bool = False,
-    target: str | None = None,
     ledger: str | None = None,
     dataset: str | None = None,
     engine: Engine | None = None,
@@ -215,7 +213,8 @@ def publish(
         format: of the data, one of `shoal.io.FORMATS`; by default that of the file, Parquet for a frame.
         statistics: methods xm-*: write the masked statistics of the clusters too.
         evaluate: measure what was lost; facts about the original data.
-        target: with `evaluate`, also measure how well this column can be learned.
+        target: the column that is to be learned from the others, or a number with a threshold, "income>30000": pairs-dp
+            keeps its relations best, and with `evaluate` it is measured how well it can be learned.
         ledger: charge what it costs to this ledger, a path or a postgresql:// address.
         dataset: with `ledger`, whose budget it is.
         engine: `memory`, or `local`, which holds one column of a Parquet file at a time; by default chosen by the size
@@ -231,6 +230,8 @@ def publish(
         InputError, OptionError, ClaimError: the release cannot be made; nothing was charged or written.
         OutputError: the files cannot be written.
     """
+    # the target of a method is that of the measures, too
+    target = options.pop("target", None)
     delivery = Delivery(
         Path(out),
         None if internal is None else Path(internal),
@@ -267,9 +268,17 @@ def plan(
     source = data if isinstance(data, Opened) else opened(data, delivery.engine, **request)
     table = source.table
     if delivery.target is not None:
-        from shoal.evaluation.learning import check_target
+        if "target" in preset(request["method"]).adjustable:
+            request["target"] = delivery.target
+        elif not delivery.evaluate:
+            raise OptionError(
+                f"method '{request['method']}' has no use for a target: it is measured with evaluate=True, give "
+                "that option too."
+            )
+        if delivery.evaluate:
+            from shoal.evaluation.learning import check_target
 
-        check_target(delivery.target, table)
+            check_target(delivery.target, table)
     tell("preparing the release", 0, 1)
     prepared = prepare(table, **request)
     check_writable(prepared.described.columns, delivery.format or table.format)

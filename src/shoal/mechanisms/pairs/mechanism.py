@@ -13,6 +13,7 @@ from scipy.stats import norm
 
 from shoal.columns.describe import Described
 from shoal.errors import OptionError, did_you_mean
+from shoal.evaluation.target import target_column
 from shoal.mechanisms.base import Mechanism, Rebuilt
 from shoal.mechanisms.pairs import mixture
 from shoal.mechanisms.pairs.contrasts import PairCounts, group_sums, sign_products
@@ -246,14 +247,14 @@ def _rows_share(method: Method, budget: Fraction) -> Fraction:
 
 def _target(method: Method, described: Described) -> int | None:
     """The number of the attribute to predict."""
-    if method.predict is None:
+    if method.target is None:
         return None
-    if method.predict not in described.columns:
+    column = target_column(method.target, described.columns)
+    if column not in described.columns:
         raise OptionError(
-            f"predict names column '{method.predict}', which is not protected."
-            f"{did_you_mean(method.predict, described.columns)}"
+            f"target names column '{column}', which is not released.{did_you_mean(column, described.columns)}"
         )
-    return described.columns.index(method.predict)
+    return described.columns.index(column)
 
 
 def _public_rows(method: Method, described: Described) -> int | None:
