@@ -72,7 +72,9 @@ ENTRIES: dict[str, Entry] = {
         Claim((Case("k-anonymity", "quasi-identifiers of a group are one value"),), shows_gaps=True),
         ("kanonymity", "CENTROIDS"),
     ),
-    "clusters": Entry(Claim(_BY_STABILITY, proofs=("sums", "individual", "missing")), ("clusters", "CLUSTERS")),
+    "clusters": Entry(
+        Claim(_BY_STABILITY, proofs=("sums", "individual", "missing")), ("clusters", "CLUSTERS")
+    ),
     "insensitive": Entry(
         Claim(
             (
