@@ -247,7 +247,7 @@ def test_a_small_file_that_unpacks_to_a_large_table_is_not_read(tmp_path: Path) 
     with pytest.raises(InputError, match="at most 10 are served"):
         check_size(path, "d", 10**6, 10)
     path.write_bytes(b"PAR1 and nothing more")
-    with pytest.raises(InputError, match="cannot be read as PARQUET"):
+    with pytest.raises(InputError, match="cannot be read as Parquet"):
         check_size(path, "d", 10)
 
 
