@@ -83,7 +83,7 @@ def positions_of(
 def positions_of_latent(
     rows: int, marginals: Sequence[Marginal], latent: Sequence[int], correlations: Floats, source: Source
 ) -> Iterator[Floats]:
-    """Positions where nothing is known but attributes and latent correlations: rows have these as exactly as they can."""
+    """Positions where nothing is known but attributes and latent correlations, which rows have as exactly as can be."""
     random = np.random.Generator(np.random.Philox(int(source.words(1)[0])))
     normal = random.standard_normal((rows, len(latent)))
     if rows > 2 * len(latent) > 0:
