@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from shoal.mechanisms.pairs import _kernels as kernels
+from shoal.mechanisms.pairs.contrasts import functions
 
 STARTS = np.array([0, 3, 5, 9])
 
@@ -126,6 +127,55 @@ def test_polish_moves_as_the_reference_moves(seed: int) -> None:
     kernels.polish(codes, STARTS, goals, 7, 2)
     assert (codes == expected).all()
     assert misfit(codes, goals) < before
+
+
+def slow_fit(table: Any, shares: Any, levels: Any, blocks: Any, passes: int) -> NDArray[np.float64]:
+    """By matrices of the functions of a block."""
+    table = table.copy()
+    for _ in range(passes):
+        for level, depth, wanted in blocks:
+            own, other = (
+                functions(of, at, table.shape[side])
+                for side, (of, at) in enumerate(zip(levels, (level, depth), strict=True))
+            )
+            if level < 0 and depth < 0:
+                table = np.maximum(wanted, 1e-9)
+            else:
+                nodes = np.abs(own).T @ table @ np.abs(other)
+                alike = (nodes + own.T @ table @ other) / 2
+                goal = np.clip((nodes + wanted) / 2, 0.005 * nodes, 0.995 * nodes)
+                grow, shrink = goal / alike, (nodes - goal) / (nodes - alike)
+                same = own[:, None, :, None] * other[None, :, None, :] > 0
+                inside = (own[:, None, :, None] * other[None, :, None, :]) != 0
+                factor = np.where(same, grow, shrink) * inside
+                table = table * factor.sum(axis=(2, 3))
+            for _ in range(3):
+                table = table * (shares[0] / table.sum(axis=1))[:, None]
+                table = table * (shares[1] / table.sum(axis=0))
+    return table
+
+
+@pytest.mark.parametrize("levels", [(3, 2), (0, 2), (0, 0), (1, 1)])
+def test_tables_are_fitted_as_the_reference_fits_them(levels: tuple[int, int]) -> None:
+    random = np.random.default_rng(sum(levels))
+    sizes = [1 << own if own else 5 for own in levels]
+    shares = [random.dirichlet(np.full(size, 5.0)) for size in sizes]
+    truth = np.outer(*shares) * random.gamma(3, 1 / 3, sizes)
+    truth /= truth.sum()
+    kinds = [range(own) if own else (-1,) for own in levels]
+    blocks = []
+    for level, depth in itertools.product(*kinds):
+        own, other = functions(levels[0], level, sizes[0]), functions(levels[1], depth, sizes[1])
+        blocks.append((level, depth, own.T @ truth @ other))
+    table = np.outer(*shares)
+    expected = slow_fit(table, shares, levels, blocks, 3)
+    starts = np.cumsum([0, *(wanted.size for _, _, wanted in blocks)])[:-1]
+    listed = np.array(
+        [(level, depth, start) for (level, depth, _), start in zip(blocks, starts, strict=True)]
+    )
+    contrasts = np.concatenate([wanted.ravel() for _, _, wanted in blocks])
+    kernels.fit_table(table, *shares, np.array(levels), listed, contrasts, 3, 3)
+    assert np.abs(table - expected).max() < 1e-12
 
 
 def test_normal_quantiles() -> None:
