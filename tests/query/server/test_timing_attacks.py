@@ -44,7 +44,7 @@ COLUMNS = [
     {"column": "income", "range": {"lo": 0, "hi": 300_000, "step": 450}},
 ]
 # how many questions at once, and how often they are asked in turn with a question about nobody
-BATCH, BATCHES, SINGLES = 20, 4, 2
+BATCH, BATCHES, SINGLES = 20, 4, 1
 
 
 @dataclass
@@ -101,7 +101,10 @@ class Target:
 
 
 def longer(measure: Callable[[Any], float], question: Any, nobody: Any, times: int) -> Features:
-    """How much longer a question takes than one about nobody, asked in turn: what else the machine does hits both."""
+    """How much longer a question takes than one about nobody, asked in turn: what else the machine does hits both.
+
+    The last number is its own shortest time.
+    """
     pairs = np.array([(measure(question), measure(nobody)) for _ in range(times)])
     ratios = pairs[:, 0] / pairs[:, 1]
     total = pairs.sum(axis=0)
@@ -111,6 +114,7 @@ def longer(measure: Callable[[Any], float], question: Any, nobody: Any, times: i
         float(np.exp(np.log(ratios).mean())),
         total[0] / total[1],
         least[0] / least[1],
+        least[0],
     )
 
 
