@@ -14,7 +14,8 @@ import narwhals as nw
 from shoal.errors import InputError, OptionError, did_you_mean
 from shoal.io.conventions import Conventions
 from shoal.io.date_formats import USUAL, DateFormat
-from shoal.io.text_columns import EMPTY, USUAL_SIGNS, plain_numbers, signs_of, text_array, thousands_doubt
+from shoal.io.number_signs import USUAL_SIGNS, plain_numbers, signs_of
+from shoal.io.text_columns import EMPTY, text_array, thousands_doubt
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -18,7 +18,7 @@ from shoal.io.codebook import Codebook
 from shoal.io.column_types import ColumnType, converted, type_of
 from shoal.io.conventions import Conventions
 from shoal.io.formats import FORMATS
-from shoal.io.text_columns import USUAL_SIGNS
+from shoal.io.number_signs import USUAL_SIGNS
 
 if TYPE_CHECKING:
     import pyarrow as pa
