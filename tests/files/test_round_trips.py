@@ -268,3 +268,35 @@ def test_a_format_from_outside_is_one_record(tmp_path: Path) -> None:
             read(tmp_path / "x.sas")
     finally:
         FORMATS.pop("pairs", None)
+
+
+@pytest.mark.parametrize("told", ["schema", "call"])
+def test_gaps_are_written_as_the_input_writes_them(told: str, tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    rows = [f"{20 + i % 50};{'?' if i % 3 == 0 else 'fm'[i % 2]}" for i in range(200)]
+    path.write_text("age;sex\n" + "\n".join(rows) + "\n", "utf-8")
+    about = {"separator": ";"} | ({"na": ["?"]} if told == "schema" else {})
+    schema = shoal.Schema.from_dict(
+        {
+            "file": about,
+            "attribute": [
+                {"name": "age", "lo": 0, "hi": 99, "type": "integer"},
+                {
+                    "name": "sex",
+                    "kind": "nominal",
+                    "values": ["f", "m"],
+                    "type": "text",
+                    "missing": "category",
+                },
+            ],
+        }
+    )
+    options = {"na": ["?"]} if told == "call" else {}
+    release = shoal.protect(path, schema, method="tree-dp", epsilon=50, **options)
+    folder = release.save(tmp_path / "out")
+    lines = (folder / "data.csv").read_text("utf-8").splitlines()[1:]
+    gaps = sum(line.endswith(";?") for line in lines)
+    assert gaps > 30
+    assert not any(line.endswith(";") for line in lines)
+    again = shoal.Bundle.load(folder).data
+    assert again["sex"].to_pylist().count(None) == gaps

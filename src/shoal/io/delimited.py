@@ -307,13 +307,15 @@ def _bad_text(path: Path, packing: str, encoding: str | None) -> InputError:
 
 
 def write_delimited(table: pa.Table, path: Path, conventions: Conventions, packing: str = "") -> None:
-    """Write columns of texts and numbers as the conventions say; a missing value is an empty field."""
+    """Write columns of texts and numbers as the conventions say; a missing value is the first text that stands for one, or empty."""
     import pyarrow as pa
 
     quote = '"' if conventions.quote is None else conventions.quote
     separator, newline = conventions.separator or ",", conventions.newline or "\n"
     # the fast way puts quotes around every text, as files of Shoal always had them
-    plain = quote == '"' and newline == "\n" and separator == "," and conventions.encoding in (None, "utf-8")
+    gap = conventions.na[0] if conventions.na else ""
+    usual = conventions.encoding in (None, "utf-8") and not gap
+    plain = quote == '"' and newline == "\n" and separator == "," and usual
     with _target(path, packing) as file:
         if plain:
             from pyarrow import csv as arrow_csv
@@ -331,7 +333,7 @@ def write_delimited(table: pa.Table, path: Path, conventions: Conventions, packi
             check_unquoted(table, separator)
         writer.writerow(table.column_names)
         for batch in table.to_batches(max_chunksize=1 << 16):
-            columns = [_spelled(column) for column in batch.columns]
+            columns = [_spelled(column, gap) for column in batch.columns]
             writer.writerows(zip(*columns, strict=True))
         text.flush()
         text.detach()
@@ -352,12 +354,12 @@ def check_unquoted(table: pa.Table, separator: str) -> None:
         )
 
 
-def _spelled(column: Any) -> Sequence[str]:
+def _spelled(column: Any, gap: str) -> Sequence[str]:
     """Cells as Arrow spells them, so that both ways of writing agree."""
     import pyarrow as pa
 
     texts = column.cast(pa.string()).to_pylist()
-    return ["" if text is None else text for text in texts]
+    return [gap if text is None else text for text in texts]
 
 
 def _target(path: Path, packing: str) -> Any:

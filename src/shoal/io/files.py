@@ -51,6 +51,7 @@ def read(
     declared = types or {}
     told = Conventions.of(conventions)
     texts = tuple(dict.fromkeys((*na, *told.na)))
+    told = replace(told, na=texts)
     table = _read(source, texts, declared, told, dates or {})
     table = with_types(without_texts(table, texts), declared, texts)
     if strict and not isinstance(source, Table):

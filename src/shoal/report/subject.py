@@ -114,7 +114,8 @@ def of_bundle(folder: str | Path) -> Subject:
         )
     schema = recipe["schema"]
     dates = {a.name: a.format for a in schema.attributes if a.format is not None}
-    table = read(tables.pop("data"), (), schema.types, schema.file, dates, strict=False)
+    na = tuple(recipe.get("na", ()))
+    table = read(tables.pop("data"), na, schema.types, schema.file, dates, strict=False)
     released = set(recipe.get("columns", schema.names))
     return Subject(
         statement=statement,
@@ -122,8 +123,8 @@ def of_bundle(folder: str | Path) -> Subject:
         schema=schema,
         columns=tuple(name for name in table.names if name in released and name in schema),
         recipe=recipe_file.read_text("utf-8"),
-        na=tuple(recipe.get("na", ())),
-        linked={name: read(path, conventions=schema.file, strict=False) for name, path in tables.items()},
+        na=na,
+        linked={name: read(path, na, conventions=schema.file, strict=False) for name, path in tables.items()},
     )
 
 
