@@ -56,7 +56,7 @@ def check_release(data: pa.Table, rows: int) -> None:
             tree = attribute.tree
             allowed = set(attribute.ordered if tree is None else tree.values)
             # a gap is written as one
-            allowed = (allowed - {"(missing)"}) | ({""} if "(missing)" in allowed else set())
+            allowed = (allowed - {"(missing)"}) | ({"?"} if "(missing)" in allowed else set())
             assert values <= allowed, attribute.name
         elif attribute.role != "weight":
             assert attribute.lo is not None
