@@ -124,6 +124,8 @@ def test_nominal_columns_have_no_noise_of_a_size() -> None:
     assert town.standard_deviation is None
     assert "a name is drawn" in town.why
     assert age.to_dict()["column"] == "age"
+    assert repr(age).startswith("<ExpectedNoise of 'age': standard deviation ")
+    assert repr(town) == "<ExpectedNoise of 'town': not known: a name is drawn for every cluster.>"
 
 
 def test_nothing_is_made_for_many_rows() -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from shoal.evaluation import Evaluation
     from shoal.method.method import Method
     from shoal.method.statement import PrivacyStatement
+    from shoal.release.expected_noise import ExpectedNoise
     from shoal.release.protect import Preparation, Release
     from shoal.release.publish import Planned, Published
     from shoal.release.saved import Bundle
@@ -73,6 +74,14 @@ def of_statement(statement: PrivacyStatement) -> Summary:
         f"PrivacyStatement ({statement.model}, {statement.method})",
         (*_verdict(statement), "See .to_markdown()."),
     )
+
+
+def of_expected_noise(noise: ExpectedNoise) -> Summary:
+    """All of it: nothing but public quantities went in."""
+    if noise.standard_deviation is None or noise.share_of_range is None:
+        return Summary(f"ExpectedNoise of '{noise.column}'", (f"not known: {noise.why}.",))
+    size = f"standard deviation {noise.standard_deviation:.4g}, {noise.share_of_range:.3g} of the range"
+    return Summary(f"ExpectedNoise of '{noise.column}'", (f"{size}.",))
 
 
 def of_schema(schema: Schema) -> Summary:

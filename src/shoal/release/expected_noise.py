@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from shoal import summaries
 from shoal.columns.attribute import DROPPED_ROLES
 from shoal.columns.circumstances import Circumstances
 from shoal.columns.describe import Described
 from shoal.columns.schema import Attribute, Schema
+from shoal.display import displayed
 from shoal.errors import OptionError, Problems, did_you_mean
 from shoal.io import read
 from shoal.mechanisms import MECHANISMS
@@ -28,6 +30,7 @@ from shoal.sensitivity.local import CALIBRATIONS
 Shares = Mapping[str, Fraction]
 
 
+@displayed(summaries.of_expected_noise)
 @dataclass(frozen=True, slots=True)
 class ExpectedNoise:
     """The noise on the released values of one column.
