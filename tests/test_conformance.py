@@ -193,4 +193,5 @@ def test_fewer_than_two_k_records_are_one_cluster(name: str) -> None:
     release = shoal.protect(frame(few, "polars"), schema(), name, seed=1, **settings(name))
     if "k" in METHODS[name].parameters:
         assert [made.sizes.tolist() for made in release.partition] == [[2 * K - 1]] * len(release.partition)
-    assert len(release.data) == 2 * K - 1
+    # where the number of records is private, that of the rows is noisy
+    assert len(release.data) == 2 * K - 1 or release.method.neighbours == "add-remove"

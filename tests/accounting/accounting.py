@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .laws import Box, Laplace, Scores, Staircase
+from .laws import Blocks, Box, Elliptope, Laplace, Scores, Staircase
 from .transcript import Draw, Plain, recording, replaying
 
 Currency = Callable[[Draw, Draw], Fraction]
@@ -48,6 +48,8 @@ def worst_outcomes(mine: Sequence[Draw], other: Sequence[Draw]) -> dict[int, Any
     for number, (a, b) in enumerate(zip(mine, other, strict=True)):
         if isinstance(a.private, Scores):
             found[number] = a.law.worst(a.private, b.private)
+        elif isinstance(a.law, Blocks | Elliptope):
+            found[number] = np.array(a.law.worst(a.private, b.private), dtype=np.int64)
         elif not isinstance(a.law, Plain):
             signs = np.where(np.array(a.private) >= np.array(b.private), 1, -1)
             found[number] = signs * _reach(a.law, signs.size)

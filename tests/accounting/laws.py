@@ -11,7 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from itertools import accumulate
+from functools import lru_cache
+from itertools import accumulate, pairwise, product
+
+import numpy as np
+from scipy.optimize import linprog
 
 Whole = tuple[int, ...]
 # digits of the logarithms that choices need; every comparison leaves room for the last ten of them
@@ -111,6 +115,98 @@ class Box:
 
     def rho(self, mine: Whole, other: Whole) -> Fraction:
         return self.bound(mine, other) ** 2 / 2
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Vectors, one after another, of blocks: probability falls by exp(-ε) with the largest L1 norm of a block."""
+
+    sizes: Whole
+    steps: Whole
+    epsilon: Fraction
+
+    def _split(self, numbers: Sequence[int]) -> list[list[Sequence[int]]]:
+        """Blocks of every vector."""
+        ends = [0, *accumulate(self.sizes)]
+        return [
+            [numbers[first + a : first + b] for a, b in pairwise(ends)]
+            for first in range(0, len(numbers), ends[-1])
+        ]
+
+    def _levels(self, mine: Sequence[int], other: Sequence[int]) -> list[list[int]]:
+        """How many steps apart the blocks are, vector by vector."""
+        apart = [a - b for a, b in zip(mine, other, strict=True)]
+        return [
+            [_blocks(sum(map(abs, block)), step) for block, step in zip(vector, self.steps, strict=True)]
+            for vector in self._split(apart)
+        ]
+
+    def loss(self, mine: Whole, other: Whole, outcome: Whole) -> Fraction:
+        there, here = (sum(map(max, self._levels(outcome, side))) for side in (other, mine))
+        return self.epsilon * (there - here)
+
+    def bound(self, mine: Whole, other: Whole) -> Fraction:
+        return self.epsilon * sum(map(max, self._levels(mine, other)))
+
+    def rho(self, mine: Whole, other: Whole) -> Fraction:
+        return self.bound(mine, other) ** 2 / 2
+
+    def worst(self, mine: Whole, other: Whole) -> list[int]:
+        """Noise on this side that tells most: far out in the block that differs most, nothing in the others."""
+        noise = []
+        parts = zip(self._split(mine), self._split(other), self._levels(mine, other), strict=True)
+        for here, there, levels in parts:
+            telling = levels.index(max(levels))
+            for number, (a, b, step) in enumerate(zip(here, there, self.steps, strict=True)):
+                far = 60 * step * (number == telling)
+                noise += [far if x >= y else -far for x, y in zip(a, b, strict=True)]
+        return noise
+
+    def far(self) -> list[int]:
+        return [60 * step for size, step in zip(self.sizes, self.steps, strict=True) for _ in range(size)]
+
+
+@dataclass(frozen=True)
+class Elliptope:
+    """A symmetric matrix of noise fitted to products of signs: t·R - t'·R', correlation matrices of exponential size.
+
+    Its probabilities have no closed form. What a difference of private matrices costs at most is the least number of
+    sign products, added or subtracted, that it consists of.
+    """
+
+    signs: int
+    epsilon: Fraction
+
+    def loss(self, mine: Whole, other: Whole, outcome: Whole) -> Fraction:
+        return Fraction(0)
+
+    def bound(self, mine: Whole, other: Whole) -> Fraction:
+        difference = tuple(a - b for a, b in zip(mine, other, strict=True))
+        return self.epsilon * _sign_products(difference, self.signs)
+
+    def rho(self, mine: Whole, other: Whole) -> Fraction:
+        return self.bound(mine, other) ** 2 / 2
+
+    def worst(self, mine: Whole, other: Whole) -> list[int]:
+        return [0] * len(mine)
+
+    def far(self) -> list[int]:
+        return [0] * self.signs**2
+
+
+@lru_cache(maxsize=1000)
+def _sign_products(difference: Whole, signs: int) -> Fraction:
+    """The least Σ|c| with Σ c·ssᵀ equal to the difference, over all vectors s of signs; a linear programme."""
+    if not any(difference):
+        return Fraction(0)
+    vectors = [(1, *rest) for rest in product((1, -1), repeat=signs - 1)]
+    columns = np.array([np.outer(s, s).ravel() for s in vectors], dtype=float).T
+    found = linprog(
+        np.ones(2 * len(vectors)), A_eq=np.hstack([columns, -columns]), b_eq=difference, method="highs"
+    )
+    assert found.success, "no sum of sign products"
+    # a vertex: with whole numbers on the right these are ratios of small numbers
+    return Fraction(found.fun).limit_denominator(10**6)
 
 
 @dataclass(frozen=True)

@@ -123,7 +123,8 @@ def test_thousands_of_pairs_lose_no_more_and_the_worst_of_them_all_of_it(which: 
     wanted = 40 if which.tree else 300
     pairs, largest = largest_loss(which, wanted)
     assert pairs == wanted
-    assert largest == 1 or which.tree
+    # shares of pairs are in proportion to irrational noise, and scales are rounded up
+    assert largest == 1 or which.tree or (which.preset == "pairs-dp" and largest > Fraction(99, 100))
     assert largest_part(which, wanted // 3)[1] <= 1
 
 

@@ -25,13 +25,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 import shoal.release.protect
-from shoal.noise import Seeded, Source, box, categorical, entropy, exponential, laplace, single, staircase
+from shoal.noise import (
+    Seeded,
+    Source,
+    block,
+    box,
+    categorical,
+    elliptope,
+    entropy,
+    exponential,
+    laplace,
+    single,
+    staircase,
+)
 from shoal.noise.box_shape import best_centres
 from shoal.noise.entropy import shape_with
 from shoal.noise.scale import split_scale
 from shoal.noise.staircase_shape import best_centre
 
-from .laws import Box, Laplace, Scores, Selection, Staircase
+from .laws import Blocks, Box, Elliptope, Laplace, Scores, Selection, Staircase
 from .noise import DivergenceError, Noise, NoiseNumber
 
 Integers = NDArray[np.int64]
@@ -255,6 +267,9 @@ def _sizes(law: Any, count: int) -> tuple[Any, Any]:
         return np.array([float(scale) for scale in law.scales]), np.array(law.far())
     if isinstance(law, Staircase):
         return float(law.steps / law.epsilon), law.far()
+    if isinstance(law, Blocks | Elliptope):
+        far = np.resize(np.array(law.far()), count)
+        return far / (60 * float(law.epsilon)), far
     steps, centre = np.array(law.steps), np.array(law.centre)
     repeat = count // max(steps.size, 1)
     return np.tile(steps / float(law.epsilon), repeat), np.tile(centre + 3 * steps, repeat)
@@ -338,6 +353,17 @@ def _replacements(run: Run) -> dict[Any, Any]:
             halves[j] = int(half)
         return run.noise(Box(tuple(int(step) for step in steps), exact, tuple(halves)), (size, len(steps)))
 
+    def block_noise(
+        sizes: Any, epsilon: Any, source: Any = None, *, steps: Any = None, draws: Any = None
+    ) -> Noise:
+        widths = [1] * len(sizes) if steps is None else steps
+        exact = block._checked(sizes, widths, epsilon)
+        law = Blocks(tuple(map(int, sizes)), tuple(map(int, widths)), exact)
+        return run.noise(law, (sum(sizes),) if draws is None else (draws, sum(sizes)))
+
+    def elliptope_noise(signs: int, epsilon: Any, source: Any = None) -> Noise:
+        return run.noise(Elliptope(signs, staircase.check_staircase(0, epsilon)), (signs, signs))
+
     def single_laplace(t: int, s: int, source: Any) -> NoiseNumber:
         (number,) = run.noise(Laplace((Fraction(t, s),)), (1,)).tolist()
         return number
@@ -346,6 +372,8 @@ def _replacements(run: Run) -> dict[Any, Any]:
         laplace.discrete_laplace: discrete_laplace,
         staircase.discrete_staircase: discrete_staircase,
         box.discrete_box: discrete_box,
+        block.block_noise: block_noise,
+        elliptope.elliptope_noise: elliptope_noise,
         single.single_laplace: single_laplace,
         exponential.exponential_choice: lambda lengths, penalties, rate, source, largest=None: run.choose_run(
             lengths, penalties, rate

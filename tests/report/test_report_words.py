@@ -22,6 +22,7 @@ def statement(model: str, **more: Any) -> dict[str, Any]:
         "model": model,
         "epsilon": 1.0 if facts.budgeted else None,
         "neighbours": "replace-one, the number of records is public" if facts.budgeted else None,
+        **({"delta": 1e-6, "rho": 0.024} if model == "approximate-dp" else {}),
         "unit": "row",
         "target": facts.target,
         "data_dependent": [],
@@ -36,7 +37,8 @@ def statement(model: str, **more: Any) -> dict[str, Any]:
 def test_only_claim_one_is_explained_as_differential_privacy_of_the_records(model: str) -> None:
     words = explanation(statement(model))
     bounds_a_person = "sure at most" in words.bound
-    assert bounds_a_person is (model == "dp")
+    assert bounds_a_person is MODELS[model].of_records  # type: ignore[index]
+    assert ("except with probability 1e-06" in words.bound) is (model == "approximate-dp")
     if model in ("dp-given-partition", "idp-given-partition"):
         assert "not covered" in words.plain
         assert words.bound == "no bound for a person"

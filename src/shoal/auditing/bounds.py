@@ -30,12 +30,12 @@ def clopper_pearson_upper(successes: Any, runs: int, alpha: float) -> NDArray[np
 
 
 def epsilon_bounds(
-    hits: Any, hit_runs: int, false_hits: Any, other_runs: int, alpha: float
+    hits: Any, hit_runs: int, false_hits: Any, other_runs: int, alpha: float, delta: float = 0.0
 ) -> NDArray[np.float64]:
     """Lower bounds on ε from one event each: how often it happened here, and how often on the neighbour.
 
-    Under ε-DP, P(event here) <= e^ε · P(event there). Each probability gets half of alpha, so for one event fixed
-    before the runs the bound exceeds the true ε with probability at most alpha.
+    Under (ε, δ)-DP, P(event here) <= e^ε · P(event there) + δ. Each probability gets half of alpha, so for one event
+    fixed before the runs the bound exceeds the true ε with probability at most alpha.
 
     Reference:
         Clopper and Pearson, "The use of confidence or fiducial limits illustrated in the case of the binomial".
@@ -46,5 +46,5 @@ def epsilon_bounds(
     low = clopper_pearson_lower(hits, hit_runs, alpha / 2)
     high = clopper_pearson_upper(false_hits, other_runs, alpha / 2)
     with np.errstate(divide="ignore"):
-        ratio: NDArray[np.float64] = np.log(low) - np.log(high)
+        ratio: NDArray[np.float64] = np.log(np.maximum(low - delta, 0.0)) - np.log(high)
     return np.asarray(np.maximum(ratio, 0.0))

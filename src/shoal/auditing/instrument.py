@@ -42,6 +42,7 @@ VIEWS: Mapping[str, str] = {
 # The views in which a model promises something.
 CLAIMED_VIEWS: Mapping[str, tuple[str, ...]] = {
     "dp": ("original", "given-partition", "individual"),
+    "approximate-dp": ("original", "given-partition", "individual"),
     "dp-given-partition": ("given-partition", "individual"),
     "idp-given-partition": ("individual",),
 }
@@ -92,8 +93,8 @@ def audit(
 
     Guarantee:
         For any mechanism, with probability at least `confidence` the real ε of the view (for the pair of data sets
-        that was tested) is at least `bound`. Nothing is guaranteed in the other direction: passing does not prove
-        privacy.
+        that was tested) is at least `bound`; where the method has a δ, the least ε with which that δ holds. Nothing
+        is guaranteed in the other direction: passing does not prove privacy.
 
     Cost:
         2 · runs releases of the table. The result names a record: it is a fact about the data, not for publication.
@@ -163,13 +164,14 @@ def audit_prepared(
     with pool(cores) as run_tasks:
         runner = _Runner(stage, run_tasks, np.random.SeedSequence(seed) if seed is not None else None)
         chosen, search_runs = _search(runner, pairs, test_runs, report)
-        attacks = _test(runner, chosen, test_runs, confidence, report)
+        attacks = _test(runner, chosen, test_runs, confidence, float(method.delta), report)
     return Audit(
         method=method.name,
         settings=statement.settings,
         model=statement.model,
         view=view,
         epsilon=float(budget),
+        delta=float(method.delta),
         claimed=view in CLAIMED_VIEWS.get(statement.model, ()) and not statement.data_dependent,
         bound=attacks[0].bound,
         confidence=confidence,
@@ -280,7 +282,7 @@ def _search(runner: _Runner, pairs: Sequence[Pair], budget: int, report: Progres
 
 
 def _test(
-    runner: _Runner, chosen: _Chosen, budget: int, confidence: float, report: Progress
+    runner: _Runner, chosen: _Chosen, budget: int, confidence: float, delta: float, report: Progress
 ) -> tuple[Attack, ...]:
     """Count the chosen events on fresh runs; alpha is shared by all of them."""
     runs = budget // 2
@@ -294,7 +296,7 @@ def _test(
     for event in chosen.events:
         here, there = ("left", "right") if event.likelier == "left" else ("right", "left")
         hits, false_hits = event.count(sides[here]), event.count(sides[there])
-        bound = float(epsilon_bounds(hits, runs, false_hits, runs, alpha))
+        bound = float(epsilon_bounds(hits, runs, false_hits, runs, alpha, delta))
         attacks.append(Attack(event.words(), hits, runs, false_hits, runs, bound))
     return tuple(sorted(attacks, key=lambda attack: -attack.bound))
 

@@ -40,7 +40,7 @@ class Audit:
     """A lower bound on the real ε of a mechanism, with its confidence.
 
     Attributes:
-        epsilon: the budget the method was run with.
+        epsilon, delta: the budget the method was run with; δ is 0 for a pure claim.
         view: what was compared, and what was held fixed.
         claimed: the statement of such a release claims this view.
         bound: with the stated confidence, the real ε of this view is at least this.
@@ -64,6 +64,7 @@ class Audit:
     pairs: int
     neighbours: str
     attacks: tuple[Attack, ...]
+    delta: float = 0.0
 
     @property
     def refuted(self) -> bool:
@@ -84,7 +85,8 @@ class Audit:
             return f"not refuted with {self.runs} runs: at least {bound:.2f}"
         found = f"refuted: at least {bound:.2f} with {confidence_words(self.confidence)} confidence"
         if self.claimed:
-            return f"{found} where {self.epsilon:g} is claimed"
+            given = f" with δ = {self.delta:g}" if self.delta else ""
+            return f"{found} where {self.epsilon:g} is claimed{given}"
         return f"{found} where ε = {self.epsilon:g} was set, which is not claimed in this view"
 
     @property

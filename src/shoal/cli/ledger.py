@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from shoal.ledger import Entry, Ledger, Standing
 
-ledger = typer.Typer(name="ledger", cls=Commands, help="The budget ledger: show, verify, export, unit.")
+ledger = typer.Typer(name="ledger", cls=Commands, help="The budget ledger: open, show, verify, export, unit.")
 Address = Annotated[
     str,
     typer.Argument(
@@ -47,6 +47,49 @@ def show(address: Address, as_json: AsJson = False) -> None:
         return
     for standing, releases, choices in found:
         _say(standing, releases, choices)
+
+
+@ledger.command("open")
+def open_budget(
+    address: Address,
+    dataset: Annotated[str, typer.Argument(help="Name of the data set.", show_default=False)],
+    epsilon: Annotated[str | None, typer.Option(help="The most ε in total.", metavar="E")] = None,
+    delta: Annotated[
+        str, typer.Option(help="With it the budget is in ρ, which (ε, δ) give.", metavar="D")
+    ] = "0",
+    rho: Annotated[str | None, typer.Option(help="The most ρ in total, instead of ε.", metavar="R")] = None,
+    neighbours: Annotated[str, typer.Option(help="replace-one or add-remove.")] = "replace-one",
+    unit: Annotated[
+        str | None, typer.Option(help="Column that names the person; default: the budget is per row.")
+    ] = None,
+    max_rows: Annotated[int | None, typer.Option(help="The most rows of one person.", min=1)] = None,
+) -> None:
+    """Open the budget of a data set, or change its ceiling: in ε, or in ρ with the δ it is converted with.
+
+    Examples:
+
+      shoal ledger open ledger.sqlite people --epsilon 2
+
+      shoal ledger open ledger.sqlite people --epsilon 2 --delta 1e-6 --neighbours add-remove
+    """
+    from shoal.decimals import decimal_text
+    from shoal.ledger import open_ledger
+    from shoal.ledger.operations import SYMBOLS
+    from shoal.ledger.units import opened_budget
+
+    wanted = opened_budget(dataset, neighbours, epsilon, delta, rho, unit, max_rows)
+    opened = open_ledger(address)
+    try:
+        opened.register(wanted)
+    finally:
+        opened.close()
+    ceiling = "no ceiling" if wanted.ceiling is None else f"at most {decimal_text(wanted.ceiling)}"
+    at = f", converted at δ = {decimal_text(wanted.delta_ceiling)}" if wanted.currency == "rho" else ""
+    results().print(
+        f"The budget of {dataset} is in {SYMBOLS[wanted.currency]}, {ceiling}{at}; {wanted.neighbours}, per "
+        f"{wanted.unit}.",
+        markup=False,
+    )
 
 
 @ledger.command()
@@ -164,26 +207,33 @@ def _choices(opened: Ledger, dataset: str) -> Iterator[str]:
     """The private choices that were charged, in words."""
     from shoal.decimals import decimal_text
     from shoal.ledger.choices import choice_words
+    from shoal.ledger.operations import SYMBOLS
 
     for charge, answer in opened.answers(dataset, ""):
         words = choice_words(charge.content, None if answer is None else answer.content)
         if words is not None:
-            yield f"chosen {charge.at[:10]} privately: {words} (ε {decimal_text(charge.added)})"
+            symbol = SYMBOLS[opened.standing(dataset).terms.currency]
+            yield f"chosen {charge.at[:10]} privately: {words} ({symbol} {decimal_text(charge.added)})"
 
 
 def _say(standing: Standing, releases: list[Entry], choices: list[str]) -> None:
     from shoal.decimals import decimal_text
+    from shoal.ledger.operations import SYMBOLS
 
     console, terms = results(), standing.terms
+    symbol = SYMBOLS[terms.currency]
     remaining = standing.remaining()
     limit = "no ceiling" if terms.ceiling is None else f"of {decimal_text(terms.ceiling)}"
     left = "" if remaining is None else f", {decimal_text(remaining)} left"
     console.print(
-        f"{standing.dataset} ({terms.neighbours}): ε {decimal_text(standing.spent)} spent, {limit}{left}",
+        f"{standing.dataset} ({terms.neighbours}): {symbol} {decimal_text(standing.spent)} spent, {limit}{left}",
         markup=False,
     )
     console.print(f"  unit: {terms.unit or 'not noted'}", markup=False)
-    if terms.delta_ceiling or standing.delta_spent:
+    if terms.currency == "rho":
+        at = decimal_text(terms.delta_ceiling)
+        console.print(f"  together ε {decimal_text(standing.epsilon)} at δ {at}", markup=False)
+    elif terms.delta_ceiling or standing.delta_spent:
         console.print(
             f"  δ {decimal_text(standing.delta_spent)} spent, of {decimal_text(terms.delta_ceiling)}",
             markup=False,
@@ -194,7 +244,7 @@ def _say(standing: Standing, releases: list[Entry], choices: list[str]) -> None:
         console.print(f"  {name or 'releases'}: {decimal_text(spent)}{own}", markup=False)
     for entry in releases:
         made = json.loads(entry.content)
-        counted = f"ε {decimal_text(entry.added)}" if entry.added else "not counted"
+        counted = f"{symbol} {decimal_text(entry.added)}" if entry.added else "not counted"
         console.print(
             f"  released {entry.at[:10]} with {made['release']} ({made['model']}, {counted})", markup=False
         )

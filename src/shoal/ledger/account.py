@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
+from shoal.errors import ClaimError
 from shoal.ledger.entry import ORIGIN, Entry, decimals, fraction_of, fraction_text
 from shoal.ledger.errors import LedgerError, OverdrawnError, UnpricedError
-from shoal.ledger.operations import Charge, Register
+from shoal.ledger.operations import Charge, Currency, Register, rounded_up
+from shoal.noise import epsilon_from, pure_rho
 
 # Requests priced together; one more opens a new family, so that a price is found in bounded time.
 FAMILY_SIZE = 64
@@ -34,6 +36,7 @@ class Terms:
     every_analyst: Fraction | None
     fingerprint: str
     unit: str | None = None
+    currency: Currency = "epsilon"
 
     @classmethod
     def of(cls, wanted: Register) -> Terms:
@@ -45,6 +48,7 @@ class Terms:
             wanted.every_analyst,
             wanted.fingerprint,
             wanted.unit,
+            wanted.currency,
         )
 
     def analyst_ceiling(self, analyst: str) -> Fraction | None:
@@ -59,6 +63,7 @@ class Terms:
             "every_analyst": _text(self.every_analyst),
             "fingerprint": self.fingerprint,
             "unit": self.unit,
+            **({} if self.currency == "epsilon" else {"currency": self.currency}),
         }
 
     @classmethod
@@ -71,6 +76,7 @@ class Terms:
             _fraction(raw["every_analyst"]),
             raw["fingerprint"],
             raw.get("unit"),
+            raw.get("currency", "epsilon"),
         )
 
 
@@ -81,6 +87,7 @@ class Standing:
     Attributes:
         number: of its newest entry.
         head: hash of that entry; whoever keeps it can tell later whether entries were lost.
+        spent: in the currency of the terms.
         unanswered: charges without a stored answer: being worked on, or cut off by a crash.
     """
 
@@ -94,12 +101,19 @@ class Standing:
     unanswered: int
 
     def remaining(self, analyst: str = "") -> Fraction | None:
-        """The ε that is left, for everybody or for one analyst; None without a limit."""
+        """What is left, for everybody or for one analyst; None without a limit."""
         own = self.terms.analyst_ceiling(analyst)
         left = [] if self.terms.ceiling is None else [self.terms.ceiling - self.spent]
         if own is not None:
             left.append(own - self.analysts.get(analyst, _NOTHING))
         return max(_NOTHING, min(left)) if left else None
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The ε that all charges together amount to; for a budget in ρ, at the δ of its terms."""
+        if self.terms.currency == "epsilon":
+            return self.spent
+        return epsilon_from(self.spent, self.terms.delta_ceiling)
 
     def to_dict(self) -> dict[str, Any]:
         amounts = {
@@ -107,6 +121,8 @@ class Standing:
             "delta_spent": fraction_text(self.delta_spent),
             "remaining": _text(self.remaining()),
         }
+        if self.terms.currency == "rho":
+            amounts["epsilon"] = fraction_text(self.epsilon)
         return {
             "dataset": self.dataset,
             "entries": self.number,
@@ -121,7 +137,7 @@ class Standing:
 
 @dataclass(slots=True)
 class Balance:
-    """The running total of a data set, or of one analyst within it.
+    """The running total of a data set, or of one analyst within it, in the currency of its terms.
 
     Questions about declared individuals count, in each key column, as much as the individual who was asked about
     most; members of a family count as much as their joint price; everything else adds up.
@@ -137,8 +153,8 @@ class Balance:
         """What one more charge would add to the total.
 
         Guarantee:
-            The total bounds the ε of all answers together: sequential composition; over disjoint individuals the
-            maximum (the thesis, Proposition 4); within a family the price of the joint query.
+            The total bounds the ε, or the ρ, of all answers together: sequential composition; over disjoint
+            individuals the maximum (the thesis, Proposition 4); within a family the price of the joint query.
 
         Raises:
             UnpricedError: its family has other members than it was priced with.
@@ -199,8 +215,37 @@ class Account:
     unanswered: dict[int, str] = field(default_factory=dict)
     stored: dict[str, int] = field(default_factory=dict)
 
+    def in_currency(self, charge: Charge) -> Charge:
+        """The charge with its amounts in what this budget counts.
+
+        Guarantee:
+            ε-DP implies ε²/2-zCDP. Nothing that costs ρ has a pure ε, and nothing with a δ of its own has a ρ.
+
+        Raises:
+            ClaimError: it has no such amount.
+        """
+        if self._terms().currency == "epsilon":
+            if charge.rho is not None:
+                raise ClaimError(
+                    f"the budget of data set '{self.dataset}' is in ε, and this charge is in ρ, which has no pure ε: "
+                    "leave delta out, or open a budget in (rho, delta) under another name with 'shoal ledger open'."
+                )
+            return charge
+        if charge.rho is not None:
+            return replace(charge, epsilon=charge.rho, rho=None)
+        if charge.delta:
+            raise ClaimError(
+                f"the budget of data set '{self.dataset}' is in ρ, and this charge has a δ of its own, which has no ρ: "
+                "leave delta out."
+            )
+        prices = {contents: rounded_up(pure_rho(price)) for contents, price in charge.prices.items()}
+        return replace(charge, epsilon=pure_rho(charge.epsilon), prices=prices)
+
     def permit(self, charge: Charge) -> tuple[Fraction, Fraction]:
         """What a charge adds to the data set's and to its analyst's total; refused if that exceeds a ceiling.
+
+        Args:
+            charge: as `in_currency` gives it.
 
         Raises:
             OverdrawnError: nothing was spent.
@@ -263,6 +308,8 @@ class Account:
             raise self._wrong(entry, "changes the neighbour relation")
         if self.terms is not None and self.terms.unit not in (None, terms.unit):
             raise self._wrong(entry, "changes the unit")
+        if self.terms is not None and self.terms.currency != terms.currency:
+            raise self._wrong(entry, "changes the currency")
 
     def _check_charge(self, entry: Entry) -> None:
         if min(entry.epsilon, entry.delta, entry.added, entry.added_analyst) < 0:
@@ -283,8 +330,9 @@ class Account:
 
     def _allow(self, charge: Charge | Entry, added: Fraction, added_analyst: Fraction) -> None:
         terms, own = self._terms(), self.analysts.get(charge.analyst, Balance())
-        _within("the analyst", "epsilon", added_analyst, own.epsilon, terms.analyst_ceiling(charge.analyst))
-        _within("the data set", "epsilon", added, self.total.epsilon, terms.ceiling)
+        what = terms.currency
+        _within("the analyst", what, added_analyst, own.epsilon, terms.analyst_ceiling(charge.analyst))
+        _within("the data set", what, added, self.total.epsilon, terms.ceiling)
         _within("the data set", "delta", charge.delta, self.total.delta, terms.delta_ceiling)
 
     def _terms(self) -> Terms:

@@ -30,7 +30,7 @@ class Entry:
         analyst: who asked; empty for the holder.
         key: idempotency key of a charge, empty if there is none.
         refers: for an answer, the number of the charge it belongs to.
-        epsilon: what the charge costs by itself.
+        epsilon: what the charge costs by itself, in the currency of the data set's terms.
         delta: its δ.
         added: what it adds to the total of the data set.
         added_analyst: what it adds to the total of its analyst.

@@ -123,7 +123,8 @@ class Ledger:
 
         def permitted(priced: Charge) -> Fraction:
             with self._lock, self._store.reading() as connection:
-                return self._caught_up(connection, charge.dataset).permit(priced)[0]
+                account = self._caught_up(connection, charge.dataset)
+                return account.permit(account.in_currency(priced))[0]
 
         return self._with_price(charge, permitted)
 
@@ -286,6 +287,11 @@ class _Work:
                 f"data set '{wanted.dataset}' was registered with a budget per {now.unit}, which cannot change to one "
                 f"per {terms.unit}: charges for the two do not add up. Declare the unit as before, or take a new name."
             )
+        if now is not None and now.currency != terms.currency:
+            raise OptionError(
+                f"data set '{wanted.dataset}' was registered with a budget in {now.currency}, which cannot change to "
+                f"one in {terms.currency}: take a new name."
+            )
         if terms != now:
             self._write("terms", canonical(terms.to_dict()))
         return Receipt(wanted.dataset, self._account.number, _NOTHING, terms == now, None, self._account.head)
@@ -296,8 +302,9 @@ class _Work:
             if (earlier.content, earlier.kind) != (wanted.content, wanted.kind):
                 raise KeyReusedError
             return self._receipt(earlier, repeated=True)
-        if wanted.epsilon < 0 or wanted.delta < 0:
+        if min(wanted.epsilon, wanted.delta, wanted.rho or _NOTHING) < 0:
             raise OptionError("a charge must not be negative.")
+        wanted = self._account.in_currency(wanted)
         taken = self._account.stored.get(wanted.analyst, 0) + len(wanted.content) + wanted.size
         if wanted.room is not None and taken > wanted.room:
             raise QuotaError(wanted.room)

@@ -68,8 +68,16 @@ def _terms_with_units(connection: Connection) -> None:
     """Terms name their unit from here on. The tables stay; versions that would write terms without it stay out."""
 
 
+def _terms_with_currencies(connection: Connection) -> None:
+    """Terms may count ρ from here on. The tables stay; versions that would take ρ for ε stay out."""
+
+
 # the version of a layout is its place in this list; a new layout is a new line at the end
-MIGRATIONS: Sequence[Callable[[Connection], None]] = (_first_layout, _terms_with_units)
+MIGRATIONS: Sequence[Callable[[Connection], None]] = (
+    _first_layout,
+    _terms_with_units,
+    _terms_with_currencies,
+)
 
 
 def migrate(connection: Connection, migrations: Sequence[Callable[[Connection], None]] | None = None) -> None:

@@ -8,7 +8,11 @@ from fractions import Fraction
 from typing import Literal
 
 from shoal.columns.unit import ROW
+from shoal.errors import OptionError
 
+# What a budget is counted in: ε of pure differential privacy, or ρ of zero-concentrated differential privacy.
+Currency = Literal["epsilon", "rho"]
+SYMBOLS: Mapping[Currency, str] = {"epsilon": "ε", "rho": "ρ"}
 # The total of several requests that are priced together, given their contents.
 Joint = Callable[[Sequence[str]], Fraction]
 # Charges are multiples of these. Fractions of any size would add up to ones too long to print, or to compute with.
@@ -29,13 +33,14 @@ class Register:
     """Terms of a data set; the first ones open its chain, later ones may change ceilings only.
 
     Attributes:
-        ceiling: the most ε that may be spent in total; None counts without a limit.
-        delta_ceiling: the most δ in total.
-        analysts: lower ceilings of ε for some analysts.
+        ceiling: the most that may be spent in total, in the currency; None counts without a limit.
+        delta_ceiling: the most δ in total; in the currency ρ, the δ of the one conversion to ε at the end.
+        analysts: lower ceilings for some analysts.
         every_analyst: lower ceiling for each analyst who has none of their own.
         fingerprint: of the table, to recognise it again.
         unit: whose budget it is, in the words of a statement: "row", or "value of 'person' (at most 3 rows)". None
             leaves it open, for the first charge that counts.
+        currency: what is counted, fixed for good. ρ takes pure charges too, at ε²/2; ε takes no charge in ρ.
     """
 
     dataset: str
@@ -46,6 +51,14 @@ class Register:
     every_analyst: Fraction | None = None
     fingerprint: str = ""
     unit: str | None = ROW
+    currency: Currency = "epsilon"
+
+    def __post_init__(self) -> None:
+        if self.currency == "rho" and not 0 < self.delta_ceiling < 1:
+            raise OptionError(
+                f"a budget in rho needs a delta above 0 and below 1, with which data set '{self.dataset}' is converted "
+                "to epsilon at the end: give one, for example 1e-6."
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +68,7 @@ class Charge:
     Attributes:
         content: the request as canonical JSON; a key stands for this very text.
         epsilon: what it costs by itself.
+        rho: what it costs by itself where that has no pure ε; `epsilon` is 0 then.
         person: (key column, value) if it concerns one declared individual only.
         family: with `joint`, requests of the same family are priced together.
         joint: the total of a family from the contents of its members; called by `Ledger.priced`, never under a lock.
@@ -77,9 +91,12 @@ class Charge:
     room: int | None = None
     size: int = 0
     prices: Mapping[tuple[str, ...], Fraction] = field(default_factory=dict)
+    rho: Fraction | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", rounded_up(self.epsilon))
+        if self.rho is not None:
+            object.__setattr__(self, "rho", rounded_up(self.rho))
         object.__setattr__(self, "delta", rounded_up(self.delta, DELTA_GRID))
 
 

@@ -13,13 +13,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
+from shoal.decimals import decimal_text
 from shoal.errors import ClaimError
 from shoal.io import Table
 from shoal.ledger.choices import paid_before
 from shoal.ledger.entry import Entry, canonical
 from shoal.ledger.ledger import Ledger
-from shoal.ledger.operations import Charge
+from shoal.ledger.operations import SYMBOLS, Charge, Currency
 from shoal.ledger.units import account_of
+from shoal.method.models import MODELS
 from shoal.method.statement import PrivacyStatement
 from shoal.method.tuned import Tuned
 
@@ -31,14 +33,22 @@ class Recorded:
     Attributes:
         dataset: whose budget it was charged to.
         charge: number of the entry.
-        epsilon: what it added to the total of the data set; None for a claim that is recorded and not counted.
+        added: what it added to the total of the data set, in its currency; None for a claim that is recorded and not
+            counted.
+        currency: of the data set.
         warnings: for the custodian.
     """
 
     dataset: str
     charge: int
-    epsilon: Fraction | None
+    added: Fraction | None
+    currency: Currency
     warnings: tuple[str, ...]
+
+    @property
+    def cost(self) -> str:
+        """What was charged, in words; empty where nothing was."""
+        return "" if self.added is None else f"{SYMBOLS[self.currency]} = {decimal_text(self.added)}"
 
 
 def fingerprint(source: Path | Table) -> str:
@@ -91,27 +101,35 @@ def record_release(
             under another relation of neighbours, or for another unit.
     """
     warnings = list(_other_uses(ledger, table))
-    counted = statement.model == "dp" and not statement.data_dependent and statement.epsilon is not None
-    terms = account_of(ledger, dataset, neighbours, statement.unit if counted else None, table).terms
+    counted = (
+        MODELS[statement.model].of_records and not statement.data_dependent and statement.epsilon is not None
+    )
+    unit = statement.unit if counted else None
+    delta = statement.delta if counted else Fraction(0)
+    terms = account_of(ledger, dataset, neighbours, unit, table, delta).terms
     if terms.ceiling is not None and not counted:
         raise ClaimError(
             f"data set '{dataset}' has a ceiling, and this release ({statement.model}) has no ε for the original "
-            "records that could be counted under it: use a method that claims dp, or another dataset."
+            "records that could be counted under it: use a method that claims dp or approximate-dp, or another dataset."
         )
     content = {
         "release": statement.method,
         "model": statement.model,
         "claimed": None if statement.epsilon is None else str(statement.epsilon),
+        **({} if statement.rho is None else {"delta": str(statement.delta), "rho": str(statement.rho)}),
         "unit": statement.unit,
         "columns": list(statement.attributes),
         "publishable": statement.publishable,
         "table": table,
     }
-    cost = statement.epsilon if counted and statement.epsilon is not None else Fraction(0)
+    pure = counted and statement.epsilon is not None and statement.rho is None
+    cost = statement.epsilon if pure and statement.epsilon is not None else Fraction(0)
     if cost and bought is not None and paid_before(ledger, dataset, bought):
         cost -= statement.spending[f"choice of {bought.words}"] or Fraction(0)
-    receipt = ledger.charge(Charge(dataset, "", canonical(content), cost, kind="release"))
-    return Recorded(dataset, receipt.charge, receipt.added if counted else None, tuple(warnings))
+    rho = statement.rho if counted else None
+    receipt = ledger.charge(Charge(dataset, "", canonical(content), cost, kind="release", rho=rho))
+    added = receipt.added if counted else None
+    return Recorded(dataset, receipt.charge, added, terms.currency, tuple(warnings))
 
 
 def _other_uses(ledger: Ledger, table: str) -> Iterator[str]:
@@ -125,6 +143,7 @@ def _use(entry: Entry, table: str) -> Iterator[str]:
         earlier = json.loads(entry.content)
         if earlier["table"] == table:
             claimed = "" if earlier["claimed"] is None else f", ε = {earlier['claimed']}"
+            claimed += f", δ = {earlier['delta']}" if "delta" in earlier else ""
             yield (
                 f"this table was released before: on {entry.at[:10]} with {earlier['release']} ({earlier['model']}"
                 f"{claimed}), data set '{entry.dataset}'. What the releases reveal adds up."

@@ -5,11 +5,17 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
+from shoal.columns.unit import ROW, unit_words
+from shoal.decimals import exact
 from shoal.errors import ClaimError, OptionError
 from shoal.ledger.account import Standing, Terms
 from shoal.ledger.errors import LedgerError
 from shoal.ledger.ledger import Ledger
-from shoal.ledger.operations import Register
+from shoal.ledger.operations import Currency, Register
+from shoal.method.settings import SETTINGS
+from shoal.noise import parse_delta, parse_epsilon, rho_from
 
 
 def named_dataset(ledger: object, dataset: str | None) -> str | None:
@@ -32,16 +38,59 @@ def named_dataset(ledger: object, dataset: str | None) -> str | None:
     return dataset or None
 
 
-def account_of(ledger: Ledger, dataset: str, neighbours: str, unit: str | None, table: str = "") -> Standing:
+def opened_budget(
+    dataset: str,
+    neighbours: str,
+    epsilon: str | None,
+    delta: str,
+    rho: str | None,
+    unit: str | None = None,
+    max_rows: int | None = None,
+) -> Register:
+    """The terms of a budget as its holder writes them: ε, or ε and δ, or ρ and δ.
+
+    Raises:
+        OptionError: what was given does not make a budget.
+
+    >>> float(opened_budget("people", "add-remove", "1", "1e-6", None).ceiling)
+    0.0243559703595
+    """
+    setting = SETTINGS["neighbours"]
+    if (epsilon is None) == (rho is None):
+        raise OptionError("a budget is opened with epsilon, or with rho: give one of the two.")
+    if unit is None and max_rows is not None:
+        raise OptionError("max_rows is for persons, who are values of a column: name that column with unit.")
+    words = ROW if unit is None else unit_words(unit, max_rows or 1)
+    failure = parse_delta(delta)
+    if rho is not None:
+        most = exact(rho, "rho")
+        if most <= 0:
+            raise OptionError(f"rho must be above 0, got {rho}.")
+    else:
+        most = parse_epsilon(epsilon or "")
+        most = rho_from(most, failure) if failure else most
+    currency: Currency = "rho" if rho is not None or failure else "epsilon"
+    return Register(dataset, setting.choose(neighbours), most, failure, unit=words, currency=currency)
+
+
+def account_of(
+    ledger: Ledger,
+    dataset: str,
+    neighbours: str,
+    unit: str | None,
+    table: str = "",
+    delta: Fraction = Fraction(0),
+) -> Standing:
     """The account of a data set that a claim about this unit can be charged to; a new name gets one without a ceiling.
 
     Args:
         unit: what the claim is about, in the words of a statement; None for a release that is not counted.
+        delta: with it, a new name gets a budget in (ρ, δ).
 
     Raises:
         ClaimError: the account is about something else.
     """
-    standing = _standing(ledger, dataset, neighbours, unit, table)
+    standing = _standing(ledger, dataset, neighbours, unit, table, delta)
     terms = standing.terms
     if unit is None or (terms.neighbours, terms.unit) == (neighbours, unit):
         return standing
@@ -87,14 +136,20 @@ def _again(dataset: str, terms: Terms, unit: str) -> Register:
         terms.every_analyst,
         terms.fingerprint,
         unit,
+        terms.currency,
     )
 
 
-def _standing(ledger: Ledger, dataset: str, neighbours: str, unit: str | None, table: str) -> Standing:
+def _standing(
+    ledger: Ledger, dataset: str, neighbours: str, unit: str | None, table: str, delta: Fraction
+) -> Standing:
     try:
         return ledger.standing(dataset)
     except LedgerError:
         if dataset in ledger.datasets():
             raise
-    ledger.register(Register(dataset, neighbours, None, fingerprint=table, unit=unit))
+    currency: Currency = "rho" if delta else "epsilon"
+    ledger.register(
+        Register(dataset, neighbours, None, delta, fingerprint=table, unit=unit, currency=currency)
+    )
     return ledger.standing(dataset)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 from shoal.errors import OptionError
@@ -16,6 +17,8 @@ from shoal.method.settings import SETTINGS
 from shoal.method.stages import PARTITIONS
 from shoal.noise.families import NOISES
 from shoal.origin import Outside
+
+_SOME = Fraction(1, 10**6)
 
 
 def privacy_model(method: Method, attributes: int, nominal: int = 0) -> Model:
@@ -101,6 +104,8 @@ def claims(method: Method) -> str:
     if "composition" in method.adjustable:
         published = privacy_model(replace(method, composition="parallel"), 2)
         return f"{several}; {published} with composition=parallel"
+    if "delta" in method.adjustable and method.pure:
+        return f"{several}; {privacy_model(replace(method, delta=_SOME), 2)} with delta"
     if "t" in method.adjustable and method.t is None:
         return f"{several}; {privacy_model(replace(method, t=2), 2)} with t"
     if one == several == unlinked:

@@ -110,6 +110,19 @@ ENTRIES: dict[str, Entry] = {
         ),
         ("moments", "MOMENTS"),
     ),
+    "pairs": Entry(
+        Claim(
+            (
+                Case(
+                    "dp",
+                    "cuts, counts and contrasts of pairs are noisy, and rows are drawn from nothing else",
+                ),
+            ),
+            blocks="every contrast has the noise that fits it",
+            proofs=("pairs", "record-noise"),
+        ),
+        ("pairs", "PAIRS"),
+    ),
     "swap-mdav": Entry(_BY_CLOSENESS, ("kanonymity", "SWAP_MDAV")),
     "swap-ranking": Entry(_BY_CLOSENESS, ("kanonymity", "SWAP_RANKING")),
     "t-closeness": Entry(_BY_CLOSENESS, ("kanonymity", "T_CLOSENESS")),

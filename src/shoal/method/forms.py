@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from shoal.decimals import exact
 from shoal.errors import OptionError
+from shoal.noise.concentrated import parse_delta
 from shoal.noise.epsilon import parse_epsilon
 
 if TYPE_CHECKING:
@@ -51,6 +52,10 @@ def _text(name: str, text: str) -> str:
 
 def _budget(setting: Setting, value: Any) -> Fraction:
     return parse_epsilon(value)
+
+
+def _delta(setting: Setting, value: Any) -> Fraction:
+    return parse_delta(value)
 
 
 def _choice(setting: Setting, value: Any) -> str:
@@ -203,6 +208,7 @@ def _json(name: str, text: str) -> Any:
 
 
 BUDGET = Form("a decimal number", "E", _budget)
+DELTA = Form("0, or a decimal number below 1", "D", _delta)
 WHOLE = Form("a whole number", "N", _whole, typed=int)
 NUMBER = Form("a decimal number", "X", _number)
 CHOICE = Form("a word", "WORD", _choice)

@@ -12,6 +12,7 @@ from shoal.display import displayed
 from shoal.errors import OptionError, did_you_mean
 from shoal.method.settings import SETTINGS, known_setting
 from shoal.method.stages import PARTITIONS, Stability
+from shoal.noise.concentrated import rho_from
 from shoal.noise.families import NOISES
 from shoal.noise.staircase_shape import OPTIMISE
 from shoal.sensitivity.local import CALIBRATIONS
@@ -73,6 +74,7 @@ class Method:
     groups: tuple[tuple[str, ...], ...] | None = None
     k: int | None = None
     epsilon: Fraction | None = None
+    delta: Fraction = _DEFAULTS["delta"]
     cuts: int | None = None
     depth: int | None = None
     shares: tuple[tuple[str, Fraction], ...] | None = None
@@ -114,6 +116,16 @@ class Method:
             raise OptionError("epsilon is missing: give the privacy budget, for example 1.")
         return self.epsilon
 
+    @property
+    def pure(self) -> bool:
+        """Whether the claim has no δ."""
+        return self.delta == 0
+
+    @property
+    def rho(self) -> Fraction | None:
+        """The budget of a row in zero-concentrated differential privacy, from (ε, δ); None for a pure claim."""
+        return None if self.pure else rho_from(self.budget, self.delta)
+
     def configure(self, **options: Any) -> Method:
         """The method with settings filled in; unknown or unfitting ones are errors that say what fits."""
         changes: dict[str, Any] = {}
@@ -121,6 +133,13 @@ class Method:
             if value is None:
                 continue
             setting = known_setting(name)
+            if name == "delta" and name not in self.adjustable and "epsilon" in self.adjustable:
+                if setting.read(value) == 0:
+                    continue
+                raise OptionError(
+                    f"method '{self.name}' makes a pure claim, without a delta: leave delta out, or use a method with "
+                    "that option ('shoal methods' lists them)."
+                )
             if name not in self.adjustable:
                 raise OptionError(
                     f"method '{self.name}' has no option '{name}'; it takes {', '.join(self.adjustable)}."

@@ -8,6 +8,7 @@ from typing import Literal
 
 Model = Literal[
     "dp",
+    "approximate-dp",
     "dp-given-partition",
     "idp-given-partition",
     "k-anonymity",
@@ -28,10 +29,11 @@ class ModelFacts:
     """What a model means, for everybody who reads a statement.
 
     Attributes:
-        promise: the claim in one phrase; `{epsilon}`, `{unit}` and the names of settings are filled in.
+        promise: the claim in one phrase; `{epsilon}`, `{delta}`, `{unit}` and the names of settings are filled in.
         target: what is protected.
         not_promised: what a reader might wrongly take it for.
         budgeted: the claim is about neighbouring tables and has an ε.
+        of_records: the claim is about the original records, whatever they are: it adds up with other such claims.
         given_partition: the clusters are treated as fixed and known.
         guarantee: there is one; without it a release is for experiments only.
         of_the_table: the claim is about the released table itself, so choices that looked at the records do not void
@@ -42,6 +44,7 @@ class ModelFacts:
     target: str
     not_promised: tuple[str, ...]
     budgeted: bool = True
+    of_records: bool = False
     given_partition: bool = False
     guarantee: bool = True
     of_the_table: bool = False
@@ -52,6 +55,19 @@ MODELS: Mapping[Model, ModelFacts] = {
         "differential privacy of the original records, with ε = {epsilon} per {unit}",
         "the original records",
         ("It does not hide what is true of the whole population.", _OTHER_RELEASES),
+        of_records=True,
+    ),
+    "approximate-dp": ModelFacts(
+        "differential privacy of the original records except with probability {delta}, with ε = {epsilon} per {unit} "
+        "(δ = {delta})",
+        "the original records",
+        (
+            "It is not pure differential privacy: with a probability of at most δ an outcome can tell more than ε "
+            "allows.",
+            "It does not hide what is true of the whole population.",
+            _OTHER_RELEASES,
+        ),
+        of_records=True,
     ),
     "dp-given-partition": ModelFacts(
         "differential privacy of the microaggregated data, given the partition, with ε = {epsilon} per {unit}",

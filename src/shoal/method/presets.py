@@ -116,6 +116,17 @@ PRESETS: dict[str, Method] = {
             kinds=KINDS,
             adjustable=("epsilon", "generalise", "cuts", "depth", "shares", "rebuild", "neighbours", "rows"),
         ),
+        Method(
+            name="pairs-dp",
+            paper="ours, noise fitted to what one record can do",
+            about="contrasts of all pairs of attributes over private cuts, rows drawn to agree with them",
+            partition="boxes",
+            grouping="joint",
+            mechanism="pairs",
+            kinds=KINDS,
+            neighbours="add-remove",
+            adjustable=("epsilon", "neighbours", "rows"),
+        ),
         *KANONYMITY_PRESETS,
         *MOMENT_PRESETS,
     )

@@ -110,6 +110,13 @@ _ALL = (
         common=True,
     ),
     Setting(
+        "delta",
+        forms.DELTA,
+        "the probability with which the promise may fail; 0 for pure differential privacy",
+        "promise",
+        default=Fraction(0),
+    ),
+    Setting(
         "k",
         forms.WHOLE,
         "minimum number of records that share one released value",

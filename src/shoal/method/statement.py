@@ -27,6 +27,7 @@ from shoal.method.claims import Promise
 from shoal.method.method import Method
 from shoal.method.models import MODELS, Model, ModelFacts
 from shoal.method.stages import PARTITIONS
+from shoal.noise import epsilon_from
 from shoal.sensitivity.local import CALIBRATIONS
 
 # by neighbours: the relation in words, and what it leaves open
@@ -42,7 +43,13 @@ _NEIGHBOURS: dict[str, tuple[str, tuple[str, ...]]] = {
 @displayed(summaries.of_statement)
 @dataclass(frozen=True, slots=True)
 class PrivacyStatement:
-    """The promise of one release. Only public facts: no counts of clips, no scale that depends on records."""
+    """The promise of one release. Only public facts: no counts of clips, no scale that depends on records.
+
+    Attributes:
+        spending: ε by purpose, or ρ where there is one.
+        delta: δ, 0 for a claim without one.
+        rho: what the release costs in ρ, where its noise is accounted for in ρ; ε and δ follow from it.
+    """
 
     model: Model
     target: str
@@ -59,6 +66,8 @@ class PrivacyStatement:
     settings: dict[str, Any]
     attributes: dict[str, dict[str, str]]
     versions: dict[str, str]
+    delta: Fraction = Fraction(0)
+    rho: Fraction | None = None
 
     @property
     def publishable(self) -> bool:
@@ -69,7 +78,8 @@ class PrivacyStatement:
         """The promise in one sentence; a tainted statement says first that it does not hold as such."""
         facts = MODELS[self.model]
         budget = "" if self.epsilon is None else decimal_text(self.epsilon)
-        promise = facts.promise.format_map({**self.settings, "epsilon": budget, "unit": self.unit})
+        amounts = {"epsilon": budget, "delta": decimal_text(self.delta), "unit": self.unit}
+        promise = facts.promise.format_map({**self.settings, **amounts})
         if self.data_dependent and facts.guarantee and not facts.of_the_table:
             return (
                 f"No guarantee as it stands: it would be {promise} if every choice listed below had been fixed "
@@ -92,6 +102,7 @@ class PrivacyStatement:
             "sentence": self.sentence,
             "target": self.target,
             "epsilon": None if self.epsilon is None else float(self.epsilon),
+            **({} if self.rho is None else {"delta": float(self.delta), "rho": float(self.rho)}),
             "epsilon_per_attribute": _plain(self.epsilon_per_attribute),
             "spending": _plain(self.spending),
             "neighbours": self.neighbours,
@@ -138,6 +149,11 @@ class PrivacyStatement:
         lines += [
             f"- Model: `{self.model}`",
             f"- What is protected: {self.target}",
+            *(
+                []
+                if self.rho is None
+                else [f"- Budget: ρ = {float(self.rho):.6g}, δ = {decimal_text(self.delta)}"]
+            ),
             *([] if self.neighbours is None else [f"- Neighbours: {self.neighbours}"]),
             f"- Unit: {self.unit}",
             f"- Method: `{self.method}`, "
@@ -187,7 +203,7 @@ def state(
     facts = MODELS[model]
     relation, left_open = _NEIGHBOURS[method.neighbours]
     rows = circumstances.rows_per_unit
-    if circumstances.unit_repeats and (model == "dp" or facts.of_the_table):
+    if circumstances.unit_repeats and (facts.of_records or facts.of_the_table):
         raise ClaimError(
             f"a value of the unit column '{circumstances.unit}' occurs in several rows, so a claim about rows is "
             "not a claim about persons: declare max_rows for it in the schema (the claim is then per person)."
@@ -212,21 +228,26 @@ def state(
             "that looked at the records, or use ranking-dp with one column or link=False."
         )
     # whether rows repeat is a private fact: where it does not refuse the claim, it must not show in it either
-    per_person = circumstances.unit is not None and (circumstances.rows_declared or model == "dp")
+    per_person = circumstances.unit is not None and (circumstances.rows_declared or facts.of_records)
     unit = unit_words(circumstances.unit if per_person else None, rows)
     # shares that follow the widths tell the ratio of domains taken from the data
     private = bool(circumstances.private_domains) and method.split in ("proportional", "optimal")
     spending = plan.spending
-    budget = method.epsilon
+    budget, rho = method.epsilon, method.rho
     if bought is not None and bought.epsilon is not None and budget is not None:
         spending = {f"choice of {bought.words}": bought.epsilon, **plan.spending}
         budget += bought.epsilon
+    # a chain of so many rows: ε grows with their number, ρ with its square, and is converted once
+    factor = rows if rho is None else rows**2
+    epsilon = None if budget is None else budget * rows
+    if rho is not None and rows > 1:
+        epsilon = epsilon_from(rho * factor, method.delta)
     return PrivacyStatement(
         model=model,
         target=facts.target,
-        epsilon=None if budget is None else budget * rows,
-        epsilon_per_attribute=_stated(plan.stated, rows, private),
-        spending=_stated(spending, rows, private),
+        epsilon=epsilon,
+        epsilon_per_attribute=_in_epsilon(_stated(plan.stated, factor, private), method.delta),
+        spending=_stated(spending, factor, private),
         neighbours=relation if facts.budgeted else None,
         unit=unit,
         conditions=_conditions(method, facts, circumstances, per_person, len(lattices), budget)
@@ -246,6 +267,8 @@ def state(
             for name, lattice in lattices.items()
         },
         versions={"shoal": __version__, "numpy": np.__version__, "python": platform.python_version()},
+        delta=method.delta,
+        rho=None if rho is None else rho * factor,
     )
 
 
@@ -256,8 +279,15 @@ def domain_words(facts: Mapping[str, str]) -> str:
     return facts["lo"] if facts["lo"] == TAKEN_FROM_DATA else f"{facts['lo']} to {facts['hi']}"
 
 
-def _stated(shares: Mapping[str, Fraction], rows: int, private: bool) -> dict[str, Fraction | None]:
-    return {name: None if private else share * rows for name, share in shares.items()}
+def _stated(shares: Mapping[str, Fraction], factor: int, private: bool) -> dict[str, Fraction | None]:
+    return {name: None if private else share * factor for name, share in shares.items()}
+
+
+def _in_epsilon(shares: dict[str, Fraction | None], delta: Fraction) -> dict[str, Fraction | None]:
+    """What is stated in ρ, each by itself, as the ε at the same δ."""
+    if not delta:
+        return shares
+    return {name: None if share is None else epsilon_from(share, delta) for name, share in shares.items()}
 
 
 def _conditions(
@@ -302,10 +332,13 @@ def _conditions(
             f"{-(-method.size // circumstances.rows_per_unit)} persons."
         )
     elif circumstances.rows_per_unit > 1 and budget is not None:
-        found.append(
-            f"A person has at most {circumstances.rows_per_unit} rows; ε is the row budget "
-            f"{decimal_text(budget)} times that number."
-        )
+        most = f"A person has at most {circumstances.rows_per_unit} rows;"
+        if method.rho is None:
+            found.append(f"{most} ε is the row budget {decimal_text(budget)} times that number.")
+        else:
+            found.append(
+                f"{most} ρ is that of a row times the square of that number, and ε follows from it and δ."
+            )
     elif not per_person and facts.budgeted:
         found.append("The claim is about one row; a person with several rows is covered for each row only.")
     found.append("Released rows are in random order; identifiers, units, weights and the index were dropped.")

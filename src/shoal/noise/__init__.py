@@ -1,11 +1,15 @@
 """Exact integer noise and the entropy that feeds it."""
 
+from shoal.noise.block import block_deviations, block_noise
 from shoal.noise.box import discrete_box
 from shoal.noise.box_shape import Box, LatticeBox
+from shoal.noise.concentrated import choice_rate, choice_rho, epsilon_from, parse_delta, pure_rho, rho_from
+from shoal.noise.elliptope import elliptope_deviation, elliptope_noise
 from shoal.noise.entropy import Seeded, Source, SystemEntropy, source
 from shoal.noise.epsilon import parse_epsilon
 from shoal.noise.exact import bernoulli_exp, geometric_exp
 from shoal.noise.exponential import exponential_choice
+from shoal.noise.gaussian import discrete_gaussian
 from shoal.noise.laplace import discrete_laplace
 from shoal.noise.scale import round_up_scale
 from shoal.noise.staircase import discrete_staircase
@@ -20,12 +24,23 @@ __all__ = [
     "Staircase",
     "SystemEntropy",
     "bernoulli_exp",
+    "block_deviations",
+    "block_noise",
+    "choice_rate",
+    "choice_rho",
     "discrete_box",
+    "discrete_gaussian",
     "discrete_laplace",
     "discrete_staircase",
+    "elliptope_deviation",
+    "elliptope_noise",
+    "epsilon_from",
     "exponential_choice",
     "geometric_exp",
+    "parse_delta",
     "parse_epsilon",
+    "pure_rho",
+    "rho_from",
     "round_up_scale",
     "source",
 ]

@@ -28,13 +28,14 @@ def parse_epsilon(value: str | int | float | Decimal | Fraction) -> Fraction:
     >>> parse_epsilon(0.1), parse_epsilon("2.50"), parse_epsilon(1)
     (Fraction(1, 10), Fraction(5, 2), Fraction(1, 1))
     """
-    exact = _exact(value)
+    exact = exact_number(value)
     if exact is None or not SMALLEST <= exact <= LARGEST:
         raise OptionError(f"epsilon must be {_RANGE}, got {shown(value)}.")
     return exact
 
 
-def _exact(value: object) -> Fraction | None:
+def exact_number(value: object) -> Fraction | None:
+    """The fraction that a number or its decimal text stands for; None where it stands for none."""
     if isinstance(value, Fraction):
         return value
     if isinstance(value, bool | np.bool_):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
@@ -20,6 +21,7 @@ from shoal.columns.describe import Described, describe
 from shoal.columns.missing import with_gaps
 from shoal.columns.provenance import public_attribute
 from shoal.columns.schema import Schema
+from shoal.decimals import decimal_text
 from shoal.display import displayed, internal
 from shoal.errors import LeftOutWarning, OptionError, Problems
 from shoal.io import Codebook, Format, Table, read
@@ -41,6 +43,9 @@ from shoal.release.request import Options
 
 # what a `Declaration` is made from, besides the schema
 _SAID = ("columns", "domains", "domain_from_data", "outside", "missing", "na", "types")
+
+# expected number of people for whom the promise fails, above which the custodian is warned
+_MOST_FAILURES = Fraction(1, 10)
 
 
 @internal()
@@ -329,9 +334,20 @@ def prepare(
     circumstances = _with_seed(described.circumstances, source)
     promise = promise_of(settled, len(described.lattices), circumstances.nominal)
     statement = state(settled, described.lattices, plan, circumstances, promise)
-    described = replace(described, notes=(*described.notes, *advice, *_starved(settled, plan)))
+    advice += (*_starved(settled, plan), *_risky(settled, described))
+    described = replace(described, notes=(*described.notes, *advice))
     mechanism.refuse(settled, described, plan, labels)
     return Preparation(settled, declared, described, mechanism, plan, source, statement, labels)
+
+
+def _risky(method: Method, described: Described) -> list[str]:
+    """A warning for a δ with which somebody's record may well be told: not a figure about the records."""
+    if method.delta * described.n <= _MOST_FAILURES:
+        return []
+    return [
+        f"delta {decimal_text(method.delta)} times the number of rows is above {decimal_text(_MOST_FAILURES)}: the "
+        "promise may fail for somebody; use a delta far below 1 over the number of rows."
+    ]
 
 
 def _looked_at(table: Table, declared: Declaration, method: Method, problems: Problems) -> Described:
@@ -352,7 +368,7 @@ def _looked_at(table: Table, declared: Declaration, method: Method, problems: Pr
 
 def _starved(method: Method, plan: Plan) -> list[str]:
     """A warning for attributes that an uneven split leaves almost nothing of the budget."""
-    if method.epsilon is None or not plan.shares:
+    if method.epsilon is None or not method.pure or not plan.shares:
         return []
     fair = method.epsilon / len(plan.shares)
     poor = [name for name, share in plan.shares.items() if share * 20 < fair]

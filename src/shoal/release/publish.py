@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from shoal import summaries
 from shoal.columns.declaration import declared_types, missing_texts
-from shoal.decimals import decimal_text
 from shoal.display import displayed, internal
 from shoal.errors import OptionError, ShoalError
 from shoal.evaluation import Evaluation
@@ -353,7 +352,7 @@ def _staying(charge: Recorded | None) -> Iterator[None]:
     except BaseException as error:
         if charge is None:
             raise
-        cost = "" if charge.epsilon is None else f" (ε = {decimal_text(charge.epsilon)})"
+        cost = f" ({charge.cost})" if charge.cost else ""
         words = f"What was charged to data set '{charge.dataset}'{cost} stays charged."
         if isinstance(error, ShoalError) and len(error.problems) == 1:
             error.args = (f"{error} {words}",)

@@ -30,6 +30,7 @@ class Declared(TypedDict, total=False):
 class Options(Declared, total=False):
     """The same with the settings of methods; `shoal.methods()` says which method has which."""
 
+    delta: Any
     partition: str
     groups: Sequence[Sequence[str]]
     split: str | Mapping[str, Any]

@@ -82,7 +82,10 @@ def _of_statement(statement: Mapping[str, Any]) -> Iterable[Reason]:
             "The promise takes the groups of records as fixed and public; it is not one about the original records.",
         )
     else:
-        yield Reason("green", "The promise is about the original records, whatever else an attacker knows.")
+        apart = f", except with probability {statement['delta']:g}" if "delta" in statement else ""
+        yield Reason(
+            "green", f"The promise is about the original records, whatever else an attacker knows{apart}."
+        )
     if facts.budgeted:
         yield _of_budget(statement)
     if facts.of_the_table and statement["data_dependent"]:

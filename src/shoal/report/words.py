@@ -92,7 +92,8 @@ def epsilon_words(statement: Mapping[str, Any]) -> tuple[str, str]:
         return "none", "this promise has no privacy budget"
     if tainted(statement):
         return f"{epsilon:.6g}", "what the noise was made for; as it stands it promises nothing"
-    return f"{epsilon:.6g}", f"privacy budget per {statement['unit']}; small is strong"
+    apart = f"; except with probability {statement['delta']:g} (δ)" if "delta" in statement else ""
+    return f"{epsilon:.6g}", f"privacy budget per {statement['unit']}; small is strong{apart}"
 
 
 def k_words(statement: Mapping[str, Any]) -> tuple[str, str]:
@@ -120,6 +121,16 @@ def _differential_privacy(statement: Mapping[str, Any]) -> Explanation:
         "reading this table.",
         f"{belief} sure at most",
         f"about one {unit}, starting from 50% and knowing all other records",
+    )
+
+
+def _approximate(statement: Mapping[str, Any]) -> Explanation:
+    pure, failure = _differential_privacy(statement), f"{statement['delta']:g}"
+    return Explanation(
+        f"{pure.sentence[:-1]}, except with probability {failure}.",
+        f"{pure.plain[:-1]}, except with probability {failure} (δ).",
+        f"{pure.bound}, except with probability {failure}",
+        pure.bound_note,
     )
 
 
@@ -193,6 +204,7 @@ def _nothing(statement: Mapping[str, Any]) -> Explanation:
 
 _EXPLANATIONS = {
     "dp": _differential_privacy,
+    "approximate-dp": _approximate,
     "dp-given-partition": _given_partition,
     "idp-given-partition": _individual,
     "k-anonymity": _k_anonymity,

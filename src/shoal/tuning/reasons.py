@@ -10,7 +10,7 @@ from shoal.method.tuned import Tuned
 from shoal.tuning.choose import Row, chance
 
 # stronger claims first; each is weaker than those before it
-_STRENGTH = ("dp", "dp-given-partition", "idp-given-partition")
+_STRENGTH = ("dp", "approximate-dp", "dp-given-partition", "idp-given-partition")
 # percentage of linked rows, far above guessing, that calls for a word
 _NOTABLE = 5.0
 # how many other methods are named

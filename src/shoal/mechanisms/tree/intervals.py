@@ -116,7 +116,7 @@ def measure_intervals(
     weights = np.maximum(counts_by_level[-1], 1.0)
     offsets = noisy(twice, scales, source) / (2 * weights)
     spreads = np.array([float(scale) for scale in scales]) / (np.sqrt(2) * weights)
-    means = _steadied(offsets, spreads, edges) + (lows + highs) / 2
+    means = steadied(offsets, spreads, edges) + (lows + highs) / 2
     means = np.clip(means, lows, highs)
     deviations = None
     if layout.squares:
@@ -153,7 +153,7 @@ def _without_empty(counts: list[Floats], edges: Integers) -> list[Floats]:
     return found
 
 
-def _steadied(offsets: Floats, spreads: Floats, edges: Integers) -> Floats:
+def steadied(offsets: Floats, spreads: Floats, edges: Integers) -> Floats:
     """Offsets of the means from the centres, weighted against what is likely if their noise is large.
 
     Inside, the mean is near the centre. The first and the last interval reach to the ends of the domain and are

@@ -1,0 +1,224 @@
+"""Rows of bins: drawn from a mixture, polished towards goals, given places inside their bins. Compiled; no records.
+
+Randomness is a counter turned over by splitmix64, from a seed that the caller draws; no record has a part in it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Codes = NDArray[np.uint8]
+
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+_ONE, _TWO = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+
+
+@njit(cache=True, nogil=True)
+def turned(state: Any) -> Any:
+    """A word for a counter."""
+    word = (state ^ (state >> np.uint64(30))) * _ONE
+    word = (word ^ (word >> np.uint64(27))) * _TWO
+    return word ^ (word >> np.uint64(31))
+
+
+@njit(cache=True, nogil=True)
+def uniform(state: Any) -> float:
+    """A number in (0, 1) for a counter."""
+    return (float(turned(state) >> np.uint64(11)) + 0.5) * 2.0**-53
+
+
+@njit(cache=True, nogil=True)
+def draw_rows(sizes: Integers, bins: Floats, starts: Integers, seed: Any) -> Codes:
+    """Bins of all rows, class after class: in each class every attribute's bins in proportion, in random order."""
+    rows, attributes = int(sizes.sum()), starts.size - 1
+    found = np.zeros((rows, attributes), dtype=np.uint8)
+    state = seed
+    first = 0
+    for c in range(sizes.size):
+        size = sizes[c]
+        if size == 0:
+            continue
+        for a in range(attributes):
+            low, high = starts[a], starts[a + 1]
+            state += _STEP
+            offset = uniform(state)
+            running = bins[c, low]
+            code = 0
+            for i in range(size):
+                wanted = (i + offset) / size
+                while running < wanted and low + code < high - 1:
+                    code += 1
+                    running += bins[c, low + code]
+                found[first + i, a] = code
+            for i in range(size - 1, 0, -1):
+                state += _STEP
+                j = int(uniform(state) * (i + 1))
+                kept = found[first + i, a]
+                found[first + i, a] = found[first + j, a]
+                found[first + j, a] = kept
+        first += size
+    return found
+
+
+@njit(cache=True, nogil=True)
+def polish(codes: Codes, starts: Integers, goals: Floats, stride: int, sweeps: int) -> int:
+    """Change single values of rows as long as that brings the counts of pairs and of single attributes nearer to goals.
+
+    The measure is the sum over all cells of (count - goal)² / (goal + 1), where cells without a goal (below 0) do not
+    count. Rows are visited `stride` apart, attributes in turn, and a value becomes the one that gains most.
+
+    Args:
+        codes: bins of the rows; changed.
+        goals: (all bins, all bins), of single attributes on the diagonal.
+
+    Returns:
+        The number of changes.
+    """
+    rows, attributes = codes.shape
+    total = starts[attributes]
+    # what one more row in a cell would cost; one less costs 2·weight - that
+    more = np.zeros((total, total))
+    weight = np.zeros((total, total))
+    for i in range(total):
+        for j in range(total):
+            if goals[i, j] >= 0:
+                weight[i, j] = 1 / (goals[i, j] + 1)
+                more[i, j] = weight[i, j] * (1 - 2 * goals[i, j])
+    here = np.zeros(attributes, dtype=np.int64)
+    for r in range(rows):
+        for a in range(attributes):
+            here[a] = starts[a] + codes[r, a]
+        for a in range(attributes):
+            for b in range(attributes):
+                more[here[a], here[b]] += 2 * weight[here[a], here[b]]
+    cost = np.zeros(total)
+    changes = 0
+    r = 0
+    for _ in range(sweeps):
+        moved = 0
+        for _ in range(rows):
+            r = (r + stride) % rows
+            for a in range(attributes):
+                here[a] = starts[a] + codes[r, a]
+            for a in range(attributes):
+                low, high = starts[a], starts[a + 1]
+                if high - low < 2:
+                    continue
+                old = here[a]
+                for i in range(low, high):
+                    cost[i] = more[i, i]
+                leaving = 2 * weight[old, old] - more[old, old]
+                for b in range(attributes):
+                    if b != a:
+                        j = here[b]
+                        leaving += 2 * weight[j, old] - more[j, old]
+                        for i in range(low, high):
+                            cost[i] += more[j, i]
+                best, least = old, -leaving - 1e-9
+                for i in range(low, high):
+                    if i != old and cost[i] < least:
+                        best, least = i, cost[i]
+                if best != old:
+                    moved += 1
+                    more[old, old] -= 2 * weight[old, old]
+                    more[best, best] += 2 * weight[best, best]
+                    for b in range(attributes):
+                        if b != a:
+                            j = here[b]
+                            more[j, old] -= 2 * weight[j, old]
+                            more[old, j] = more[j, old]
+                            more[j, best] += 2 * weight[j, best]
+                            more[best, j] = more[j, best]
+                    here[a] = best
+                    codes[r, a] = best - low
+        changes += moved
+        if moved * 200 < rows:
+            break
+    return changes
+
+
+@njit(cache=True, nogil=True)
+def normal_quantile(p: float) -> float:
+    """The standard normal quantile, to about nine digits (Acklam's rational functions)."""
+    if p < 0.02425:
+        q = math.sqrt(-2 * math.log(p))
+        above = ((((-7.784894002430293e-03 * q - 3.223964580411365e-01) * q - 2.400758277161838) * q - 2.549732539343734) * q + 4.374664141464968) * q + 2.938163982698783  # fmt: skip # noqa: E501
+        under = (((7.784695709041462e-03 * q + 3.224671290700398e-01) * q + 2.445134137142996) * q + 3.754408661907416) * q + 1  # fmt: skip # noqa: E501
+        return above / under
+    if p > 1 - 0.02425:
+        return -normal_quantile(1 - p)
+    q = p - 0.5
+    r = q * q
+    above = (((((-3.969683028665376e01 * r + 2.209460984245205e02) * r - 2.759285104469687e02) * r + 1.383577518672690e02) * r - 3.066479806614716e01) * r + 2.506628277459239) * q  # fmt: skip # noqa: E501
+    under = ((((-5.447609879822406e01 * r + 1.615858368580409e02) * r - 1.556989798598866e02) * r + 6.680131188771972e01) * r - 1.328068155288572e01) * r + 1  # fmt: skip # noqa: E501
+    return above / under
+
+
+@njit(cache=True, nogil=True)
+def normal_below(x: float) -> float:
+    return 0.5 * math.erfc(-x * 0.7071067811865476)
+
+
+@njit(cache=True, nogil=True)
+def truncated_normal(mean: float, spread: float, low: float, high: float, level: float) -> float:
+    """The quantile at a level of a normal number known to lie between two bounds."""
+    lower, upper = (low - mean) / spread, (high - mean) / spread
+    mirrored = lower > 0
+    if mirrored:
+        # small probabilities are exact, those near one are not
+        lower, upper = -upper, -lower
+        level = 1 - level
+    begin, end = normal_below(lower), normal_below(upper)
+    p = begin + level * (end - begin)
+    # out of reach: the end nearest to the mean
+    reached = p >= 1e-300 and end - begin >= 1e-300
+    found = normal_quantile(min(p, 1 - 1e-16)) if reached else upper
+    found = min(max(found, lower), upper)
+    return mean + spread * (-found if mirrored else found)
+
+
+@njit(cache=True, nogil=True)
+def place_latent(
+    codes: Codes, columns: Integers, cuts: Floats, root: Floats, precision: Floats, sweeps: int, seed: Any
+) -> Floats:
+    """Latent normals of the rows, inside the bins of their attributes: one after the other, then by Gibbs sampling.
+
+    Args:
+        columns: the attributes that have a latent normal.
+        cuts: (attributes, most bins + 1) ends of the bins of each of them.
+        root: lower triangular root of the correlations of the latent normals.
+        precision: inverse of the correlations.
+    """
+    rows, number = codes.shape[0], columns.size
+    found = np.zeros((rows, number))
+    own = np.zeros(number)
+    state = seed
+    for r in range(rows):
+        for k in range(number):
+            code = codes[r, columns[k]]
+            mean = 0.0
+            for j in range(k):
+                mean += root[k, j] * own[j]
+            state += _STEP
+            found[r, k] = truncated_normal(mean, root[k, k], cuts[k, code], cuts[k, code + 1], uniform(state))
+            own[k] = (found[r, k] - mean) / root[k, k]
+        for _ in range(sweeps):
+            for k in range(number):
+                code = codes[r, columns[k]]
+                mean = 0.0
+                for j in range(number):
+                    if j != k:
+                        mean -= precision[k, j] * found[r, j]
+                mean /= precision[k, k]
+                state += _STEP
+                found[r, k] = truncated_normal(
+                    mean, 1 / math.sqrt(precision[k, k]), cuts[k, code], cuts[k, code + 1], uniform(state)
+                )
+    return found

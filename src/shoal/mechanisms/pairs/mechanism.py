@@ -1,0 +1,244 @@
+"""Pairs over private trees: a described table comes in, rows that agree with noisy contrasts of all pairs leave."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
+from scipy.stats import norm
+
+from shoal.columns.describe import Described
+from shoal.errors import OptionError
+from shoal.mechanisms.base import Mechanism, Rebuilt
+from shoal.mechanisms.pairs import mixture
+from shoal.mechanisms.pairs.contrasts import PairCounts, group_sums, sign_products
+from shoal.mechanisms.pairs.correlation import shrunk, tetrachoric
+from shoal.mechanisms.pairs.currency import Currency, PureEpsilon, Shape, sign_shape
+from shoal.mechanisms.pairs.marginal import Marginal
+from shoal.mechanisms.pairs.oneway import measure_oneway
+from shoal.mechanisms.pairs.plan import Facts, Pairs, halves, lay_out_oneway, lay_out_pairs
+from shoal.mechanisms.pairs.rows import block_sizes, draw_block, goals_of, positions_of
+from shoal.mechanisms.pairs.tables import blocks_of, pair_tables
+from shoal.method.budget import Plan
+from shoal.method.method import Method
+from shoal.noise import Source, round_up_scale
+from shoal.progress import Progress
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+# More noise on the number of rows than this, and a table could come out that fills the memory.
+_MOST_ROWS_NOISE = 100_000
+# Noise beyond this cannot be drawn.
+_LARGEST_NOISE = 1 << 50
+
+
+def plan(method: Method, described: Described) -> Plan:
+    """Share the budget over the number of rows, single attributes and pairs, from public facts."""
+    currency = _currency(method)
+    attributes = _facts(described)
+    counting = _rows_share(method)
+    budget = method.budget - counting
+    spending = {} if not counting else {"number of rows": counting}
+    rows = _public_rows(method, described)
+    shares = dict.fromkeys(described.columns, budget / len(attributes))
+    if rows is None:
+        spending["single attributes and pairs, as finely as the number of rows allows"] = budget
+        condition = "What is measured follows from the noisy number of rows, ε and the declared domains."
+        return Plan(spending, shares, (condition,), {})
+    alone, together = halves(currency, attributes, budget, rows)
+    spending["single attributes"] = alone
+    if together:
+        spending["pairs of attributes"] = together
+    condition = f"What is measured follows from {rows} rows, ε and the declared domains."
+    layout = lay_out_oneway(currency, attributes, alone, rows)
+    costs = {
+        facts.name: layout.cost(number) + together * (facts.points > 1)
+        for number, facts in enumerate(attributes)
+    }
+    return Plan(spending, shares, (condition,), costs if method.neighbours == "replace-one" else {})
+
+
+def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
+    """Raise what `run` would raise, whatever number of rows is drawn.
+
+    Deep levels and pairs are measured only where their noise is below the number of rows, so the noise of single
+    attributes is the largest there can be.
+    """
+    currency, number = _currency(method), len(described.columns)
+    least = method.budget * currency.oneway / number / 10
+    if (number + 2) * currency.factor / least > _LARGEST_NOISE:
+        raise OptionError(
+            f"epsilon {float(method.budget):g} is too small for {number} columns, noise would be larger than 2^52: use "
+            "a larger epsilon."
+        )
+    share = _rows_share(method)
+    if share and round_up_scale(1 / share) > _MOST_ROWS_NOISE:
+        raise OptionError(
+            f"epsilon {float(method.budget):g} is too small to draw the number of rows, which would be off by "
+            f"about {float(1 / share):.3g}: declare a number of rows to release with rows=, or use a larger epsilon."
+        )
+
+
+def run(
+    method: Method,
+    described: Described,
+    plan: Plan,
+    source: Source,
+    progress: Progress,
+    labels: ArrayLike | None = None,
+) -> Rebuilt:
+    """Measure attributes and pairs, make one model of what was measured, draw rows from it.
+
+    Guarantee:
+        ε-DP of the original records, by adaptive composition of the measurements: docs/proofs/pairs.md.
+
+    Cost:
+        A sort per attribute and one pass over the records per pair of attributes; then, whatever the records,
+        rows · attributes² · bins.
+    """
+    currency, attributes = _currency(method), _facts(described)
+    steps = len(attributes) + 3
+    positions: list[Integers] = []
+    clipped: dict[str, int] = {}
+    for facts in attributes:
+        found, clipped[facts.name] = described.positions(facts.name)
+        positions.append(found)
+    rows, budget = _public_rows(method, described), method.budget
+    if rows is None:
+        share = _rows_share(method)
+        budget -= share
+        noisy = currency.measure(np.array([described.n]), Shape(1, 1, 1), share, source)
+        rows = max(int(noisy[0]), 1)
+    alone, together = halves(currency, attributes, budget, rows)
+    layout = lay_out_oneway(currency, attributes, alone, rows)
+    trees = [described.tree(facts.name) for facts in attributes]
+    marginals = measure_oneway(positions, attributes, trees, layout, currency, rows, source)
+    progress("measuring attributes", 1, steps)
+    model = _measure_pairs(positions, marginals, currency, together, rows, source)
+    progress("measuring pairs", 2, steps)
+    values = _rows(model, marginals, rows, source, progress, steps)
+    drawn: dict[str, Floats] = {}
+    for facts, tree, placed in zip(attributes, trees, values, strict=True):
+        lattice = described.lattices[facts.name]
+        if tree is None:
+            drawn[facts.name] = np.clip(lattice.values(placed), float(lattice.lo), float(lattice.hi))
+        else:
+            drawn[facts.name] = np.asarray(tree.domain)[placed.astype(np.int64)].astype(np.float64)
+    internal = {"values_clipped": clipped, "rows_released": rows, "clusters": []}
+    return Rebuilt(drawn, [], aligned=False, internal=internal)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Model:
+    """What is known about pairs, without their noise.
+
+    Attributes:
+        latent: attributes with a latent normal.
+        correlations: of these.
+        tables: probabilities of the bins of pairs.
+    """
+
+    latent: tuple[int, ...]
+    correlations: Floats
+    tables: dict[tuple[int, int], Floats]
+
+
+def _measure_pairs(
+    positions: Sequence[Integers],
+    marginals: Sequence[Marginal],
+    currency: Currency,
+    budget: Fraction,
+    rows: float,
+    source: Source,
+) -> _Model:
+    """Spend the share of pairs: products of signs, then the other contrasts, group by group.
+
+    Guarantee:
+        Bins are functions of what was measured before; given them, each group costs its share.
+    """
+    levels = [own.levels for own in marginals]
+    groups = [own.bins if own.names and own.bins > 1 else 0 for own in marginals]
+    latent = tuple(number for number, own in enumerate(levels) if own)
+    layout = lay_out_pairs(currency, levels, groups, budget, rows)
+    if not layout.measured:
+        return _Model(latent, np.eye(len(latent)), {})
+    bins = [own.bins for own in marginals]
+    counts = PairCounts([own.codes(found) for own, found in zip(marginals, positions, strict=True)], bins)
+    correlations = np.eye(len(latent))
+    if layout.signs:
+        exact = sign_products(counts, layout.signs, levels, positions[0].size)
+        products = _noisy_products(exact, layout, currency, source) / rows
+        correlations = _correlations(products, marginals, layout, rows)
+    sums = [
+        currency.measure(group_sums(counts, group, levels, bins), group.shape, group.share, source)
+        for group in layout.groups
+    ]
+    known = {
+        (a, b): float(correlations[i, j]) for i, a in enumerate(latent) for j, b in enumerate(latent) if a < b
+    }
+    return _Model(latent, correlations, pair_tables(marginals, known, blocks_of(layout.groups, sums, rows)))
+
+
+def _noisy_products(exact: Integers, layout: Pairs, currency: Currency, source: Source) -> Floats:
+    shape = sign_shape(len(layout.signs))
+    if shape.signs:
+        return currency.measure(exact, shape, layout.sign_share, source)
+    below = np.tril_indices(len(exact), -1)
+    noisy = np.zeros(exact.shape)
+    noisy[below] = currency.measure(exact[below], shape, layout.sign_share, source)
+    return noisy + noisy.T
+
+
+def _correlations(products: Floats, marginals: Sequence[Marginal], layout: Pairs, rows: float) -> Floats:
+    left = np.array([marginals[a].shares[: marginals[a].bins // 2].sum() for a in layout.signs])
+    left = np.clip(left, 1e-4, 1 - 1e-4)
+    density = norm.pdf(ndtri(left))
+    return shrunk(tetrachoric(products, left), 2 * density, layout.sign_deviation / rows)
+
+
+def _rows(
+    model: _Model, marginals: Sequence[Marginal], rows: int, source: Source, progress: Progress, steps: int
+) -> list[Floats]:
+    """Positions of all rows, block after block."""
+    shares = [own.shares for own in marginals]
+    random = np.random.Generator(np.random.Philox(int(source.words(1)[0])))
+    fitted = mixture.fit(shares, model.tables, model.correlations, model.latent, random)
+    goals = goals_of(shares, model.tables, fitted.starts)
+    blocks = []
+    for size in block_sizes(rows):
+        codes = draw_block(fitted, goals, size, source)
+        blocks.append(list(positions_of(codes, marginals, model.latent, model.correlations, source)))
+    progress("drawing rows", steps, steps)
+    return [np.concatenate([block[number] for block in blocks]) for number in range(len(marginals))]
+
+
+def _currency(method: Method) -> Currency:
+    return PureEpsilon(2 if method.neighbours == "replace-one" else 1)
+
+
+def _rows_share(method: Method) -> Fraction:
+    """What the number of rows costs: nothing where it is public or declared."""
+    noisy = method.neighbours == "add-remove" and method.rows is None
+    return method.budget * PureEpsilon.rows if noisy else Fraction(0)
+
+
+def _public_rows(method: Method, described: Described) -> int | None:
+    """The number of rows to release, where it is known without looking: public, or declared."""
+    return described.n if method.neighbours == "replace-one" else method.rows
+
+
+def _facts(described: Described) -> tuple[Facts, ...]:
+    found = []
+    for column in described.columns:
+        tree = described.tree(column)
+        points = described.lattices[column].steps + 1 if tree is None else len(tree.domain)
+        found.append(Facts(column, points, tree is None))
+    return tuple(found)
+
+
+PAIRS = Mechanism(plan, run, check=check)

@@ -1,0 +1,298 @@
+"""What is measured, how finely and for which share. In: public facts about attributes, rows, ε. Out: a `Layout`.
+
+The number of rows is public, declared or noisy; nothing else about the records is known here. Constants were fitted
+on tables of other seeds than those of docs/utility.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from shoal.mechanisms.pairs.currency import Currency, Shape, allot, sign_shape
+
+# Levels of an attribute's tree, and how many of them pairs of attributes use: 16 bins.
+MOST_LEVELS, PAIR_LEVELS = 10, 4
+# A cut is worth drawing where the median's rank is known to about a sixth of a node.
+_CUT_WORTH = 6.0
+# Up to this many levels thresholds are found by asking all attributes at once.
+_SHALLOW = 2
+_CUTS, _COUNTS, _SUMS = Fraction(35, 100), Fraction(50, 100), Fraction(15, 100)
+_MOST_COUNTED, _LITTLE_NOISE = 128, 0.25
+# Rounds of joint bisection: as many as leave their answers clear of this much noise, in parts of the rows.
+_FEWEST_ROUNDS, _MOST_ROUNDS, _MUCH_NOISE = 4, 8, 0.3
+# Pairs of names are left out above this noise, in parts of the rows.
+_NAMES_NOISE = 0.1
+# Sums inside intervals are measured in so many parts of half their width.
+SUM_PARTS = 1 << 10
+# Groups of values that pairs tell apart, of an attribute of names.
+MOST_GROUPS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is public about an attribute: how many values there are, and whether they have an order."""
+
+    name: str
+    points: int
+    ordered: bool
+
+    @property
+    def two_valued(self) -> bool:
+        return self.points == 2
+
+    @property
+    def many_names(self) -> bool:
+        return not self.ordered and self.points > 2
+
+
+@dataclass(frozen=True, slots=True)
+class OneWay:
+    """How the attributes by themselves are measured; attributes by number.
+
+    Attributes:
+        signs, counted, cut: the two-valued ones; those whose values are counted one by one; those with private cuts.
+        each: share of one counted attribute.
+        sign_share: share of all two-valued attributes together.
+        rounds: shares of the rounds of joint bisection; empty where trees are cut.
+        cuts: shares of the levels of cut points, of each attribute.
+        counts: shares of the levels of contrasts, of all cut attributes together.
+        sums: share of the sums inside intervals, of all cut attributes together.
+    """
+
+    signs: tuple[int, ...]
+    counted: tuple[int, ...]
+    cut: tuple[int, ...]
+    each: Fraction
+    sign_share: Fraction
+    rounds: tuple[Fraction, ...]
+    cuts: tuple[Fraction, ...]
+    counts: tuple[Fraction, ...]
+    sums: Fraction
+
+    @property
+    def levels(self) -> int:
+        """Levels of the trees of attributes with cut points; 1 after bisection, which finds one cut for pairs."""
+        return len(self.cuts) or 1
+
+    def cost(self, number: int) -> Fraction:
+        """What a change in this attribute alone costs: all of a measurement that it shares with others."""
+        if number in self.signs:
+            return self.sign_share
+        if number in self.counted:
+            return self.each
+        if number in self.cut:
+            return sum((*self.rounds, *self.cuts, *self.counts, self.sums), Fraction(0))
+        return Fraction(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Contrasts that are measured together: a pivot attribute's nodes (or values) are the cells, partners the blocks.
+
+    Attributes:
+        pivot, level: the attribute and its level; level -1 where its values are names.
+        partners, depth: the other attributes, and the level of their functions; -1 for names.
+    """
+
+    pivot: int
+    level: int
+    partners: tuple[int, ...]
+    depth: int
+    shape: Shape
+    share: Fraction = Fraction(0)
+    deviation: float = 0.0
+
+    @property
+    def fineness(self) -> int:
+        return max(self.level, 0) + max(self.depth, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """How pairs are measured.
+
+    Attributes:
+        signs: attributes whose first functions are multiplied with each other, all at once.
+        sign_share: what that costs; 0 where nothing is measured.
+        groups: all other contrasts.
+    """
+
+    signs: tuple[int, ...] = ()
+    sign_share: Fraction = Fraction(0)
+    sign_deviation: float = 0.0
+    groups: tuple[Group, ...] = ()
+
+    @property
+    def measured(self) -> bool:
+        return self.sign_share > 0 or bool(self.groups)
+
+
+def halves(
+    currency: Currency, attributes: Sequence[Facts], budget: Fraction, rows: float
+) -> tuple[Fraction, Fraction]:
+    """Shares of single attributes and of pairs: all for the former where pairs would be nothing but noise.
+
+    Hopeless is a noise on products of signs that would drown the correlations of d attributes.
+    """
+    telling = [facts for facts in attributes if facts.points > 1]
+    signs = [facts for facts in telling if not facts.many_names]
+    if len(telling) < 2:
+        return budget, Fraction(0)
+    pairs = budget * (1 - currency.oneway)
+    if len(signs) > 1:
+        noise = currency.deviation(sign_shape(len(signs)), pairs)
+        if math.pi / 2 * noise / rows > currency.hopeless * math.sqrt(len(signs)):
+            return budget, Fraction(0)
+    return budget - pairs, pairs
+
+
+def lay_out_oneway(currency: Currency, attributes: Sequence[Facts], budget: Fraction, rows: float) -> OneWay:
+    """Share the budget of single attributes equally, and settle how each of them is measured."""
+    telling = [number for number, facts in enumerate(attributes) if facts.points > 1]
+    each = budget / max(len(telling), 1)
+    levels = _depth(currency, each, rows)
+    signs = tuple(number for number in telling if attributes[number].two_valued)
+    noise = currency.deviation(Shape(1, 1, 3), each)
+    counted, cut = [], []
+    for number in telling:
+        facts = attributes[number]
+        if facts.two_valued:
+            continue
+        few = facts.points <= _MOST_COUNTED and facts.points * noise / rows <= _LITTLE_NOISE
+        if not facts.ordered or facts.points <= 1 << levels or few:
+            counted.append(number)
+        else:
+            cut.append(number)
+    together = each * len(cut)
+    rounds: tuple[Fraction, ...] = ()
+    cuts: tuple[Fraction, ...] = ()
+    counts: tuple[Fraction, ...] = ()
+    sums = Fraction(0)
+    if cut and levels <= _SHALLOW:
+        shape = Shape(1, len(cut), 1)
+        number = max(
+            n
+            for n in range(_FEWEST_ROUNDS, _MOST_ROUNDS + 1)
+            if n == _FEWEST_ROUNDS or currency.deviation(shape, together / n) <= _MUCH_NOISE * rows
+        )
+        rounds = (together / number,) * number
+    elif cut:
+        cuts = _levels(each * _CUTS, levels, currency.cut_growth)
+        counts = _levels(together * _COUNTS, levels, currency.count_growth)
+        sums = together * _SUMS
+    return OneWay(signs, tuple(counted), tuple(cut), each, each * len(signs), rounds, cuts, counts, sums)
+
+
+def _depth(currency: Currency, each: Fraction, rows: float) -> int:
+    """The most levels of cut points at each of which the median of a node is found well enough."""
+    found = 0
+    for levels in range(1, MOST_LEVELS + 1):
+        shares = _levels(each * _CUTS, levels, currency.cut_growth)
+        worth = [float(currency.rate(share)) * rows / 2**level for level, share in enumerate(shares)]
+        if min(worth) >= _CUT_WORTH:
+            found = levels
+    return found
+
+
+def lay_out_pairs(
+    currency: Currency, levels: Sequence[int], groups: Sequence[int], budget: Fraction, rows: float
+) -> Pairs:
+    """Settle which contrasts of pairs are measured, and for which shares.
+
+    Args:
+        levels: halvings of each attribute that pairs can use; 0 for names and for attributes of one value.
+        groups: numbers of values (or groups of them) of attributes of names; 0 for all others.
+
+    Deeper contrasts belong to smaller nodes and may be noisier. The depth is the largest at which nodes are still
+    `worth` times the noise; attributes of many names take part where their noise is small enough.
+    """
+    if not budget:
+        return Pairs()
+    signs = tuple(number for number, own in enumerate(levels) if own)
+    names = tuple(number for number, own in enumerate(groups) if own)
+    if len(signs) + len(names) < 2:
+        return Pairs()
+    for with_names in (True, False) if names else (False,):
+        for finest in range(2 * (PAIR_LEVELS - 1), -1, -1):
+            wanted = _groups(signs, names if with_names else (), levels, groups, finest)
+            found = _allotted(currency, signs, wanted, budget)
+            if finest and not any(group.fineness == finest for group in wanted):
+                continue
+            deepest = max((g.deviation for g in found.groups if g.fineness == finest), default=0.0)
+            if finest and rows / 2**finest < currency.worth * deepest:
+                continue
+            if with_names and max(g.deviation for g in found.groups if g.level < 0) > _NAMES_NOISE * rows:
+                continue
+            return found
+    return Pairs()
+
+
+def _allotted(currency: Currency, signs: Sequence[int], wanted: Sequence[Group], budget: Fraction) -> Pairs:
+    shapes = [group.shape for group in wanted]
+    aims = [2 ** (currency.growth * group.fineness) for group in wanted]
+    if len(signs) > 1:
+        shapes, aims = [sign_shape(len(signs)), *shapes], [1.0, *aims]
+    if not shapes:
+        return Pairs()
+    shares = allot(currency, shapes, aims, budget)
+    deviations = [currency.deviation(shape, share) for shape, share in zip(shapes, shares, strict=True)]
+    skip = int(len(signs) > 1)
+    groups = tuple(
+        Group(g.pivot, g.level, g.partners, g.depth, g.shape, share, deviation)
+        for g, share, deviation in zip(wanted, shares[skip:], deviations[skip:], strict=True)
+    )
+    if not skip:
+        return Pairs(groups=groups)
+    return Pairs(tuple(signs), shares[0], deviations[0], groups)
+
+
+def _groups(
+    signs: Sequence[int], names: Sequence[int], levels: Sequence[int], groups: Sequence[int], finest: int
+) -> list[Group]:
+    """All contrasts up to a fineness. The deeper attribute of a pair is the pivot: its nodes are cells apart."""
+    found: list[Group] = []
+    for level in range(1, min(PAIR_LEVELS, finest + 1)):
+        for depth in range(min(level, finest - level + 1)):
+            for pivot in signs:
+                partners = tuple(b for b in signs if b != pivot and levels[b] > depth)
+                if levels[pivot] > level and partners:
+                    found.append(_group(pivot, level, partners, depth, 1 << level, 1 << depth))
+        deep = [a for a in signs if levels[a] > level]
+        if 2 * level <= finest and len(deep) > 1:
+            # equally deep ones in a ring, so that every pivot has about as many partners
+            for place, pivot in enumerate(deep):
+                partners = _half_ring(deep, place)
+                if partners:
+                    found.append(_group(pivot, level, partners, level, 1 << level, 1 << level))
+    for place, pivot in enumerate(names):
+        for depth in range(min(PAIR_LEVELS, finest + 1)):
+            partners = tuple(b for b in signs if levels[b] > depth)
+            if partners:
+                found.append(_group(pivot, -1, partners, depth, groups[pivot], 1 << depth))
+        found += [
+            _group(pivot, -1, (other,), -1, groups[pivot], groups[other]) for other in names[place + 1 :]
+        ]
+    return found
+
+
+def _half_ring(deep: Sequence[int], place: int) -> tuple[int, ...]:
+    """Half of the others, so that every pair belongs to one of its two.
+
+    >>> [_half_ring([0, 1, 2, 3], place) for place in range(4)]
+    [(1, 2), (2, 3), (3,), (0,)]
+    """
+    size = len(deep)
+    steps = range(1, size // 2 + 1)
+    return tuple(deep[(place + step) % size] for step in steps if 2 * step < size or place < size // 2)
+
+
+def _group(pivot: int, level: int, partners: tuple[int, ...], depth: int, cells: int, size: int) -> Group:
+    return Group(pivot, level, partners, depth, Shape(cells, len(partners), size))
+
+
+def _levels(share: Fraction, levels: int, growth: Fraction) -> tuple[Fraction, ...]:
+    weights = [growth**level for level in range(levels)]
+    return tuple(share * weight / sum(weights) for weight in weights)

@@ -1,0 +1,120 @@
+"""Rows. In: single attributes, tables of pairs, a mixture. Out: positions of all attributes, block by block of rows.
+
+Blocks are of fixed size and independent of each other: each has its part of every goal. All of it is post-processing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from shoal.mechanisms.pairs._kernels import draw_rows, place_latent, polish
+from shoal.mechanisms.pairs.marginal import Marginal
+from shoal.mechanisms.pairs.mixture import Mixture
+from shoal.mechanisms.tree.counts import whole_counts
+from shoal.noise import Source
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.uint8]
+Pair = tuple[int, int]
+
+BLOCK = 1 << 16
+SWEEPS = 3
+GIBBS = 10
+_FAR = 8.0
+
+
+def block_sizes(rows: int) -> list[int]:
+    """Rows of each block: full ones and a rest."""
+    return [min(BLOCK, rows - first) for first in range(0, rows, BLOCK)]
+
+
+def goals_of(shares: Sequence[Floats], tables: Mapping[Pair, Floats], starts: NDArray[np.int64]) -> Floats:
+    """What share of the rows every cell should have; -1 where nothing is said."""
+    goals = np.full((starts[-1], starts[-1]), -1.0)
+    for number, own in enumerate(shares):
+        here = np.arange(starts[number], starts[number + 1])
+        goals[here, here] = own
+    for (a, b), table in tables.items():
+        goals[starts[a] : starts[a + 1], starts[b] : starts[b + 1]] = table
+        goals[starts[b] : starts[b + 1], starts[a] : starts[a + 1]] = table.T
+    return goals
+
+
+def draw_block(mixture: Mixture, goals: Floats, rows: int, source: Source) -> Codes:
+    """Bins of so many rows."""
+    seed, turn = source.words(2)
+    codes = draw_rows(whole_counts(mixture.weights, rows), mixture.bins, mixture.starts, seed)
+    scaled = np.where(goals >= 0, goals * rows, -1.0)
+    polish(codes, mixture.starts, scaled, _stride(rows, int(turn)), SWEEPS)
+    return codes
+
+
+def _stride(rows: int, turn: int) -> int:
+    """A step that visits every row once before the first comes again."""
+    step = turn % max(rows, 1)
+    while np.gcd(step, rows) != 1:
+        step += 1
+    return int(step)
+
+
+def positions_of(
+    codes: Codes,
+    marginals: Sequence[Marginal],
+    latent: Sequence[int],
+    correlations: Floats,
+    source: Source,
+) -> Iterator[Floats]:
+    """Positions of the rows, attribute by attribute: inside bins where latent normals put them."""
+    placed = _latent(codes, marginals, latent, correlations, source)
+    for number, own in enumerate(marginals):
+        if own.groups is not None:
+            yield _names(codes[:, number], own, source)
+        elif own.exact_bins:
+            assert own.edges is not None
+            yield np.minimum(own.edges[codes[:, number]], own.edges[-1] - 1).astype(np.float64)
+        else:
+            order = np.argsort(placed[:, list(latent).index(number)])
+            levels = np.empty(order.size)
+            levels[order] = (np.arange(order.size) + _uniform(order.size, source)) / order.size
+            yield own.fine.positions(levels)
+
+
+def _latent(
+    codes: Codes, marginals: Sequence[Marginal], latent: Sequence[int], correlations: Floats, source: Source
+) -> Floats:
+    widest = max((marginals[a].bins for a in latent), default=1)
+    cuts = np.full((len(latent), widest + 1), _FAR)
+    for place, a in enumerate(latent):
+        shares = marginals[a].shares
+        ends = np.cumsum(shares)[:-1] / shares.sum()
+        cuts[place, : shares.size] = np.concatenate(([-_FAR], ndtri(np.clip(ends, 1e-12, 1 - 1e-12))))
+    root = np.linalg.cholesky(correlations).astype(np.float64)
+    precision = np.linalg.inv(correlations).astype(np.float64)
+    sweeps = GIBBS if len(latent) > 1 else 0
+    seed = source.words(1)[0]
+    return place_latent(codes, np.asarray(latent, dtype=np.int64), cuts, root, precision, sweeps, seed)
+
+
+def _names(codes: Codes, own: Marginal, source: Source) -> Floats:
+    """A value of the group of each row, in proportion to the shares of the values."""
+    assert own.groups is not None
+    found = np.empty(codes.size)
+    order = source.permutation(codes.size)
+    order = order[np.argsort(codes[order], kind="stable")]
+    ends = np.cumsum(np.bincount(codes, minlength=own.bins))
+    levels = _uniform(codes.size, source)
+    for group in range(own.bins):
+        members = np.flatnonzero(own.groups == group)
+        here = order[ends[group - 1] if group else 0 : ends[group]]
+        running = np.cumsum(own.fine.shares[members])
+        level = (np.arange(here.size) + levels[here]) / max(here.size, 1) * running[-1]
+        found[here] = members[np.minimum(np.searchsorted(running, level, side="right"), members.size - 1)]
+    return found
+
+
+def _uniform(count: int, source: Source) -> Floats:
+    return (source.words(count) >> np.uint64(11)).astype(np.float64) * 2.0**-53

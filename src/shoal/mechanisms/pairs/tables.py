@@ -1,0 +1,156 @@
+"""Tables of pairs. In: noisy contrasts, single attributes, latent correlations. Out: a table of bins for every pair.
+
+A table starts as that of latent normals, or of independence where a name is involved. Contrasts, coarse ones first,
+tilt it as far as they are clear of noise, and it is raked to the shares of its two attributes. All of it is
+post-processing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.mechanisms.pairs.contrasts import functions
+from shoal.mechanisms.pairs.correlation import copula_table
+from shoal.mechanisms.pairs.marginal import Marginal
+from shoal.mechanisms.pairs.plan import Group
+
+Floats = NDArray[np.float64]
+Pair = tuple[int, int]
+
+# Squared sizes of dependence that are considered, in parts of independence.
+_STRENGTHS = np.concatenate(([0.0], np.geomspace(1e-6, 4.0, 60)))
+# A block's own strength is estimated together with so many observations of what is usual.
+_PSEUDO = 2.0
+_LEAST = 1e-9
+_RAKES = 3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """Contrasts of one pair at one fineness, in parts of the rows.
+
+    Attributes:
+        level, depth: of the functions of the first and the second attribute; -1 for names.
+        noisy: one number for each pair of functions.
+        noise: standard deviation of each.
+    """
+
+    first: int
+    second: int
+    level: int
+    depth: int
+    noisy: Floats
+    noise: float
+
+    @property
+    def fineness(self) -> int:
+        return max(self.level, 0) + max(self.depth, 0)
+
+
+def blocks_of(groups: Sequence[Group], sums: Sequence[Floats], rows: float) -> list[Block]:
+    """The measured groups, pair by pair."""
+    return [
+        Block(group.pivot, b, group.level, group.depth, found[:, place] / rows, group.deviation / rows)
+        for group, found in zip(groups, sums, strict=True)
+        for place, b in enumerate(group.partners)
+    ]
+
+
+def pair_tables(
+    marginals: Sequence[Marginal], correlations: Mapping[Pair, float], blocks: Sequence[Block]
+) -> dict[Pair, Floats]:
+    """A table for every pair of attributes that have more than one bin, the first attribute before the second."""
+    telling = [number for number, own in enumerate(marginals) if own.bins > 1]
+    tables: dict[Pair, Floats] = {}
+    for place, a in enumerate(telling):
+        for b in telling[place + 1 :]:
+            first, second = marginals[a].shares, marginals[b].shares
+            r = correlations.get((a, b), 0.0)
+            tables[a, b] = copula_table(first, second, r) if r else np.outer(first, second)
+    for fineness in sorted({block.fineness for block in blocks}):
+        for names in (False, True):
+            here = [block for block in blocks if block.fineness == fineness and (block.level < 0) == names]
+            if here:
+                _tilt_all(tables, marginals, here)
+    return {
+        (a, b): rake(table, marginals[a].shares, marginals[b].shares, 20) for (a, b), table in tables.items()
+    }
+
+
+def _tilt_all(tables: dict[Pair, Floats], marginals: Sequence[Marginal], blocks: Sequence[Block]) -> None:
+    seen = [_residuals(tables, marginals, block) for block in blocks]
+    usual = _strength(
+        np.concatenate([residual.ravel() for residual, _ in seen]),
+        np.concatenate([expected.ravel() for _, expected in seen]),
+        np.repeat([block.noise**2 for block in blocks], [residual.size for residual, _ in seen]),
+    )
+    for block, (residual, expected) in zip(blocks, seen, strict=True):
+        strength = _strength(
+            residual.ravel(), expected.ravel(), np.full(residual.size, block.noise**2), usual
+        )
+        prior = strength * expected
+        change = residual * prior / (prior + block.noise**2)
+        a, b = block.first, block.second
+        swapped = a > b
+        table = tables[(b, a) if swapped else (a, b)]
+        table = _tilted(table.T if swapped else table, marginals, block, change)
+        table = rake(table, marginals[a].shares, marginals[b].shares, _RAKES)
+        tables[(b, a) if swapped else (a, b)] = table.T if swapped else table
+
+
+def _residuals(
+    tables: Mapping[Pair, Floats], marginals: Sequence[Marginal], block: Block
+) -> tuple[Floats, Floats]:
+    """What the measured contrasts have beyond those of the table, and the product of the shares of their nodes."""
+    a, b = block.first, block.second
+    table = tables[a, b] if a < b else tables[b, a].T
+    own = functions(marginals[a].levels, block.level, marginals[a].bins)
+    other = functions(marginals[b].levels, block.depth, marginals[b].bins)
+    expected = np.outer(np.abs(own).T @ marginals[a].shares, np.abs(other).T @ marginals[b].shares)
+    return block.noisy - own.T @ table @ other, expected
+
+
+def _strength(residuals: Floats, expected: Floats, noise: Floats, usual: float | None = None) -> float:
+    """The most likely τ² if residuals are normal with variance τ²·expected + noise."""
+    variance = _STRENGTHS[:, None] * expected + noise
+    score = -0.5 * (np.log(variance) + residuals**2 / variance).sum(axis=1)
+    if usual is not None:
+        typical, least = float(expected.mean()), float(noise.mean())
+        spread = _STRENGTHS * typical + least
+        score -= _PSEUDO * 0.5 * (np.log(spread) + (usual * typical + least) / spread)
+    return float(_STRENGTHS[int(np.argmax(score))])
+
+
+def _tilted(table: Floats, marginals: Sequence[Marginal], block: Block, change: Floats) -> Floats:
+    """The table with the contrasts of one block moved by so much: cells of one sign grow, those of the other shrink."""
+    first, second = marginals[block.first], marginals[block.second]
+    own = functions(first.levels, block.level, first.bins)
+    other = functions(second.levels, block.depth, second.bins)
+    if block.level < 0 and block.depth < 0:
+        return np.maximum(table + change, _LEAST)
+    plus, minus = np.maximum(own, 0), np.maximum(-own, 0)
+    right, left = np.maximum(other, 0), np.maximum(-other, 0)
+    alike = plus.T @ table @ right + minus.T @ table @ left
+    unlike = plus.T @ table @ left + minus.T @ table @ right
+    together = alike + unlike
+    wanted = np.clip((together + alike - unlike + change) / 2, 0.005 * together, 0.995 * together)
+    grow = np.where(alike > _LEAST, wanted / np.maximum(alike, _LEAST), 1.0)
+    shrink = np.where(unlike > _LEAST, (together - wanted) / np.maximum(unlike, _LEAST), 1.0)
+    factor = plus @ grow @ right.T + minus @ grow @ left.T + plus @ shrink @ left.T + minus @ shrink @ right.T
+    return np.maximum(table * np.where(factor > 0, factor, 1.0), 1e-12)
+
+
+def rake(table: Floats, rows: Floats, columns: Floats, rounds: int) -> Floats:
+    """The table scaled in turn to the shares of its rows and columns.
+
+    >>> rake(np.array([[1.0, 1.0], [1.0, 3.0]]), np.array([0.5, 0.5]), np.array([0.5, 0.5]), 50).round(3).tolist()
+    [[0.317, 0.183], [0.183, 0.317]]
+    """
+    for _ in range(rounds):
+        table = table * (rows / np.maximum(table.sum(axis=1), 1e-300))[:, None]
+        table = table * (columns / np.maximum(table.sum(axis=0), 1e-300))
+    return table

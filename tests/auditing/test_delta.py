@@ -1,0 +1,60 @@
+"""Audits of claims with a δ: e^ε · p + δ is what is tested, noise that is enough survives, too little is refuted."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import gaussian_method
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy import stats
+
+import shoal
+from shoal.auditing.bounds import epsilon_bounds
+
+X = {"x": (0, 100)}
+TABLE = pa.table({"x": [0, 40, 100]})
+
+
+def test_an_event_that_is_as_likely_as_delta_proves_nothing() -> None:
+    # 100 of 10,000 here and never there: a pure claim is far off, one with δ = 0.02 is not
+    assert float(epsilon_bounds(100, 10_000, 0, 10_000, 0.01)) > 2
+    assert float(epsilon_bounds(100, 10_000, 0, 10_000, 0.01, delta=0.02)) == 0
+    with_a_little = float(epsilon_bounds(5000, 10_000, 1840, 10_000, 0.01, delta=1e-6))
+    assert with_a_little == pytest.approx(float(epsilon_bounds(5000, 10_000, 1840, 10_000, 0.01)), abs=1e-4)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_the_bound_is_valid_where_the_delta_is_used_up(epsilon: float) -> None:
+    """The worst mechanism that is (ε, δ)-DP: it tells with probability δ, and otherwise answers as pure ε does."""
+    rng, delta, runs = np.random.default_rng(1), 0.05, 4000
+    here = delta + (1 - delta) * math.exp(epsilon) / (1 + math.exp(epsilon))
+    there = (1 - delta) / (1 + math.exp(epsilon))
+    hits, false_hits = rng.binomial(runs, [here, there], (4000, 2)).T
+    exceeded = epsilon_bounds(hits, runs, false_hits, runs, 0.05, delta) > epsilon
+    assert stats.binomtest(int(exceeded.sum()), 4000, 0.05, "greater").pvalue > 1e-9
+    # without the δ it would claim to have refuted a true claim
+    assert (epsilon_bounds(hits, runs, false_hits, runs, 0.05) > epsilon).mean() > 0.1
+
+
+def audited(too_little: Fraction, epsilon: str, delta: str) -> shoal.Audit:
+    with gaussian_method.registered(too_little):
+        return shoal.audit(
+            TABLE, method="values", epsilon=epsilon, delta=delta, domains=X, runs=2000, seed=1, workers=1
+        )
+
+
+def test_noise_that_is_enough_survives_and_too_little_is_refuted() -> None:
+    found = audited(Fraction(1), "2", "1e-6")
+    assert (found.model, found.claimed, found.refuted, found.delta) == ("approximate-dp", True, False, 1e-6)
+    broken = audited(Fraction(1, 6), "2", "1e-6")
+    assert broken.alarm
+    assert broken.verdict.endswith("where 2 is claimed with δ = 1e-06")
+    assert broken.to_dict()["delta"] == 1e-6
+
+
+def test_a_pure_claim_is_audited_without_delta() -> None:
+    found = audited(Fraction(1), "1", "0")
+    assert (found.model, found.delta, found.refuted) == ("dp", 0.0, False)
