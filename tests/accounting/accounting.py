@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .laws import Blocks, Box, Elliptope, Laplace, Scores, Staircase
+from .laws import Blocks, Box, Elliptope, Gaussian, Laplace, Scores, Staircase
 from .transcript import Draw, Plain, recording, replaying
 
 Currency = Callable[[Draw, Draw], Fraction]
@@ -57,7 +57,7 @@ def worst_outcomes(mine: Sequence[Draw], other: Sequence[Draw]) -> dict[int, Any
 
 
 def _reach(law: Any, count: int) -> Any:
-    if isinstance(law, Laplace | Staircase):
+    if isinstance(law, Gaussian | Laplace | Staircase):
         return law.far()
     assert isinstance(law, Box)
     return np.tile(np.array(law.centre) + 3 * np.array(law.steps), count // len(law.steps))

@@ -226,6 +226,9 @@ class Gaussian:
         parts = zip(mine, other, self.variances, strict=True)
         return sum((Fraction((a - b) ** 2) / (2 * v) for a, b, v in parts), Fraction(0))
 
+    def far(self) -> list[int]:
+        return [math.ceil(8 * math.sqrt(v)) for v in self.variances]
+
 
 @dataclass(frozen=True)
 class Scores:

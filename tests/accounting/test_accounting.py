@@ -15,7 +15,7 @@ from shoal.errors import OptionError
 from shoal.mechanisms.promises import privacy_model
 from shoal.method.presets import PRESETS, configured
 
-from .accounting import Account, accounts
+from .accounting import Account, accounts, concentrated, total
 from .worlds import World, world
 
 # choices are known to 60 digits, everything else is a fraction
@@ -51,14 +51,14 @@ every_claim = pytest.mark.parametrize("which", CLAIMING, ids=str)
 
 
 def worlds(which: Claiming, wanted: int, *, one_column: bool = False) -> Iterator[tuple[int, World]]:
-    """Worlds in which `dp` is claimed."""
+    """Worlds in which `dp` is claimed, or `approximate-dp`."""
     found = 0
     for seed in range(20 * wanted):
         made = world(which.preset, seed, one_column=one_column, tree=which.tree)
         if made is None:
             continue
         statement = made.prepared(made.table).statement
-        if statement.model == "dp" and not statement.data_dependent:
+        if statement.model in ("dp", "approximate-dp") and not statement.data_dependent:
             found += 1
             yield seed, made
             if found == wanted:
@@ -77,7 +77,11 @@ def largest_loss(which: Claiming, wanted: int) -> tuple[int, Fraction]:
     for seed, made in worlds(which, wanted):
         for found in accounts(made.releases(), made.table, made.neighbour, seed):
             assert_the_same_release(found)
-            epsilon = found.results[0].statement.epsilon
+            epsilon, rho = found.results[0].statement.epsilon, found.results[0].statement.rho
+            if rho is not None:
+                spent = total(*found.draws, concentrated)
+                assert spent <= rho, f"{float(spent)} of {float(rho)} can be lost: {made}"
+                continue
             assert found.bound <= epsilon, f"{float(found.bound)} of {float(epsilon)} can be lost: {made}"
             assert found.lost <= found.bound + ROOM, made
             largest = max(largest, found.lost / epsilon)
@@ -97,8 +101,10 @@ def largest_part(which: Claiming, wanted: int) -> tuple[int, Fraction]:
         share = shares[differing[0]]
         assert share is not None
         for found in accounts(made.releases(), made.table, made.neighbour, seed):
-            assert found.bound <= share, f"{float(found.bound)} of {float(share)} can be lost: {made}"
-            largest = max(largest, found.lost / share)
+            rho = found.results[0].statement.rho
+            most = found.bound if rho is None else total(*found.draws, concentrated)
+            assert most <= share, f"{float(most)} of {float(share)} can be lost: {made}"
+            largest = max(largest, found.lost / share if rho is None else most / share)
         pairs += 1
     return pairs, largest
 

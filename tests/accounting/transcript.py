@@ -34,6 +34,7 @@ from shoal.noise import (
     elliptope,
     entropy,
     exponential,
+    gaussian,
     laplace,
     single,
     staircase,
@@ -43,7 +44,7 @@ from shoal.noise.entropy import shape_with
 from shoal.noise.scale import split_scale
 from shoal.noise.staircase_shape import best_centre
 
-from .laws import Blocks, Box, Elliptope, Laplace, Scores, Selection, Staircase
+from .laws import Blocks, Box, Elliptope, Gaussian, Laplace, Scores, Selection, Staircase
 from .noise import DivergenceError, Noise, NoiseNumber
 
 Integers = NDArray[np.int64]
@@ -265,6 +266,8 @@ def _sizes(law: Any, count: int) -> tuple[Any, Any]:
     """How wide the noise is, and how far out it loses most."""
     if isinstance(law, Laplace):
         return np.array([float(scale) for scale in law.scales]), np.array(law.far())
+    if isinstance(law, Gaussian):
+        return np.sqrt(np.array([float(variance) for variance in law.variances])), np.array(law.far())
     if isinstance(law, Staircase):
         return float(law.steps / law.epsilon), law.far()
     if isinstance(law, Blocks | Elliptope):
@@ -364,6 +367,12 @@ def _replacements(run: Run) -> dict[Any, Any]:
     def elliptope_noise(signs: int, epsilon: Any, source: Any = None) -> Noise:
         return run.noise(Elliptope(signs, staircase.check_staircase(0, epsilon)), (signs, signs))
 
+    def discrete_gaussian(variance: Any, size: Any = None, source: Any = None) -> Noise:
+        exact = np.array(variance, dtype=object)
+        shape = shape_with(exact.shape, size)
+        variances = (Fraction(one) for one in np.broadcast_to(exact, shape).ravel())
+        return run.noise(Gaussian(tuple(variances)), shape)
+
     def single_laplace(t: int, s: int, source: Any) -> NoiseNumber:
         (number,) = run.noise(Laplace((Fraction(t, s),)), (1,)).tolist()
         return number
@@ -374,6 +383,7 @@ def _replacements(run: Run) -> dict[Any, Any]:
         box.discrete_box: discrete_box,
         block.block_noise: block_noise,
         elliptope.elliptope_noise: elliptope_noise,
+        gaussian.discrete_gaussian: discrete_gaussian,
         single.single_laplace: single_laplace,
         exponential.exponential_choice: lambda lengths, penalties, rate, source, largest=None: run.choose_run(
             lengths, penalties, rate

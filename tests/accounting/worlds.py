@@ -255,6 +255,7 @@ def _shares(method: Method, random: Random, n: int, names: Sequence[str]) -> dic
 _SWITCH: Draw = lambda method, random, n, names: bool(random.random() < 0.5)  # noqa: E731
 _DRAWS: Mapping[str, Draw] = {
     "epsilon": lambda method, random, n, names: str(random.choice(["0.000001", "0.1", "1", "2.5", "20"])),
+    "delta": lambda method, random, n, names: "0.000001",
     "k": _size,
     "split": _split,
     "groups": _groups,
@@ -271,6 +272,7 @@ _DRAWS: Mapping[str, Draw] = {
     "depth": lambda method, random, n, names: int(random.integers(0, 3)),
     "shares": _shares,
     "rows": lambda method, random, n, names: int(random.integers(1, 12)),
+    "predict": lambda method, random, n, names: str(random.choice(names)),
     "sizes": lambda method, random, n, names: {names[0]: int(random.integers(1, n + 1))},
     "l": lambda method, random, n, names: int(random.integers(1, 3)),
     "t_emd": lambda method, random, n, names: float(random.random()),

@@ -116,7 +116,9 @@ ENTRIES: dict[str, Entry] = {
                 Case(
                     "dp",
                     "cuts, counts and contrasts of pairs are noisy, and rows are drawn from nothing else",
+                    {"pure": (True,)},
                 ),
+                Case("approximate-dp", "the same, and all of them are paid for in ρ"),
             ),
             blocks="every contrast has the noise that fits it",
             proofs=("pairs", "record-noise"),

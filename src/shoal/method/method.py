@@ -80,6 +80,7 @@ class Method:
     shares: tuple[tuple[str, Fraction], ...] | None = None
     neighbours: str = _DEFAULTS["neighbours"]
     rows: int | None = None
+    predict: str | None = None
     sizes: tuple[tuple[str, int], ...] | None = None
     l: int | None = None  # noqa: E741
     t_emd: Fraction | None = None

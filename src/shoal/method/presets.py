@@ -125,7 +125,7 @@ PRESETS: dict[str, Method] = {
             mechanism="pairs",
             kinds=KINDS,
             neighbours="add-remove",
-            adjustable=("epsilon", "neighbours", "rows"),
+            adjustable=("epsilon", "delta", "neighbours", "rows", "predict"),
         ),
         *KANONYMITY_PRESETS,
         *MOMENT_PRESETS,

@@ -306,6 +306,11 @@ _ALL = (
         least=1,
     ),
     Setting(
+        "predict",
+        forms.NAME,
+        "a column that others are to predict: its pairs get more of the budget",
+    ),
+    Setting(
         "sizes",
         forms.SIZES,
         "minimum group size by column, where it differs from k, for example {{'income': 50}}",

@@ -55,6 +55,7 @@ class Options(Declared, total=False):
     rebuild: str
     neighbours: str
     rows: int
+    predict: str
     sizes: Mapping[str, int]
     l: int  # noqa: E741
     t_emd: Any

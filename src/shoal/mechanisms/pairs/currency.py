@@ -14,7 +14,15 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.noise import Source, block_noise, discrete_laplace, elliptope_noise, round_up_scale
+from shoal.noise import (
+    Source,
+    block_noise,
+    choice_rate,
+    discrete_gaussian,
+    discrete_laplace,
+    elliptope_noise,
+    round_up_scale,
+)
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -59,12 +67,18 @@ class PureEpsilon:
     growth = 1.1
     # share of single attributes, and how cut points share theirs over levels
     oneway = Fraction(1, 2)
-    cut_growth = Fraction(8, 5)
+    cut_growth = Fraction(6, 5)
     count_growth = Fraction(7, 5)
     # a contrast is worth measuring where its node has so many times the noise; pairs are hopeless above this noise
     worth = 6.0
     hopeless = 0.12
     rows = Fraction(1, 20)
+
+    def sign_shape(self, signs: int) -> Shape:
+        """The shape in which all products of so many signs are measured."""
+        if signs >= FEWEST_SIGNS:
+            return Shape(1, 1, 1, signs=signs)
+        return Shape(1, signs * (signs - 1) // 2, 1)
 
     def deviation(self, shape: Shape, share: Fraction) -> float:
         """Standard deviation of the noise on one sum."""
@@ -101,7 +115,56 @@ class PureEpsilon:
         return (exact + noise.reshape(exact.shape)).astype(np.float64)
 
 
-Currency = PureEpsilon
+@dataclass(frozen=True, slots=True)
+class Concentrated:
+    """ρ of zero-concentrated differential privacy: the currency of a claim with a δ.
+
+    Attributes:
+        factor: as above; a change twice as large costs four times the ρ.
+    """
+
+    factor: int
+
+    growth = 0.375
+    oneway = Fraction(2, 5)
+    cut_growth = Fraction(6, 5) ** 2
+    count_growth = Fraction(7, 5) ** 2
+    worth = 4.0
+    hopeless = 0.2
+    rows = Fraction(1, 100)
+
+    def sign_shape(self, signs: int) -> Shape:
+        """The shape in which all products of so many signs are measured."""
+        return Shape(1, signs * (signs - 1) // 2, 1)
+
+    def deviation(self, shape: Shape, share: Fraction) -> float:
+        """Standard deviation of the noise on one sum."""
+        return self.factor * shape.unit * math.sqrt(shape.blocks / (2 * float(share)))
+
+    def needed(self, shape: Shape, deviation: float) -> float:
+        """The share that brings the noise down to a standard deviation."""
+        return (self.factor * shape.unit / deviation) ** 2 * shape.blocks / 2
+
+    def rate(self, share: Fraction) -> Fraction:
+        """Rate of an exponential mechanism whose penalties one added record moves by one at most."""
+        return choice_rate(share, self.factor)
+
+    def measure(self, exact: Integers, shape: Shape, share: Fraction, source: Source) -> Floats:
+        """Exact sums of this shape plus discrete Gaussian noise that costs the share.
+
+        Guarantee:
+            One added record changes one sum of each block by at most `unit`, so the sum of (change/σ)² is at most
+            blocks · unit² / σ² = 2 · share / factor².
+
+        Reference:
+            docs/proofs/pairs.md, section 6.
+        """
+        variance = (self.factor * shape.unit) ** 2 * shape.blocks / (2 * share)
+        noise = discrete_gaussian(variance, exact.size, source)
+        return (exact + noise.reshape(exact.shape)).astype(np.float64)
+
+
+Currency = PureEpsilon | Concentrated
 
 
 def _pure_factor(shape: Shape) -> float:
@@ -111,13 +174,6 @@ def _pure_factor(shape: Shape) -> float:
         return math.sqrt(2 * (pairs + 1) * (pairs + 2) / (shape.signs + 1))
     dimension = shape.blocks * shape.size
     return math.sqrt(2 * (dimension + 1) * (dimension + 2) / ((shape.size + 1) * (shape.size + 2)))
-
-
-def sign_shape(signs: int) -> Shape:
-    """The shape in which all products of so many signs are measured."""
-    if signs >= FEWEST_SIGNS:
-        return Shape(1, 1, 1, signs=signs)
-    return Shape(1, signs * (signs - 1) // 2, 1)
 
 
 def allot(

@@ -12,20 +12,20 @@ from scipy.special import ndtri
 from scipy.stats import norm
 
 from shoal.columns.describe import Described
-from shoal.errors import OptionError
+from shoal.errors import OptionError, did_you_mean
 from shoal.mechanisms.base import Mechanism, Rebuilt
 from shoal.mechanisms.pairs import mixture
 from shoal.mechanisms.pairs.contrasts import PairCounts, group_sums, sign_products
 from shoal.mechanisms.pairs.correlation import shrunk, tetrachoric
-from shoal.mechanisms.pairs.currency import Currency, PureEpsilon, Shape, sign_shape
+from shoal.mechanisms.pairs.currency import Concentrated, Currency, PureEpsilon, Shape
 from shoal.mechanisms.pairs.marginal import Marginal
 from shoal.mechanisms.pairs.oneway import measure_oneway
-from shoal.mechanisms.pairs.plan import Facts, Pairs, halves, lay_out_oneway, lay_out_pairs
+from shoal.mechanisms.pairs.plan import Facts, Halves, Pairs, halves, lay_out_oneway, lay_out_pairs
 from shoal.mechanisms.pairs.rows import block_sizes, draw_block, goals_of, positions_of
 from shoal.mechanisms.pairs.tables import blocks_of, pair_tables
 from shoal.method.budget import Plan
 from shoal.method.method import Method
-from shoal.noise import Source, round_up_scale
+from shoal.noise import Source
 from shoal.progress import Progress
 
 Floats = NDArray[np.float64]
@@ -42,7 +42,7 @@ def plan(method: Method, described: Described) -> Plan:
     currency = _currency(method)
     attributes = _facts(described)
     counting = _rows_share(method)
-    budget = method.budget - counting
+    budget = _budget(method) - counting
     spending = {} if not counting else {"number of rows": counting}
     rows = _public_rows(method, described)
     shares = dict.fromkeys(described.columns, budget / len(attributes))
@@ -50,14 +50,14 @@ def plan(method: Method, described: Described) -> Plan:
         spending["single attributes and pairs, as finely as the number of rows allows"] = budget
         condition = "What is measured follows from the noisy number of rows, ε and the declared domains."
         return Plan(spending, shares, (condition,), {})
-    alone, together = halves(currency, attributes, budget, rows)
-    spending["single attributes"] = alone
-    if together:
-        spending["pairs of attributes"] = together
+    shared = halves(currency, attributes, budget, rows, _target(method, described))
+    spending["single attributes"] = shared.oneway
+    if shared.pairs:
+        spending["pairs of attributes"] = shared.pairs
     condition = f"What is measured follows from {rows} rows, ε and the declared domains."
-    layout = lay_out_oneway(currency, attributes, alone, rows)
+    layout = lay_out_oneway(currency, attributes, shared.oneway, rows)
     costs = {
-        facts.name: layout.cost(number) + together * (facts.points > 1)
+        facts.name: layout.cost(number) + shared.pairs * (facts.points > 1)
         for number, facts in enumerate(attributes)
     }
     return Plan(spending, shares, (condition,), costs if method.neighbours == "replace-one" else {})
@@ -70,17 +70,18 @@ def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | 
     attributes is the largest there can be.
     """
     currency, number = _currency(method), len(described.columns)
-    least = method.budget * currency.oneway / number / 10
-    if (number + 2) * currency.factor / least > _LARGEST_NOISE:
+    least = _budget(method) * currency.oneway / number / 10
+    if currency.deviation(Shape(1, number, 1), least) > _LARGEST_NOISE:
         raise OptionError(
             f"epsilon {float(method.budget):g} is too small for {number} columns, noise would be larger than 2^52: use "
             "a larger epsilon."
         )
     share = _rows_share(method)
-    if share and round_up_scale(1 / share) > _MOST_ROWS_NOISE:
+    noise = currency.deviation(Shape(1, 1, 1), share) if share else 0.0
+    if noise > _MOST_ROWS_NOISE:
         raise OptionError(
             f"epsilon {float(method.budget):g} is too small to draw the number of rows, which would be off by "
-            f"about {float(1 / share):.3g}: declare a number of rows to release with rows=, or use a larger epsilon."
+            f"about {noise:.3g}: declare a number of rows to release with rows=, or use a larger epsilon."
         )
 
 
@@ -108,18 +109,19 @@ def run(
     for facts in attributes:
         found, clipped[facts.name] = described.positions(facts.name)
         positions.append(found)
-    rows, budget = _public_rows(method, described), method.budget
+    rows, budget = _public_rows(method, described), _budget(method)
     if rows is None:
         share = _rows_share(method)
         budget -= share
         noisy = currency.measure(np.array([described.n]), Shape(1, 1, 1), share, source)
         rows = max(int(noisy[0]), 1)
-    alone, together = halves(currency, attributes, budget, rows)
-    layout = lay_out_oneway(currency, attributes, alone, rows)
+    target = _target(method, described)
+    shared = halves(currency, attributes, budget, rows, target)
+    layout = lay_out_oneway(currency, attributes, shared.oneway, rows)
     trees = [described.tree(facts.name) for facts in attributes]
     marginals = measure_oneway(positions, attributes, trees, layout, currency, rows, source)
     progress("measuring attributes", 1, steps)
-    model = _measure_pairs(positions, marginals, currency, together, rows, source)
+    model = _measure_pairs(positions, marginals, currency, shared, target, rows, source)
     progress("measuring pairs", 2, steps)
     values = _rows(model, marginals, rows, source, progress, steps)
     drawn: dict[str, Floats] = {}
@@ -152,7 +154,8 @@ def _measure_pairs(
     positions: Sequence[Integers],
     marginals: Sequence[Marginal],
     currency: Currency,
-    budget: Fraction,
+    shared: Halves,
+    target: int | None,
     rows: float,
     source: Source,
 ) -> _Model:
@@ -164,7 +167,9 @@ def _measure_pairs(
     levels = [own.levels for own in marginals]
     groups = [own.bins if own.names and own.bins > 1 else 0 for own in marginals]
     latent = tuple(number for number, own in enumerate(levels) if own)
-    layout = lay_out_pairs(currency, levels, groups, budget, rows)
+    layout = lay_out_pairs(
+        currency, levels, groups, shared.pairs, rows, target, only_target=shared.only_target
+    )
     if not layout.measured:
         return _Model(latent, np.eye(len(latent)), {})
     bins = [own.bins for own in marginals]
@@ -185,7 +190,7 @@ def _measure_pairs(
 
 
 def _noisy_products(exact: Integers, layout: Pairs, currency: Currency, source: Source) -> Floats:
-    shape = sign_shape(len(layout.signs))
+    shape = currency.sign_shape(len(layout.signs))
     if shape.signs:
         return currency.measure(exact, shape, layout.sign_share, source)
     below = np.tril_indices(len(exact), -1)
@@ -218,13 +223,31 @@ def _rows(
 
 
 def _currency(method: Method) -> Currency:
-    return PureEpsilon(2 if method.neighbours == "replace-one" else 1)
+    factor = 2 if method.neighbours == "replace-one" else 1
+    return PureEpsilon(factor) if method.rho is None else Concentrated(factor)
+
+
+def _budget(method: Method) -> Fraction:
+    """What may be spent: ε, or ρ where there is a δ."""
+    return method.budget if method.rho is None else method.rho
 
 
 def _rows_share(method: Method) -> Fraction:
     """What the number of rows costs: nothing where it is public or declared."""
     noisy = method.neighbours == "add-remove" and method.rows is None
-    return method.budget * PureEpsilon.rows if noisy else Fraction(0)
+    return _budget(method) * _currency(method).rows if noisy else Fraction(0)
+
+
+def _target(method: Method, described: Described) -> int | None:
+    """The number of the attribute to predict."""
+    if method.predict is None:
+        return None
+    if method.predict not in described.columns:
+        raise OptionError(
+            f"predict names column '{method.predict}', which is not protected."
+            f"{did_you_mean(method.predict, described.columns)}"
+        )
+    return described.columns.index(method.predict)
 
 
 def _public_rows(method: Method, described: Described) -> int | None:

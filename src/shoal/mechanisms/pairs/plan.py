@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from shoal.mechanisms.pairs.currency import Currency, Shape, allot, sign_shape
+from shoal.mechanisms.pairs.currency import Currency, Shape, allot
 
 # Levels of an attribute's tree, and how many of them pairs of attributes use: 16 bins.
 MOST_LEVELS, PAIR_LEVELS = 10, 4
@@ -29,6 +29,8 @@ _NAMES_NOISE = 0.1
 SUM_PARTS = 1 << 10
 # Groups of values that pairs tell apart, of an attribute of names.
 MOST_GROUPS = 32
+# What an attribute to predict gets of the budget of pairs, and of all where its pairs are the only ones.
+_TARGET, _TARGET_ONLY = Fraction(1, 5), Fraction(2, 5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,23 +132,38 @@ class Pairs:
         return self.sign_share > 0 or bool(self.groups)
 
 
-def halves(
-    currency: Currency, attributes: Sequence[Facts], budget: Fraction, rows: float
-) -> tuple[Fraction, Fraction]:
-    """Shares of single attributes and of pairs: all for the former where pairs would be nothing but noise.
+@dataclass(frozen=True, slots=True)
+class Halves:
+    """Shares of single attributes, and of pairs.
 
-    Hopeless is a noise on products of signs that would drown the correlations of d attributes.
+    Attributes:
+        only_target: of the pairs, those with the attribute to predict.
+    """
+
+    oneway: Fraction
+    pairs: Fraction
+    only_target: bool = False
+
+
+def halves(
+    currency: Currency, attributes: Sequence[Facts], budget: Fraction, rows: float, target: int | None
+) -> Halves:
+    """Share the budget: all for single attributes where pairs would be nothing but noise.
+
+    Hopeless is a noise on products of signs that would drown the correlations of d attributes. Pairs with an attribute
+    to predict are few, and are measured all the same.
     """
     telling = [facts for facts in attributes if facts.points > 1]
     signs = [facts for facts in telling if not facts.many_names]
     if len(telling) < 2:
-        return budget, Fraction(0)
+        return Halves(budget, Fraction(0))
     pairs = budget * (1 - currency.oneway)
     if len(signs) > 1:
-        noise = currency.deviation(sign_shape(len(signs)), pairs)
+        noise = currency.deviation(currency.sign_shape(len(signs)), pairs)
         if math.pi / 2 * noise / rows > currency.hopeless * math.sqrt(len(signs)):
-            return budget, Fraction(0)
-    return budget - pairs, pairs
+            part = Fraction(0) if target is None else budget * _TARGET_ONLY
+            return Halves(budget - part, part, target is not None)
+    return Halves(budget - pairs, pairs)
 
 
 def lay_out_oneway(currency: Currency, attributes: Sequence[Facts], budget: Fraction, rows: float) -> OneWay:
@@ -198,13 +215,21 @@ def _depth(currency: Currency, each: Fraction, rows: float) -> int:
 
 
 def lay_out_pairs(
-    currency: Currency, levels: Sequence[int], groups: Sequence[int], budget: Fraction, rows: float
+    currency: Currency,
+    levels: Sequence[int],
+    groups: Sequence[int],
+    budget: Fraction,
+    rows: float,
+    target: int | None = None,
+    *,
+    only_target: bool = False,
 ) -> Pairs:
     """Settle which contrasts of pairs are measured, and for which shares.
 
     Args:
         levels: halvings of each attribute that pairs can use; 0 for names and for attributes of one value.
         groups: numbers of values (or groups of them) of attributes of names; 0 for all others.
+        target: an attribute whose pairs are measured once more, or alone.
 
     Deeper contrasts belong to smaller nodes and may be noisier. The depth is the largest at which nodes are still
     `worth` times the noise; attributes of many names take part where their noise is small enough.
@@ -215,6 +240,14 @@ def lay_out_pairs(
     names = tuple(number for number, own in enumerate(groups) if own)
     if len(signs) + len(names) < 2:
         return Pairs()
+    if target is not None and (levels[target] or groups[target]):
+        part = budget if only_target else budget * _TARGET
+        again = _target_groups(currency, signs, names, levels, groups, target, part, rows)
+        if only_target:
+            return Pairs(groups=again)
+        if again:
+            found = lay_out_pairs(currency, levels, groups, budget - part, rows)
+            return replace(found, groups=(*found.groups, *again))
     for with_names in (True, False) if names else (False,):
         for finest in range(2 * (PAIR_LEVELS - 1), -1, -1):
             wanted = _groups(signs, names if with_names else (), levels, groups, finest)
@@ -230,11 +263,43 @@ def lay_out_pairs(
     return Pairs()
 
 
+def _target_groups(
+    currency: Currency,
+    signs: Sequence[int],
+    names: Sequence[int],
+    levels: Sequence[int],
+    groups: Sequence[int],
+    target: int,
+    budget: Fraction,
+    rows: float,
+) -> tuple[Group, ...]:
+    """Contrasts of one attribute's first halves (or of its names) with all others, as deep as is worth it."""
+    level, cells = (0, 1) if levels[target] else (-1, groups[target])
+    found: tuple[Group, ...] = ()
+    for finest in range(PAIR_LEVELS):
+        wanted = []
+        for depth in range(finest + 1):
+            partners = tuple(b for b in signs if b != target and levels[b] > depth)
+            if partners:
+                wanted.append(_group(target, level, partners, depth, cells, 1 << depth))
+        wanted += [
+            _group(other, -1, (target,), level, groups[other], max(cells, 1))
+            for other in names
+            if other != target
+        ]
+        made = _allotted(currency, (), wanted, budget).groups
+        deepest = max((g.deviation for g in made if g.fineness == finest), default=0.0)
+        if finest and (rows / 2**finest < currency.worth * deepest or not deepest):
+            break
+        found = made
+    return found
+
+
 def _allotted(currency: Currency, signs: Sequence[int], wanted: Sequence[Group], budget: Fraction) -> Pairs:
     shapes = [group.shape for group in wanted]
     aims = [2 ** (currency.growth * group.fineness) for group in wanted]
     if len(signs) > 1:
-        shapes, aims = [sign_shape(len(signs)), *shapes], [1.0, *aims]
+        shapes, aims = [currency.sign_shape(len(signs)), *shapes], [1.0, *aims]
     if not shapes:
         return Pairs()
     shares = allot(currency, shapes, aims, budget)

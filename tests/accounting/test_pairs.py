@@ -1,0 +1,213 @@
+"""Accounting of pairs-dp where tiny worlds do not lead: many signs, deep trees, sums, names; and planted faults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import shoal
+import shoal.mechanisms.pairs.mechanism as pairs
+import shoal.mechanisms.pairs.oneway as oneway
+from shoal.mechanisms.pairs.currency import PureEpsilon
+
+from .accounting import Account, accounts, concentrated, total
+from .laws import Blocks, Elliptope, Gaussian, Laplace, Selection
+from .test_accounting import ROOM, assert_the_same_release
+
+NAMES = ["a", "b", "c", "d"]
+
+
+def table(n: int, numbers: int, signs: int, names: int, seed: int = 0) -> tuple[pd.DataFrame, shoal.Schema]:
+    random = np.random.default_rng(seed)
+    columns: dict[str, Any] = {f"x{i}": random.integers(0, 1001, n) for i in range(numbers)}
+    columns |= {f"s{i}": random.integers(0, 2, n) for i in range(signs)}
+    columns |= {f"name{i}": random.choice(NAMES, n) for i in range(names)}
+    entries = [{"name": f"x{i}", "lo": 0, "hi": 1000} for i in range(numbers)]
+    entries += [{"name": f"s{i}", "lo": 0, "hi": 1} for i in range(signs)]
+    entries += [{"name": f"name{i}", "kind": "nominal", "values": NAMES} for i in range(names)]
+    return pd.DataFrame(columns), shoal.Schema.from_dict({"attribute": entries})
+
+
+def account(neighbours: str, numbers: int, signs: int, names: int, **settings: Any) -> list[Account]:
+    """Accounts of a record removed, or replaced by one that differs in most."""
+    before, schema = table(24, numbers, signs, names)
+    first: list[Any] = [0] * (numbers + signs) + ["a"] * names
+    # a product of signs changes where one of them does
+    other: list[Any] = [1000] * numbers + [1 - i % 2 for i in range(signs)] + ["d"] * names
+    for name, value in zip(before, first, strict=True):
+        before.loc[0, name] = value
+    after = before.copy()
+    if neighbours == "add-remove":
+        after = after.iloc[1:].reset_index(drop=True)
+    else:
+        for name, value in zip(before, other, strict=True):
+            after.loc[0, name] = value
+
+    def run(data: pd.DataFrame) -> shoal.Release:
+        return shoal.protect(data, schema, "pairs-dp", neighbours=neighbours, **settings)
+
+    found = list(accounts(run, before, after, seed=3))
+    for one in found:
+        assert_the_same_release(one)
+        assert one.lost <= one.bound + ROOM
+    return found
+
+
+def laws(found: Account) -> set[type]:
+    return {type(draw.law) for draw in found.draws[0]}
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "shape", "settings", "used"),
+    [
+        # so many declared rows that trees are cut, although there are few records
+        ("add-remove", (2, 1, 1), {"epsilon": 1, "rows": 3_000}, {Blocks, Laplace, Selection}),
+        ("add-remove", (7, 0, 0), {"epsilon": 1, "rows": 2_000}, {Blocks, Elliptope}),
+        ("add-remove", (7, 0, 0), {"epsilon": 5, "rows": 1_500}, {Blocks, Elliptope, Selection}),
+        ("add-remove", (1, 2, 3), {"epsilon": 2}, {Blocks, Laplace}),
+        ("replace-one", (1, 6, 1), {"epsilon": 500}, {Blocks, Elliptope, Laplace, Selection}),
+        ("replace-one", (1, 2, 0), {"epsilon": 20}, {Blocks}),
+    ],
+)
+def test_nothing_loses_more_than_epsilon(
+    neighbours: str, shape: tuple[int, int, int], settings: dict[str, Any], used: set[type]
+) -> None:
+    for found in account(neighbours, *shape, **settings):
+        assert used <= laws(found)
+        assert found.bound <= found.results[0].statement.epsilon
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "shape", "settings"),
+    [
+        ("add-remove", (0, 3, 0), {"epsilon": 5}),
+        ("add-remove", (0, 7, 0), {"epsilon": 5, "rows": 24}),
+        ("add-remove", (2, 2, 0), {"epsilon": 1, "rows": 400}),
+        ("replace-one", (0, 3, 0), {"epsilon": 20}),
+    ],
+)
+def test_all_of_epsilon_can_be_lost(
+    neighbours: str, shape: tuple[int, int, int], settings: dict[str, Any]
+) -> None:
+    found = account(neighbours, *shape, **settings)[-1]
+    assert found.bound >= Fraction(99, 100) * found.results[0].statement.epsilon
+    if Elliptope not in laws(found):
+        assert found.lost >= Fraction(99, 100) * found.results[0].statement.epsilon
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "shape", "settings"),
+    [
+        ("add-remove", (2, 1, 1), {"epsilon": 2, "rows": 3_000}),
+        ("add-remove", (2, 3, 2), {"epsilon": 20}),
+        ("replace-one", (1, 6, 1), {"epsilon": 60}),
+    ],
+)
+def test_with_a_delta_nothing_loses_more_than_rho(
+    neighbours: str, shape: tuple[int, int, int], settings: dict[str, Any]
+) -> None:
+    for found in account(neighbours, *shape, delta="0.000001", **settings):
+        statement = found.results[0].statement
+        assert statement.model == "approximate-dp"
+        assert Gaussian in laws(found)
+        assert 0 < total(*found.draws, concentrated) <= statement.rho
+
+
+@pytest.mark.parametrize(("neighbours", "signs"), [("add-remove", 3), ("replace-one", 1)])
+def test_with_a_delta_all_of_rho_can_be_lost(neighbours: str, signs: int) -> None:
+    found = account(neighbours, 0, signs, 0, epsilon=60, delta="0.000001")[0]
+    assert total(*found.draws, concentrated) >= Fraction(99, 100) * found.results[0].statement.rho
+
+
+def half_the_noise_of_blocks(patch: pytest.MonkeyPatch) -> None:
+    honest = PureEpsilon.measure
+
+    def dishonest(self: PureEpsilon, exact: Any, shape: Any, share: Fraction, source: Any) -> Any:
+        return honest(self, exact, shape, share * (2 if shape.blocks > 1 else 1), source)
+
+    patch.setattr(PureEpsilon, "measure", dishonest)
+
+
+def half_the_noise_of_signs(patch: pytest.MonkeyPatch) -> None:
+    honest = PureEpsilon.measure
+
+    def dishonest(self: PureEpsilon, exact: Any, shape: Any, share: Fraction, source: Any) -> Any:
+        return honest(self, exact, shape, share * (2 if shape.signs else 1), source)
+
+    patch.setattr(PureEpsilon, "measure", dishonest)
+
+
+def cuts_not_paid_for(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(PureEpsilon, "rate", lambda self, share: 4 * share)
+
+
+def groups_measured_twice(patch: pytest.MonkeyPatch) -> None:
+    honest = pairs.group_sums
+
+    def dishonest(*arguments: Any) -> Any:
+        return 2 * honest(*arguments)
+
+    patch.setattr(pairs, "group_sums", dishonest)
+
+
+def replaced_as_if_added(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(pairs, "_currency", lambda method: PureEpsilon(1))
+
+
+@pytest.mark.parametrize(
+    ("plant", "neighbours", "shape", "settings"),
+    [
+        (half_the_noise_of_blocks, "add-remove", (0, 3, 0), {"epsilon": 5}),
+        (half_the_noise_of_signs, "add-remove", (0, 7, 0), {"epsilon": 5, "rows": 24}),
+        (cuts_not_paid_for, "add-remove", (2, 0, 0), {"epsilon": 1, "rows": 3_000}),
+        (groups_measured_twice, "add-remove", (2, 1, 1), {"epsilon": 1, "rows": 3_000}),
+        (replaced_as_if_added, "replace-one", (0, 3, 0), {"epsilon": 20}),
+    ],
+)
+def test_a_planted_fault_is_found(
+    plant: Callable[[pytest.MonkeyPatch], None],
+    neighbours: str,
+    shape: tuple[int, int, int],
+    settings: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plant(monkeypatch)
+    found = account(neighbours, *shape, **settings)
+    assert max(one.bound for one in found) > found[0].results[0].statement.epsilon
+
+
+@pytest.mark.parametrize("where", ["polish", "marginals"])
+def test_exact_counts_after_the_gate_are_found(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another release comes out of the same transcript."""
+    if where == "polish":
+        honest = pairs._measure_pairs
+
+        def with_exact_tables(positions: Any, marginals: Any, *rest: Any) -> Any:
+            model = honest(positions, marginals, *rest)
+            for a, b in model.tables:
+                counts = pairs.PairCounts(
+                    [own.codes(found) for own, found in zip(marginals, positions, strict=True)],
+                    [own.bins for own in marginals],
+                )
+                model.tables[a, b] = (counts.table(a, b) + 1e-9) / counts.table(a, b).sum()
+            return model
+
+        monkeypatch.setattr(pairs, "_measure_pairs", with_exact_tables)
+    else:
+        monkeypatch.setattr(oneway, "nearest_counts", lambda noisy, total: np.maximum(EXACT.pop(), 0.0))
+        honest_bincount = np.bincount
+
+        def remembered(values: Any, *rest: Any, **options: Any) -> Any:
+            counts = honest_bincount(values, *rest, **options)
+            EXACT.append(counts.astype(float))
+            return counts
+
+        EXACT: list[Any] = []
+        monkeypatch.setattr(oneway.np, "bincount", remembered)
+    with pytest.raises(AssertionError):
+        account("add-remove", 0, 0 if where == "marginals" else 3, 1, epsilon=5, rows=24)
