@@ -129,7 +129,4 @@ def of_audit(found: Audit) -> Summary:
 
 
 def _verdict(statement: PrivacyStatement) -> tuple[str, ...]:
-    if statement.publishable:
-        return (statement.sentence, "Publishable.")
-    reasons = statement.not_publishable_because[:_REASONS]
-    return (statement.sentence, "Not for publication.", *reasons)
+    return (statement.sentence, statement.verdict.lines[0], *statement.not_publishable_because[:_REASONS])

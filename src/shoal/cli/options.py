@@ -57,6 +57,8 @@ _TYPED: Mapping[str, Mapping[str, Any]] = {
     "na": {"help": "Text that stands for a missing value; repeat it.", "placeholder": "TEXT"},
     "tuned": {},
 }
+# what only a release has
+VERDICT = ("most_epsilon", "override")
 _TYPES = Flag(
     "types",
     "Type of a column, column=integer, decimal:2, date, text; repeat it.",
@@ -81,8 +83,16 @@ def about_the_table() -> tuple[Flag, ...]:
 
     found = {name: _of_declaration(setting) for name, setting in DECLARATIONS.items()}
     # what a private choice cost and bought stands in a recipe only
-    del found["tuned_epsilon"], found["tuned_choice"]
+    for name in ("tuned_epsilon", "tuned_choice", *VERDICT):
+        del found[name]
     return (SCHEMA, found.pop("domains"), _TYPES, _TAXONOMY, *found.values())
+
+
+def about_the_verdict() -> tuple[Flag, ...]:
+    """What a caller says about whether a release may be published."""
+    from shoal.method.settings import DECLARATIONS
+
+    return tuple(_of_declaration(DECLARATIONS[name]) for name in VERDICT)
 
 
 def of_methods(leave_out: Iterable[str] = ()) -> tuple[Flag, ...]:
@@ -140,7 +150,7 @@ def recipe_arguments(typed: Mapping[str, Any]) -> dict[str, Any]:
     arguments: dict[str, Any] = load_recipe(recipe) if recipe is not None else {}
     if typed["schema"] is not None:
         arguments["schema"] = Schema.load(typed["schema"])
-    for name in ("method", "outside", "missing", "domain_from_data"):
+    for name in ("method", "outside", "missing", "domain_from_data", *VERDICT):
         if typed.get(name) is not None:
             arguments[name] = typed[name]
     for name, setting in SETTINGS.items():

@@ -181,13 +181,16 @@ def _utility(columns: Sequence[Column], matched: bool, tell: Progress) -> dict[s
         "semantic_sse": _total(attributes.values(), "semantic_sse"),
         "scaled_sse": _total(attributes.values(), "scaled_sse"),
         "mean_variation": _average(lines, "mean_variation"),
+        "mean_shift_max": max(_found(attributes.values(), "mean_shift"), default=None),
         "variance_variation": _average(lines, "variance_variation"),
         "correlation_difference": correlation.mean,
         "correlation_difference_max": correlation.largest,
         "correlation_pairs": correlation.pairs,
+        "correlations_kept": correlation.kept,
         "correlation_excluded": [numeric[j].name for j in correlation.excluded],
         "wasserstein": _average(lines, "wasserstein"),
         "total_variation": _average(attributes.values(), "total_variation"),
+        "total_variation_max": max(_found(attributes.values(), "total_variation"), default=None),
         "pair_total_variation": pairs.mean,
         "pair_total_variation_max": pairs.largest,
         "pair_total_variation_worst": pairs.worst,
@@ -201,7 +204,7 @@ def _attribute(column: Column, matched: bool) -> dict[str, Any]:
     line: dict[str, Any] = dict.fromkeys(
         (
             *("sse", "sae", "normalised_sse", "mean_variation", "variance_variation", "wasserstein"),
-            *("semantic_sse", "scaled_sse"),
+            *("semantic_sse", "scaled_sse", "mean_shift"),
         )
     )
     line |= {"kind": column.kind, "total_variation": total_variation(*categories(column))}
@@ -217,6 +220,7 @@ def _attribute(column: Column, matched: bool) -> dict[str, Any]:
         # days and places in an order have no zero of their own
         line["mean_variation"] = utility.mean_variation(x, y)
     return line | {
+        "mean_shift": utility.mean_shift(x, y),
         "variance_variation": utility.variance_variation(x, y),
         "wasserstein": utility.wasserstein(x, y),
     }

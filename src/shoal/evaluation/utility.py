@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 # Of standardised columns: less spread than this within a pair's common rows is rounding, not information.
 NO_SPREAD = 1e-12
+# a correlation, or a change of one, that readers of a table would remark
+NOTABLE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +42,14 @@ class CorrelationDifference:
         mean: their mean; NaN without a pair.
         largest: the largest of them; NaN without a pair.
         pairs: number of pairs compared.
+        kept: those that keep size and sign, to within a tenth; one that was below a tenth has no sign to keep.
         excluded: positions of the columns without any correlation, constant in one of the tables.
     """
 
     mean: float
     largest: float
     pairs: int
+    kept: int
     excluded: tuple[int, ...]
 
 
@@ -76,6 +80,18 @@ def mean_variation(original: NDArray[np.float64], released: NDArray[np.float64])
         return math.nan
     mean = float(before.mean())
     return _ratio(abs(float(after.mean()) - mean), abs(mean))
+
+
+def mean_shift(original: NDArray[np.float64], released: NDArray[np.float64]) -> float:
+    """|mean' - mean| in standard deviations of the original; NaN for a constant.
+
+    >>> mean_shift(np.array([1.0, 3.0]), np.array([3.0]))
+    1.0
+    """
+    before, after = _present(original), _present(released)
+    if before.size == 0 or after.size == 0:
+        return math.nan
+    return _ratio(abs(float(after.mean()) - float(before.mean())), math.sqrt(_variance(before)))
 
 
 def variance_variation(original: NDArray[np.float64], released: NDArray[np.float64]) -> float:
@@ -152,12 +168,15 @@ def correlation_difference(
     before, after = correlations(original), correlations(released)
     upper = np.triu_indices(m, k=1)
     gaps = np.abs(after - before)[upper]
+    same_sign = (before * after)[upper] > 0
+    weak = np.abs(before[upper]) < NOTABLE
+    kept = int(np.sum((gaps <= NOTABLE) & (same_sign | weak)))
     gaps = gaps[np.isfinite(gaps)]
     alone = ~(np.isfinite(np.diag(before)) & np.isfinite(np.diag(after)))
     excluded = tuple(int(j) for j in np.flatnonzero(alone))
     if gaps.size == 0:
-        return CorrelationDifference(math.nan, math.nan, 0, excluded)
-    return CorrelationDifference(float(gaps.mean()), float(gaps.max()), int(gaps.size), excluded)
+        return CorrelationDifference(math.nan, math.nan, 0, 0, excluded)
+    return CorrelationDifference(float(gaps.mean()), float(gaps.max()), int(gaps.size), kept, excluded)
 
 
 def _present(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -34,6 +34,7 @@ from shoal.method.models import MODELS
 from shoal.method.presets import configured, preset
 from shoal.method.statement import PrivacyStatement, state
 from shoal.method.tuned import tuned_settings, with_tuning
+from shoal.method.verdict import SEEDED
 from shoal.noise import Source
 from shoal.noise import source as noise_source
 from shoal.partition import Partition
@@ -42,7 +43,17 @@ from shoal.progress import Progress, silent
 from shoal.release.request import Options
 
 # what a `Declaration` is made from, besides the schema
-_SAID = ("columns", "domains", "domain_from_data", "outside", "missing", "na", "types")
+_SAID = (
+    "columns",
+    "domains",
+    "domain_from_data",
+    "outside",
+    "missing",
+    "na",
+    "types",
+    "most_epsilon",
+    "override",
+)
 
 # expected number of people for whom the promise fails, above which the custodian is warned
 _MOST_FAILURES = Fraction(1, 10)
@@ -193,6 +204,8 @@ def protect(
         tuned_epsilon: what a private choice cost, as a recipe of `shoal tune --private` has it; added to the claim,
             which must be `dp`, if the values that it bought are used.
         tuned_choice: what it bought, with the candidates it was chosen from.
+        most_epsilon: the ε per person, 10 by default, above which the verdict is "do not publish".
+        override: why a release above it is published all the same; stands in the statement.
         progress: called with (what, done, total) during long work; raise `shoal.CancelledError` in it to stop.
         options: settings of the method, such as split, groups, link, remainder.
 
@@ -332,6 +345,9 @@ def prepare(
     source = noise_source(seed)
     described = with_tuning(described, chosen, settled)
     circumstances = _with_seed(described.circumstances, source)
+    circumstances = replace(
+        circumstances, most_epsilon=declared.most_epsilon, override=declared.override
+    )
     promise = promise_of(settled, len(described.lattices), circumstances.nominal)
     statement = state(settled, described.lattices, plan, circumstances, promise)
     advice += (*_starved(settled, plan), *_risky(settled, described))
@@ -428,8 +444,7 @@ def _measured(described: Described, rebuilt: Rebuilt) -> Any:
 def _with_seed(circumstances: Circumstances, source: Source) -> Circumstances:
     if not source.reproducible:
         return circumstances
-    reason = "A seed was given: whoever knows it can remove the noise."
-    return replace(circumstances, experiment=(*circumstances.experiment, reason))
+    return replace(circumstances, experiment=(*circumstances.experiment, SEEDED))
 
 
 def _row_orders(method: Method, rebuilt: Rebuilt, source: Source) -> dict[str, NDArray[np.int64]]:

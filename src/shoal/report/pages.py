@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shoal.errors import InputError, did_you_mean
+from shoal.evaluation.risk_lines import RiskLine
+from shoal.evaluation.verdict import RISK_WORDS, USE_WORDS, verdict
 from shoal.io import Table, read
 from shoal.method.statement import domain_words
 from shoal.progress import Progress, silent
@@ -21,10 +23,9 @@ from shoal.report.compare import percent_words
 from shoal.report.findings import find
 from shoal.report.page_figures import Album
 from shoal.report.profile import equal_rows, profiles
-from shoal.report.risks import RiskLine, Risks, attacked
+from shoal.report.risks import Risks, attacked
 from shoal.report.sections import Page, section_values
 from shoal.report.subject import Subject, of_bundle, of_release, published
-from shoal.report.traffic_light import light
 from shoal.report.words import epsilon_words, explanation, k_words
 
 if TYPE_CHECKING:
@@ -184,7 +185,8 @@ def _first_screen(
         "statement": subject.statement,
         "rows": subject.table.n,
         "told": told,
-        "light": light(subject.statement, lines),
+        "verdict": verdict(subject.statement, measured, lines),
+        "measured_words": {"risk": RISK_WORDS, "use": USE_WORDS},
         "cards": [
             ("ε", *epsilon_words(subject.statement)),
             ("k", *k_words(subject.statement)),

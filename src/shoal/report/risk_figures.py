@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from shoal.evaluation.interval import Interval
 from shoal.report.compare import bin_edges
 from shoal.report.drawing import NEUTRAL, ORIGINAL, RELEASED, Figure, rounded_number, short, wrapped
-from shoal.report.risks import RiskLine
+from shoal.evaluation.risk_lines import RiskLine
 
 _MOST_BARS = 60
 _FEW_SIZES = 24
