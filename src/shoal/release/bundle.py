@@ -57,11 +57,13 @@ def save_bundle(
     original: Any = None,
     *,
     statistics: bool = False,
+    mark: str = "",
     progress: Progress | None = None,
 ) -> Path:
     """Write data, statement, recipe and public report to `folder`; the internal report to its own path.
 
-    With `statistics` the masked statistics of the clusters go beside the data.
+    With `statistics` the masked statistics of the clusters go beside the data. `mark` is the fingerprint of the
+    original, which the internal report keeps: whoever released the same table again has looked.
     """
     check_writable(release.columns, known_format(format))
     if statistics and release.statistics is None:
@@ -87,7 +89,7 @@ def save_bundle(
             # a linked table may hold words for groups of values, which have no declared type
             further = {name: read(aside / f"{name}{ENDINGS[format]}") for name in release.linked}
             release.verify(read(aside / f"data{ENDINGS[format]}", types=types), further)
-        write_documents(release, aside, undo, internal_path, evaluation, original, tell)
+        write_documents(release, aside, undo, internal_path, evaluation, original, tell, mark)
     return folder
 
 
@@ -115,6 +117,7 @@ def write_documents(
     evaluation: Any = None,
     original: Any = None,
     progress: Progress = silent,
+    mark: str = "",
 ) -> None:
     """Statement, recipe and public report beside the data; the internal report last, at its own path.
 
@@ -129,7 +132,7 @@ def write_documents(
     (aside / "report.html").write_text(public_report(release), "utf-8")
     if internal is None:
         return
-    page = internal_report(release, evaluation, original, progress)
+    page = internal_report(release, evaluation, original, progress, mark)
     undo.enter_context(_parents(internal))
     with open(internal, "x", encoding="utf-8") as file:
         undo.push(_unless_done(internal))

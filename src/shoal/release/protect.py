@@ -161,10 +161,20 @@ class Release:
         """Write the publishable bundle to `folder`, with the clusters' statistics if asked for; the internal report,
         compared with `original` (the table that was protected) if given, goes elsewhere. All is written or nothing."""
         from shoal.release.bundle import save_bundle
+        from shoal.release.looked import fingerprint_of
 
         kind = format or self.format
+        mark = "" if internal is None or original is None else fingerprint_of(original)
         return save_bundle(
-            self, Path(folder), internal, kind, evaluation, original, statistics=statistics, progress=progress
+            self,
+            Path(folder),
+            internal,
+            kind,
+            evaluation,
+            original,
+            statistics=statistics,
+            mark=mark,
+            progress=progress,
         )
 
 
@@ -278,6 +288,10 @@ class Preparation:
     statement: PrivacyStatement
     labels: ArrayLike | None = None
 
+    def stated(self, described: Described) -> Preparation:
+        """The same with other circumstances, and the statement that follows from them."""
+        return replace(self, described=described, statement=_statement(self.method, described, self.plan))
+
     def release(
         self,
         data: Any,
@@ -345,15 +359,19 @@ def prepare(
     source = noise_source(seed)
     described = with_tuning(described, chosen, settled)
     circumstances = _with_seed(described.circumstances, source)
-    circumstances = replace(
-        circumstances, most_epsilon=declared.most_epsilon, override=declared.override
-    )
-    promise = promise_of(settled, len(described.lattices), circumstances.nominal)
-    statement = state(settled, described.lattices, plan, circumstances, promise)
+    circumstances = replace(circumstances, most_epsilon=declared.most_epsilon, override=declared.override)
+    described = replace(described, circumstances=circumstances)
+    statement = _statement(settled, described, plan)
     advice += (*_starved(settled, plan), *_risky(settled, described))
     described = replace(described, notes=(*described.notes, *advice))
     mechanism.refuse(settled, described, plan, labels)
     return Preparation(settled, declared, described, mechanism, plan, source, statement, labels)
+
+
+def _statement(method: Method, described: Described, plan: Plan) -> PrivacyStatement:
+    circumstances = described.circumstances
+    promise = promise_of(method, len(described.lattices), circumstances.nominal)
+    return state(method, described.lattices, plan, circumstances, promise)
 
 
 def _risky(method: Method, described: Described) -> list[str]:
