@@ -18,9 +18,11 @@ from shoal.cli import (
     check,
     demo,
     evaluate,
+    hold_out,
     ledger,
     listing,
     protect,
+    rehearse,
     report,
     reproduce,
     serve,
@@ -65,8 +67,10 @@ def _interruptible(command: Callable[..., None]) -> Callable[..., None]:
 
 for _command in (
     demo.demo,
+    rehearse,
     protect,
     evaluate.evaluate,
+    hold_out.hold_out,
     attack.attack,
     check.check,
     tune,

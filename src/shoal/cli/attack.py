@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from shoal.cli.output import print_json, results
+from shoal.cli.output import print_json, progress_bar, results
 
 
 def attack(
@@ -29,8 +29,8 @@ def attack(
 ) -> None:
     """Attack a released table: linkability, singling out, attribute inference.
 
-    Success in general is not yet a risk: hold out a control group before protecting and pass it with
-    --control to see what is due to a person being in the data.
+    Success in general is not yet a risk: hold out a control group before protecting ('shoal hold-out') and pass it
+    with --control to see what is due to a person being in the data.
 
     Example: shoal attack people.csv release/data.csv --control held-out.csv
     """
@@ -38,18 +38,21 @@ def attack(
     from shoal.evaluation.attacks import attack as run
     from shoal.io import read
 
-    table = read(original)
-    chosen = None if columns is None else column_names([columns], table.names)
-    report = run(
-        table,
-        read(released),
-        None if control is None else read(control),
-        columns=chosen,
-        secret=secret,
-        attempts=attacks,
-        tolerance=tolerance,
-        seed=seed,
-    )
+    with progress_bar() as progress:
+        progress("reading the tables", 0, 1)
+        table = read(original)
+        chosen = None if columns is None else column_names([columns], table.names)
+        report = run(
+            table,
+            read(released),
+            None if control is None else read(control),
+            columns=chosen,
+            secret=secret,
+            attempts=attacks,
+            tolerance=tolerance,
+            seed=seed,
+            progress=progress,
+        )
     if json:
         print_json(report.to_dict())
         return

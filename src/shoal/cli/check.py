@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from shoal.cli.output import complain, print_json, results
+from shoal.cli.output import complain, print_json, progress_bar, results
 
 
 def check(
@@ -44,17 +44,20 @@ def check(
     from shoal.evaluation.checks import check as measure
     from shoal.io import read
 
-    data = read(table)
-    found = measure(
-        data,
-        None if quasi is None else column_names(quasi, data.names),
-        None if confidential is None else column_names(confidential, data.names),
-        schema=None if schema is None else Schema.load(schema),
-        k=k,
-        l=diversity,
-        t_emd=t_emd,
-        t_ratio=t_ratio,
-    )
+    with progress_bar() as progress:
+        progress("reading the table", 0, 1)
+        data = read(table)
+        found = measure(
+            data,
+            None if quasi is None else column_names(quasi, data.names),
+            None if confidential is None else column_names(confidential, data.names),
+            schema=None if schema is None else Schema.load(schema),
+            k=k,
+            l=diversity,
+            t_emd=t_emd,
+            t_ratio=t_ratio,
+            progress=progress,
+        )
     if json:
         print_json(found.to_dict())
     else:

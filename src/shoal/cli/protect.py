@@ -11,10 +11,20 @@ from typing import TYPE_CHECKING, Any
 from shoal.cli import options
 from shoal.cli.command import Flag
 from shoal.cli.interrupt import charge_words, interruptibly, noting
-from shoal.cli.output import complain, messages, print_json, progress_bar, results
+from shoal.cli.flags import with_flags
+from shoal.cli.output import (
+    complain,
+    messages,
+    print_json,
+    progress_bar,
+    results,
+    say_promise,
+    say_verdict,
+)
 from shoal.errors import OptionError
 
 if TYPE_CHECKING:
+    from shoal.method.method import Method
     from shoal.release.publish import Planned, Published
 
 _LONG_SECONDS = 60
@@ -57,6 +67,7 @@ def flags() -> tuple[Flag, ...]:
         options.METHOD,
         *options.of_methods(),
         options.CONFIG,
+        *options.about_the_verdict(),
         Flag("seed", "Experiments: a reproducible release, not publishable.", "method", int, placeholder="N"),
         Flag("out", "New folder for the bundle.", "output", Path, common=True, placeholder="DIR"),
         Flag("format", "csv, parquet, stata or spss; default: like DATA.", "output", common=True),
@@ -87,6 +98,15 @@ def flags() -> tuple[Flag, ...]:
             "output",
         ),
         Flag(
+            "rehearse",
+            "Made-up people with the same columns and ranges in the place of DATA: nothing is spent.",
+            "output",
+            bool,
+            default=False,
+            common=True,
+        ),
+        Flag("everything", "With --evaluate: print every measure.", "output", bool, ("--all",), default=False),
+        Flag(
             "dry_run",
             "Say what would be done, and how long it takes.",
             "output",
@@ -103,6 +123,11 @@ def protect(typed: Mapping[str, Any]) -> None:
     from shoal.release.publish import Delivery, opened, plan
 
     dry_run, as_json = typed["dry_run"], typed["json"]
+    if typed["rehearse"]:
+        from shoal.cli.rehearse import rehearse_typed
+
+        rehearse_typed(typed)
+        return
     if typed["out"] is None and not dry_run:
         raise OptionError("--out is missing: name a new folder for the bundle.")
     written = None if typed["format"] is None else known_format(typed["format"])
@@ -121,17 +146,55 @@ def protect(typed: Mapping[str, Any]) -> None:
             if dry_run:
                 _say_plan(planned, as_json)
                 return None
+            _warn(planned, arguments)
             if planned.estimate is not None and planned.estimate.seconds > _LONG_SECONDS:
                 messages().print(f"This will take {planned.estimate}.", markup=False)
             return planned.carry_out(report)
 
     published = interruptibly(work, lambda: charge_words(seen))
     if published is not None:
-        _say(published, as_json)
+        _say(published, as_json, typed["everything"])
 
 
 # the docstring is the help text
 protect.__doc__ = inspect.cleandoc(_HELP)
+
+
+# settings that change what is promised or lost, and that nobody may have thought of
+_MATTER = ("k", "split", "delta", "neighbours", "missing")
+
+
+def defaults_words(method: Method, given: Mapping[str, Any]) -> str:
+    """The settings that matter and were not given, with what holds for them; empty where all were."""
+    settings = {**method.settings(), "missing": "error"}
+    found = [
+        f"{name} = {settings[name]}"
+        for name in _MATTER
+        if given.get(name) is None and settings.get(name) is not None
+    ]
+    return f"Taken by default: {', '.join(found)}." if found else ""
+
+
+def _warn(planned: Planned, given: Mapping[str, Any]) -> None:
+    """What is said before the budget is spent."""
+    for text in planned.advice:
+        complain(with_flags(text))
+    if words := defaults_words(planned.prepared.method, given):
+        messages().print(words, markup=False, style="dim")
+
+
+def noise_lines(planned: Planned) -> list[str]:
+    """The noise to expect, one line for each column."""
+    lines = []
+    for found in planned.noise:
+        if found.standard_deviation is None or found.share_of_range is None:
+            lines.append(f"  {found.column}: not known beforehand, {found.why}; shoal rehearse shows it")
+        else:
+            lines.append(
+                f"  {found.column}: ± {found.standard_deviation:,.3g} on a mean of {found.records:,} records "
+                f"({100 * found.share_of_range:.2g}% of the range)"
+            )
+    return lines
 
 
 def _say_plan(planned: Planned, as_json: bool) -> None:
@@ -145,6 +208,8 @@ def _say_plan(planned: Planned, as_json: bool) -> None:
                 "rows": described.n,
                 "statement": statement.to_dict(),
                 "notes": list(described.notes),
+                "noise": [found.to_dict() for found in planned.noise],
+                "advice": list(planned.advice),
                 "column_by_column": planned.engine == "local",
                 "estimate": {"seconds": expected.seconds, "bytes": expected.bytes, "probe": expected.probe},
             }
@@ -153,30 +218,37 @@ def _say_plan(planned: Planned, as_json: bool) -> None:
     console = results()
     where = "one column in memory at a time" if planned.engine == "local" else "in memory"
     console.print(
-        f"Would release {described.n} rows of {', '.join(described.columns)} with {prepared.method.name}, {where}.\n"
-        f"Expected: {expected}.\n",
+        f"Would release {described.n:,} rows of {', '.join(described.columns)} with {prepared.method.name}, {where}.\n"
+        f"Expected: {expected}.\n"
+        "Noise to expect, from ε, k, ranges and the number of rows alone:",
         markup=False,
     )
+    for line in noise_lines(planned):
+        console.print(line, markup=False)
+    for text in planned.advice:
+        complain(with_flags(text))
+    console.print()
     console.print(statement.to_markdown(), markup=False)
     for note in described.notes:
         messages().print(f"note: {note}", markup=False, style="dim")
     console.print("Nothing was written.", markup=False)
 
 
-def _say(published: Published, as_json: bool) -> None:
+def _say(published: Published, as_json: bool, everything: bool) -> None:
+    from shoal.evaluation.verdict import verdict
+
     release, measured = published.release, published.evaluation
+    found = verdict(release, measured)
     warnings = [f"note: {text}" if text in release.notes else text for text in published.warnings]
     if as_json:
         for text in published.charge.warnings if published.charge is not None else ():
             complain(text)
-        extra = {} if measured is None else {"evaluation": measured.to_dict()}
+        extra = {} if measured is None else {"evaluation": measured.to_dict(), "verdict": found.to_dict()}
         statement, notes = release.statement.to_dict(), list(release.notes)
         print_json({"out": str(published.folder), "statement": statement, "notes": notes, **extra})
         return
     console = results()
-    console.print(release.statement.sentence, markup=False)
-    for reason in release.statement.not_publishable_because:
-        complain(f"not for publication: {reason}")
+    say_promise(release.statement)
     for entry in release.statement.data_dependent:
         complain(f"looked at the records: {entry}")
     for text in warnings:
@@ -185,8 +257,9 @@ def _say(published: Published, as_json: bool) -> None:
         if note not in published.warnings:
             messages().print(f"note: {note}", markup=False, style="dim")
     if measured is not None:
-        console.print(measured)
+        console.print(measured if everything else measured.summary())
         console.print("These measures are facts about the original data: keep them inside.", markup=False)
+    say_verdict(found)
     names = ", ".join(sorted(path.name for path in published.folder.iterdir()))
     console.print(f"Written to {published.folder}: {names}.", markup=False)
     if published.internal is not None:

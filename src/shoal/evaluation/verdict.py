@@ -24,6 +24,7 @@ _ADVICE = (
     "that looked at the records"
 )
 _COUNTS = "Measured on the original records, and counted in the verdict: the promise is about this very table"
+_REHEARSED = "Measured on a rehearsal, which may be looked at as often as wanted"
 RISK_WORDS: Mapping[Level, str] = {"green": "low", "amber": "notable", "red": "high"}
 USE_WORDS: Mapping[Level, str] = {"green": "good", "amber": "fair", "red": "poor"}
 
@@ -62,11 +63,13 @@ class Verdict:
         public: what the bundle says, from the statement alone.
         measured: what was measured on the original, to be kept inside.
         counts: what was measured decides as well.
+        rehearsed: it was measured on people whom the release is not about.
     """
 
     public: PublicVerdict
     measured: Measured
     counts: bool
+    rehearsed: bool = False
 
     @property
     def level(self) -> Level:
@@ -98,7 +101,12 @@ class Verdict:
             )
         if not self.measured.lines:
             return public
-        return (*public, f"{_COUNTS if self.counts else _ADVICE}.", *self.measured.lines)
+        return (*public, self.about_measures, *self.measured.lines)
+
+    @property
+    def about_measures(self) -> str:
+        """What was measured, and what may be done with it."""
+        return f"{_REHEARSED if self.rehearsed else _COUNTS if self.counts else _ADVICE}."
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; with `measured` they are facts about the original data."""
@@ -113,13 +121,14 @@ class Verdict:
 
 
 def verdict(
-    statement: Any, measured: Any = None, risks: Sequence[RiskLine] = ()
+    statement: Any, measured: Any = None, risks: Sequence[RiskLine] = (), *, rehearsed: bool = False
 ) -> Verdict:
     """May this be published? The one function that every command, page and report asks.
 
     Args:
         statement: a release, a bundle, a `PrivacyStatement`, or its plain values.
         measured: what `shoal.evaluate` found, or its plain values; facts about the original data.
+        rehearsed: all of it was measured on people whom the release is not about.
         risks: what attacks found; without them the record linkage of `measured` counts.
 
     >>> facts = {"model": "none", "not_publishable_because": ["The method gives no privacy guarantee."]}
@@ -136,7 +145,7 @@ def verdict(
     most = max(MOST_LINKED, 1 / crowd) if crowd else MOST_LINKED
     risk = sorted(_of_risks(lines, most), key=lambda reason: -LEVELS.index(reason.level))
     use = None if found is None else usefulness(found["utility"])
-    return Verdict(public_verdict(facts), Measured(tuple(risk), use), counts)
+    return Verdict(public_verdict(facts), Measured(tuple(risk), use), counts, rehearsed)
 
 
 def _plain(value: Any) -> Mapping[str, Any]:

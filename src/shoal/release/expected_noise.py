@@ -95,7 +95,7 @@ def expected_noise(
     rent 5657 2.828
     """
     settled = configured(method, epsilon=epsilon, k=k, **settings)
-    described = _public(settled, schema, columns, domains, n)
+    described = public_description(settled, schema, columns, domains, n)
     noise_allowed(settled, len(described.columns))
     check_k(settled.size, n)
     mechanism = MECHANISMS[settled.mechanism]
@@ -186,7 +186,7 @@ def _deviations(method: Method, described: Described, plan: Plan) -> dict[str, f
     return found
 
 
-def _public(
+def public_description(
     method: Method,
     schema: Schema | None,
     columns: Sequence[str] | None,
