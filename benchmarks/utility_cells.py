@@ -19,6 +19,7 @@ from benchmarks.utility_scores import (
     f_measure,
     labels_kept,
     marginal_error,
+    rank_error,
     row_error,
     trivial_f,
 )
@@ -87,6 +88,7 @@ def scores_of(task: Task, made: Made, seed: int) -> dict[str, float]:
     return found | {
         "marginal": marginal_error(task.records, made.data, task.domains),
         "correlation": correlation_error(task.records, made.data, task.domains),
+        "rank": rank_error(task.records, made.data, task.domains),
         "f": f_measure(made.data, task.held_out, task.domains, seed),
     }
 

@@ -18,6 +18,7 @@ from pyarrow import csv
 
 import shoal
 from benchmarks.utility_tables import (
+    LABEL,
     Numbers,
     Task,
     with_name_as_label,
@@ -58,6 +59,8 @@ class Preset:
     Attributes:
         sized: takes the k of the rule below.
         takes_names: nominal columns; otherwise the label stands as 0 or 1 and is read back by its half.
+        given: the number of rows is declared, as it is to the synthesisers.
+        predicts: the label is named as the column to predict.
     """
 
     name: str
@@ -66,12 +69,18 @@ class Preset:
     takes_names: bool = True
     options: Mapping[str, Any] = field(default_factory=dict)
     dear: bool = False
+    given: bool = False
+    predicts: bool = False
 
     def can(self, task: Task) -> bool:
         return self.takes_names or not task.has_names
 
     def settings(self, task: Task, epsilon: str) -> dict[str, Any]:
         found = dict(self.options)
+        if self.given:
+            found["rows"] = task.records.num_rows
+        if self.predicts:
+            found["predict"] = LABEL
         if self.sized:
             found["k"] = size_rule(task.records.num_rows, len(task.domains), float(epsilon))
         return found
@@ -170,6 +179,15 @@ def domains_for_dpmm(task: Task) -> dict[str, dict[str, Any]]:
 CONTESTANTS: tuple[Contestant, ...] = (
     Synthesiser("AIM (dpmm)", "AIM"),
     Synthesiser("MST (dpmm)", "MST"),
+    Preset("pairs-dp, n given", "pairs-dp", given=True),
+    Preset("pairs-dp", "pairs-dp"),
+    Preset("pairs-dp, n given, predict", "pairs-dp", given=True, predicts=True),
+    Preset("pairs-dp, replace-one", "pairs-dp", options={"neighbours": "replace-one"}),
+    Preset("pairs-dp, δ, n given", "pairs-dp", options={"delta": "0.000001"}, given=True),
+    Preset("pairs-dp, δ", "pairs-dp", options={"delta": "0.000001"}),
+    Preset(
+        "pairs-dp, δ, n given, predict", "pairs-dp", options={"delta": "0.000001"}, given=True, predicts=True
+    ),
     Preset("tree-dp", "tree-dp"),
     Preset("tree-dp, add/remove", "tree-dp", options={"neighbours": "add-remove"}),
     Preset("ranking-dp, unlinked", "ranking-dp", sized=True, takes_names=False, options={"link": False}),

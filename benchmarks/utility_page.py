@@ -15,6 +15,7 @@ SCORES = {
     "labels": ("labels kept", ".0%", None),
     "marginal": ("marginal error", ".4f", False),
     "correlation": ("correlation error", ".3f", False),
+    "rank": ("rank correlation error", ".3f", False),
     "f": ("F", ".3f", True),
 }
 # scores that every method has

@@ -209,4 +209,105 @@ def wine() -> Task:
     return split("Wine", "quality > 6", WINE, _labelled(table, pc.greater(table["quality"], 6)))
 
 
+EIA: dict[str, Domain] = {
+    "RESREVENUE": Numbers(0, 500_000, 1),
+    "RESSALES": Numbers(0, 5_000_000, 1),
+    "COMREVENUE": Numbers(0, 500_000, 1),
+    "COMSALES": Numbers(0, 5_000_000, 1),
+    "INDREVENUE": Numbers(0, 200_000, 1),
+    "INDSALES": Numbers(0, 5_000_000, 1),
+    "OTHREVENUE": Numbers(0, 100_000, 1),
+    "OTHRSALES": Numbers(0, 1_000_000, 1),
+    "TOTSALES": Numbers(0, 10_000_000, 1),
+    "MONTH": Numbers(1, 12, 1, few=True),
+    LABEL: (NO, YES),
+}
+
+RANDHIE: dict[str, Domain] = {
+    "mdvis": Numbers(0, 100, 1),
+    "lncoins": Numbers(0, 5),
+    "idp": ("0", "1"),
+    "lpi": Numbers(0, 10),
+    "fmde": Numbers(0, 10),
+    "physlm": Numbers(0, 1),
+    "disea": Numbers(0, 60),
+    "hlthg": ("0", "1"),
+    "hlthf": ("0", "1"),
+    LABEL: (NO, YES),
+}
+
+DIABETES: dict[str, Domain] = {
+    "age": Numbers(0, 100, 1),
+    "sex": ("1", "2"),
+    "bmi": Numbers(10, 60),
+    "bp": Numbers(40, 200),
+    "s1": Numbers(0, 500),
+    "s2": Numbers(0, 400),
+    "s3": Numbers(0, 150),
+    "s4": Numbers(0, 20),
+    "s5": Numbers(2, 8),
+    "s6": Numbers(40, 200),
+    LABEL: (NO, YES),
+}
+
+KNOWN: dict[str, Domain] = {
+    **{f"x{number}": Numbers(0, 100) for number in range(6)},
+    "heavy": Numbers(0, 10_000),
+    "colour": ("red", "green", "blue", "black"),
+    "a": ("0", "1"),
+    "b": ("0", "1"),
+    LABEL: (NO, YES),
+}
+
+
+def eia() -> Task:
+    """Revenue and sales of utilities, heavy tails in all columns; nobody chose a constant by it."""
+    table = csv.read_csv(DATA / "eia.csv")
+    return split("EIA", "TOTREVENUE > 20,000", EIA, _labelled(table, pc.greater(table["TOTREVENUE"], 20_000)))
+
+
+def randhie() -> Task:
+    """The RAND health insurance experiment, as statsmodels has it."""
+    from statsmodels.datasets import randhie as source
+
+    frame = source.load_pandas().data
+    yes = pa.chunked_array([frame["mdvis"].to_numpy() > 2])
+    for name in ("idp", "hlthg", "hlthf"):
+        frame[name] = frame[name].astype(int).astype(str)
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    domains = {name: domain for name, domain in RANDHIE.items() if name != "mdvis"}
+    return split("RAND", "more than two visits", domains, _labelled(table, yes))
+
+
+def diabetes() -> Task:
+    """The diabetes table of scikit-learn, in its own units."""
+    from sklearn.datasets import load_diabetes
+
+    frame = load_diabetes(as_frame=True, scaled=False).frame
+    yes = pa.chunked_array([frame["target"].to_numpy() > 140])
+    frame["sex"] = frame["sex"].astype(int).astype(str)
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    return split("Diabetes", "progression > 140", DIABETES, _labelled(table, yes))
+
+
+def known() -> Task:
+    """A made-up table: two factors, a heavy tail, names that follow a number, a label that is an exclusive or."""
+    random = np.random.default_rng(20)
+    rows = 6_000
+    factors = random.normal(size=(rows, 2))
+    weights = np.array([[1, 0], [0.8, 0.3], [0.5, -0.5], [0, 1], [0.2, 0.9], [0, 0]])
+    noise = random.normal(size=(rows, 6)) * 0.6
+    numbers = np.clip(50 + 15 * (factors @ weights.T + noise), 0, 100)
+    heavy = np.clip(np.exp(1.5 * factors[:, 0] + 3 + 0.3 * noise[:, 0]), 0, 10_000)
+    colour = np.array(KNOWN["colour"])[np.digitize(numbers[:, 3] + random.normal(0, 10, rows), [35, 50, 65])]
+    a, b = random.random((2, rows)) < 0.5
+    yes = (a ^ b) ^ (random.random(rows) < 0.2)
+    columns = {f"x{number}": numbers[:, number] for number in range(6)}
+    names = {name: np.where(bit, "1", "0") for name, bit in (("a", a), ("b", b))}
+    table = pa.table({**columns, "heavy": heavy, "colour": colour, **names})
+    return split("Known", "a exclusive or b", KNOWN, _labelled(table, pa.chunked_array([yes])))
+
+
 TASKS: dict[str, Callable[[], Task]] = {"Census": census, "Adult": adult, "Wine": wine}
+# tables by which no constant of a method was chosen
+FRESH: dict[str, Callable[[], Task]] = {"EIA": eia, "RAND": randhie, "Diabetes": diabetes, "Known": known}

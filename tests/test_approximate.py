@@ -49,7 +49,7 @@ def test_the_statement_has_epsilon_delta_rho_and_neighbours() -> None:
     assert found.rho == rho_from(Fraction(1, 2), DELTA)
     assert found.publishable
     assert "replace-one" in (found.neighbours or "")
-    assert "except with probability 1e-06, with ε = 0.5 per row (δ = 1e-06)" in found.sentence
+    assert "except with probability δ = 1e-06, with ε = 0.5 per row (replace-one" in found.sentence
     assert any("not pure differential privacy" in line for line in found.not_promised)
     assert "- Budget: ρ = 0.006" in found.to_markdown()
     assert sum(found.spending.values()) == found.rho  # type: ignore[arg-type]
@@ -173,3 +173,15 @@ def test_the_list_of_methods_names_both_claims() -> None:
 def test_a_private_choice_is_not_added_to_a_claim_with_a_delta() -> None:
     with pytest.raises(shoal.ShoalError, match="cannot be added to the claim"):
         released(tuned=Tuned(("split",), Fraction(1, 10), (Choice("split", "equal", ("equal", "optimal")),)))
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
+def test_pairs_take_a_delta(neighbours: str) -> None:
+    schema = shoal.Schema.from_dict({"attribute": [AGE]})
+    settings = {"epsilon": "2", "neighbours": neighbours, "columns": ["age"]}
+    found = shoal.protect(people(), schema, "pairs-dp", delta="1e-6", **settings).statement
+    assert (found.model, found.delta, found.publishable) == ("approximate-dp", DELTA, True)
+    assert found.rho == rho_from(Fraction(2), DELTA)
+    spent = sum(found.spending.values())  # type: ignore[arg-type]
+    assert Fraction(99, 100) * found.rho <= spent <= found.rho
+    assert shoal.protect(people(), schema, "pairs-dp", **settings).statement.model == "dp"

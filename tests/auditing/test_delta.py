@@ -13,6 +13,7 @@ from scipy import stats
 
 import shoal
 from shoal.auditing.bounds import epsilon_bounds
+from shoal.auditing.events import best_events
 
 X = {"x": (0, 100)}
 TABLE = pa.table({"x": [0, 40, 100]})
@@ -37,6 +38,17 @@ def test_the_bound_is_valid_where_the_delta_is_used_up(epsilon: float) -> None:
     assert stats.binomtest(int(exceeded.sum()), 4000, 0.05, "greater").pvalue > 1e-9
     # without the δ it would claim to have refuted a true claim
     assert (epsilon_bounds(hits, runs, false_hits, runs, 0.05) > epsilon).mean() > 0.1
+
+
+def test_the_search_passes_over_events_that_delta_allows() -> None:
+    """A statistic that tells with probability 0.04, and one that tells a little all the time."""
+    rng = np.random.default_rng(2)
+    rare = np.zeros((2, 5000)), np.arange(5000) < 200
+    often = rng.random((2, 5000)) < np.array([[0.6], [0.35]])
+    left = {"rare": rare[1].astype(float), "often": often[0].astype(float)}
+    right = {"rare": rare[0][0], "often": often[1].astype(float)}
+    assert best_events(left, right, 1)[0][1].statistic == "rare"
+    assert best_events(left, right, 1, delta=0.05)[0][1].statistic == "often"
 
 
 def audited(too_little: Fraction, epsilon: str, delta: str) -> shoal.Audit:

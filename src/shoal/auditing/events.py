@@ -77,11 +77,14 @@ def learn(left: Computed, right: Computed) -> Learnt | None:
     return Learnt(names, centre, direction / spread)
 
 
-def best_events(left: Computed, right: Computed, limit: int) -> list[tuple[float, Event]]:
-    """The most telling event of each statistic, best first, with a cautious estimate of its log ratio."""
+def best_events(left: Computed, right: Computed, limit: int, delta: float = 0.0) -> list[tuple[float, Event]]:
+    """The most telling event of each statistic, best first, with a cautious estimate of its log ratio.
+
+    So much of its probability as δ allows tells nothing.
+    """
     best: list[tuple[float, Event]] = []
     for name in _of_both(left, right):
-        found = _best_event(name, np.sort(_defined(left[name])), np.sort(_defined(right[name])))
+        found = _best_event(name, np.sort(_defined(left[name])), np.sort(_defined(right[name])), delta)
         if found is not None:
             best.append(found)
     # statistics that say the same in other words have the same score: one of them is enough
@@ -89,7 +92,7 @@ def best_events(left: Computed, right: Computed, limit: int) -> list[tuple[float
     return sorted(distinct.values(), key=lambda scored: -scored[0])[:limit]
 
 
-def _best_event(name: str, left: Numbers, right: Numbers) -> tuple[float, Event] | None:
+def _best_event(name: str, left: Numbers, right: Numbers, delta: float) -> tuple[float, Event] | None:
     pooled = np.concatenate([left, right])
     values, frequency = np.unique(pooled, return_counts=True)
     if values.size < 2:
@@ -110,16 +113,17 @@ def _best_event(name: str, left: Numbers, right: Numbers) -> tuple[float, Event]
     side: Literal["left", "right"]
     for relation, at, on_left, on_right in counted:
         for side, here, there in (("left", on_left, on_right), ("right", on_right, on_left)):
-            score = _cautious_log_ratio(here, there)
+            score = _cautious_log_ratio(here, there, delta * left.size)
             place = int(np.argmax(score))
             if best is None or score[place] > best[0]:
                 best = float(score[place]), Event(name, relation, float(at[place]), side)
     return best
 
 
-def _cautious_log_ratio(here: NDArray[np.intp], there: NDArray[np.intp]) -> Numbers:
+def _cautious_log_ratio(here: NDArray[np.intp], there: NDArray[np.intp], allowed: float) -> Numbers:
     """A quick stand-in for the exact bound, by square roots of counts: both sides have equally many runs."""
     low = np.maximum(np.sqrt(here) - _CAUTION / 2, 0.01)
+    low = np.sqrt(np.maximum(low**2 - allowed, 0.0001))
     high = np.sqrt(there + 1) + _CAUTION / 2
     ratio: Numbers = 2 * np.log(low / high)
     return ratio

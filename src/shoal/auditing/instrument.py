@@ -164,14 +164,14 @@ def audit_prepared(
     with pool(cores) as run_tasks:
         runner = _Runner(stage, run_tasks, np.random.SeedSequence(seed) if seed is not None else None)
         chosen, search_runs = _search(runner, pairs, test_runs, report)
-        attacks = _test(runner, chosen, test_runs, confidence, float(method.delta), report)
+        attacks = _test(runner, chosen, test_runs, confidence, report)
     return Audit(
         method=method.name,
         settings=statement.settings,
         model=statement.model,
         view=view,
         epsilon=float(budget),
-        delta=float(method.delta),
+        delta=runner.delta,
         claimed=view in CLAIMED_VIEWS.get(statement.model, ()) and not statement.data_dependent,
         bound=attacks[0].bound,
         confidence=confidence,
@@ -222,6 +222,10 @@ class _Runner:
     run_tasks: Run
     seeds: np.random.SeedSequence | None
 
+    @property
+    def delta(self) -> float:
+        return float(self.stage.method.delta)
+
     def duel(self, pair: Pair) -> _Duel:
         left, right = (self.stage.world(records) for records in pair.sides(self.stage.records))
         domain = _domain(self.stage.described)
@@ -258,19 +262,20 @@ def _search(runner: _Runner, pairs: Sequence[Pair], budget: int, report: Progres
     duels = [runner.duel(pair) for pair in pairs]
     glance = max(25, budget // (4 * len(duels)))
     seen = runner.run(duels, glance, "searching neighbours", report)
-    scores = [best_events(left, right, 1) for left, right in seen]
+    delta = runner.delta
+    scores = [best_events(left, right, 1, delta) for left, right in seen]
     ranked = sorted(range(len(duels)), key=lambda i: -(scores[i][0][0] if scores[i] else -np.inf))
     finalists = ranked[:_FINALISTS]
     look = max(50, budget // (4 * len(finalists)))
     closer = runner.run([duels[i] for i in finalists], look, "searching attacks", report)
     best: tuple[float, _Chosen] | None = None
     for i, (left, right) in zip(finalists, closer, strict=True):
-        found = best_events(left, right, _TESTED_EVENTS)
+        found = best_events(left, right, _TESTED_EVENTS, delta)
         fitting, checking = ([_half(side, part) for side in (left, right)] for part in (0, 1))
         learnt = learn(*fitting)
         if learnt is not None:
             ours, theirs = ({LEARNT: learnt(side)} for side in checking)
-            found = sorted([*found, *best_events(ours, theirs, 1)], key=lambda scored: -scored[0])
+            found = sorted([*found, *best_events(ours, theirs, 1, delta)], key=lambda scored: -scored[0])
         if found and (best is None or found[0][0] > best[0]):
             events = tuple(event for _, event in found[:_TESTED_EVENTS])
             best = found[0][0], _Chosen(duels[i].pair, duels[i], events, learnt)
@@ -282,7 +287,7 @@ def _search(runner: _Runner, pairs: Sequence[Pair], budget: int, report: Progres
 
 
 def _test(
-    runner: _Runner, chosen: _Chosen, budget: int, confidence: float, delta: float, report: Progress
+    runner: _Runner, chosen: _Chosen, budget: int, confidence: float, report: Progress
 ) -> tuple[Attack, ...]:
     """Count the chosen events on fresh runs; alpha is shared by all of them."""
     runs = budget // 2
@@ -296,7 +301,7 @@ def _test(
     for event in chosen.events:
         here, there = ("left", "right") if event.likelier == "left" else ("right", "left")
         hits, false_hits = event.count(sides[here]), event.count(sides[there])
-        bound = float(epsilon_bounds(hits, runs, false_hits, runs, alpha, delta))
+        bound = float(epsilon_bounds(hits, runs, false_hits, runs, alpha, runner.delta))
         attacks.append(Attack(event.words(), hits, runs, false_hits, runs, bound))
     return tuple(sorted(attacks, key=lambda attack: -attack.bound))
 

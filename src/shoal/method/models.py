@@ -58,8 +58,8 @@ MODELS: Mapping[Model, ModelFacts] = {
         of_records=True,
     ),
     "approximate-dp": ModelFacts(
-        "differential privacy of the original records except with probability {delta}, with ε = {epsilon} per {unit} "
-        "(δ = {delta})",
+        "differential privacy of the original records except with probability δ = {delta}, with ε = {epsilon} per "
+        "{unit}",
         "the original records",
         (
             "It is not pure differential privacy: with a probability of at most δ an outcome can tell more than ε "

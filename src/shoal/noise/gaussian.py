@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.errors import OptionError
+from shoal.noise.enclosed import exp_coin
 from shoal.noise.entropy import Shape, Source, shape_with
 from shoal.noise.entropy import source as source_for
 from shoal.noise.epsilon import shown
@@ -23,6 +24,9 @@ LARGEST_VARIANCE, SMALLEST_VARIANCE = Fraction(1 << 80), Fraction(1, 1 << 80)
 _DIGIT = 32
 # how far a float exponent x may be from the truth, in units of 1 + x; docs/proofs/gaussian.md has an eighth of it
 _SLACK = 2.0**-46
+
+# exponents above this are settled with the exact value: a coin that shows heads with probability exp(-1000)
+_FAR = 1000.0
 
 Variance = int | Fraction
 
@@ -84,7 +88,8 @@ def discrete_gaussian(
             away = int(magnitude[i]) - value / proposals[int(kind[i])]
             return away * away / (2 * value)
 
-        return drawn, bernoulli_exp_near(distance * distance * rate, exponent, bits)
+        alike = np.stack([magnitude, kind])
+        return drawn, bernoulli_exp_near(distance * distance * rate, alike, exponent, bits)
 
     draws = np.zeros(number.size, dtype=np.int64)
     pending = np.flatnonzero(scales[number] > 0) if number.size else np.zeros(0, dtype=np.intp)
@@ -115,19 +120,21 @@ def _proposal(variance: Fraction) -> int:
 
 
 def bernoulli_exp_near(
-    near: NDArray[np.float64], exact: Callable[[int], Fraction], source: Source
+    near: NDArray[np.float64], alike: NDArray[np.int64], exact: Callable[[int], Fraction], source: Source
 ) -> NDArray[np.bool_]:
     """True with probability exactly exp(-x), x known to a float and, where that decides nothing, exactly.
 
     Args:
         near: floats within 2^-46 · (1 + x) of every x >= 0.
-        exact: the true x of one position; asked for about once in 10^9 draws.
+        alike: one column per position; where two are the same, so are their x.
+        exact: the true x of one position; asked for where a float is next to a whole number, once for all that are
+            alike, and else about once in 10^9 draws.
     """
     whole = np.floor(near)
     rest = near - whole
     slack = _SLACK * (1 + near)
     # a float next to a whole number does not tell what the whole part is
-    unclear = (rest <= slack) | (rest >= 1 - slack)
+    unclear = (rest <= slack) | (rest >= 1 - slack) | (near > _FAR)
     result = np.zeros(near.size, dtype=np.bool_)
     clear = np.flatnonzero(~unclear)
     coins = _Coins(rest[clear], slack[clear], clear, exact, source)
@@ -139,8 +146,11 @@ def bernoulli_exp_near(
         result[alive[~success]] = False
         alive, left = alive[success], left[success] - 1
         alive, left = alive[left > 0], left[left > 0]
-    for i in np.flatnonzero(unclear).tolist():
-        result[i] = _exp_coin(exact(i), source)
+    left_over = np.flatnonzero(unclear)
+    _, first, number = np.unique(alike[:, left_over], axis=1, return_index=True, return_inverse=True)
+    for one, position in enumerate(first.tolist()):
+        same = left_over[number.ravel() == one]
+        result[same] = exp_coin(exact(int(left_over[position]))).draw(same.size, source) == 1
     return result
 
 
@@ -194,12 +204,3 @@ def _coin(x: Fraction, source: Source) -> bool:
     while 0 < x < 1:
         x = x * 2**_DIGIT - int(source.digits(_DIGIT, 1)[0])
     return x >= 1
-
-
-def _exp_coin(x: Fraction, source: Source) -> bool:
-    """True with probability exp(-x)."""
-    whole = x.numerator // x.denominator
-    rest, step = x - whole, 1
-    while _coin(Fraction(1, step), source) and _coin(rest, source):
-        step += 1
-    return step % 2 == 1 and all(bernoulli_exp_one(1, source)[0] for _ in range(whole))

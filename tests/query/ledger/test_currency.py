@@ -232,7 +232,7 @@ def test_from_the_command_line(
     with gaussian_method.registered():
         words = ["protect", *common, "values", *charged, "--delta", "1e-6", "--out", "a"]
         assert run(words) == 0, capsys.readouterr().err
-        assert "except with probability 1e-06" in capsys.readouterr().out
+        assert "except with probability δ = 1e-06" in capsys.readouterr().out
         assert run([*words[:-1], "b", "--delta", "0.001"]) == 0
     assert run(["protect", *common, "laplace", *charged, "--epsilon", "0.1", "--out", "c"]) == 0
     capsys.readouterr()

@@ -7,6 +7,7 @@ pair, whatever is measured.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,9 +29,12 @@ def half_functions(levels: int, level: int) -> Integers:
     return found
 
 
+@lru_cache(maxsize=256)
 def functions(levels: int, level: int, bins: int) -> Integers:
-    """Functions of a level, or for names (level -1) the indicators of their groups."""
-    return half_functions(levels, level) if level >= 0 else np.eye(bins, dtype=np.int64)
+    """Functions of a level, or for names (level -1) the indicators of their groups; not to be changed."""
+    found = half_functions(levels, level) if level >= 0 else np.eye(bins, dtype=np.int64)
+    found.setflags(write=False)
+    return found
 
 
 class PairCounts:

@@ -14,7 +14,8 @@ Floats = NDArray[np.float64]
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
 _LARGEST = 0.995
-_SMALLEST_EIGENVALUE = 0.03
+# Directions in which latent normals hardly vary: how little is told by the noise, within these bounds.
+_LEAST_VARIANCE, _MOST_LEAST, _PER_NOISE = 0.002, 0.03, 0.6
 
 
 def both_below(h: Floats, k: Floats, r: Floats) -> Floats:
@@ -80,11 +81,12 @@ def shrunk(correlations: Floats, scale: Floats, noise: float) -> Floats:
     off = ~np.eye(size, dtype=np.bool_)
     variance = float((rest[off] ** 2).mean())
     trust = max(0.0, 1 - noise**2 / variance) if variance > 0 else 0.0
-    return nearest_correlation((signal + trust * rest) / both)
+    least = min(max(_PER_NOISE * noise, _LEAST_VARIANCE), _MOST_LEAST)
+    return nearest_correlation((signal + trust * rest) / both, least)
 
 
-def nearest_correlation(matrix: Floats, rounds: int = 100) -> Floats:
-    """A correlation matrix near a symmetric one: projections on both conditions in turn.
+def nearest_correlation(matrix: Floats, least: float, rounds: int = 100) -> Floats:
+    """A correlation matrix near a symmetric one, of this variance at least in all directions: projections in turn.
 
     Reference:
         Higham, "Computing the nearest correlation matrix: a problem from finance".
@@ -94,14 +96,14 @@ def nearest_correlation(matrix: Floats, rounds: int = 100) -> Floats:
     correction = np.zeros_like(found)
     for _ in range(rounds):
         values, vectors = np.linalg.eigh(found - correction)
-        positive = (vectors * np.maximum(values, _SMALLEST_EIGENVALUE)) @ vectors.T
+        positive = (vectors * np.maximum(values, least)) @ vectors.T
         correction = positive - (found - correction)
         before, found = found, positive.copy()
         np.fill_diagonal(found, 1.0)
         if np.abs(found - before).max() < 1e-9:
             break
     values, vectors = np.linalg.eigh(found)
-    positive = (vectors * np.maximum(values, _SMALLEST_EIGENVALUE)) @ vectors.T
+    positive = (vectors * np.maximum(values, least)) @ vectors.T
     spread = np.sqrt(np.diag(positive))
     nearest: Floats = positive / np.outer(spread, spread)
     return nearest

@@ -22,7 +22,7 @@ from shoal.mechanisms.pairs.marginal import Marginal
 from shoal.mechanisms.pairs.oneway import measure_oneway
 from shoal.mechanisms.pairs.plan import Facts, Halves, Pairs, halves, lay_out_oneway, lay_out_pairs
 from shoal.mechanisms.pairs.rows import block_sizes, draw_block, goals_of, positions_of
-from shoal.mechanisms.pairs.tables import blocks_of, pair_tables
+from shoal.mechanisms.pairs.tables import blocks_of, blocks_of_signs, pair_tables
 from shoal.method.budget import Plan
 from shoal.method.method import Method
 from shoal.noise import Source
@@ -41,8 +41,9 @@ def plan(method: Method, described: Described) -> Plan:
     """Share the budget over the number of rows, single attributes and pairs, from public facts."""
     currency = _currency(method)
     attributes = _facts(described)
-    counting = _rows_share(method)
-    budget = _budget(method) - counting
+    budget = _budget(method)
+    counting = _rows_share(method, budget)
+    budget -= counting
     spending = {} if not counting else {"number of rows": counting}
     rows = _public_rows(method, described)
     shares = dict.fromkeys(described.columns, budget / len(attributes))
@@ -70,13 +71,14 @@ def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | 
     attributes is the largest there can be.
     """
     currency, number = _currency(method), len(described.columns)
-    least = _budget(method) * currency.oneway / number / 10
+    budget = _budget(method)
+    least = budget * currency.oneway / number / 10
     if currency.deviation(Shape(1, number, 1), least) > _LARGEST_NOISE:
         raise OptionError(
             f"epsilon {float(method.budget):g} is too small for {number} columns, noise would be larger than 2^52: use "
             "a larger epsilon."
         )
-    share = _rows_share(method)
+    share = _rows_share(method, budget)
     noise = currency.deviation(Shape(1, 1, 1), share) if share else 0.0
     if noise > _MOST_ROWS_NOISE:
         raise OptionError(
@@ -111,7 +113,7 @@ def run(
         positions.append(found)
     rows, budget = _public_rows(method, described), _budget(method)
     if rows is None:
-        share = _rows_share(method)
+        share = _rows_share(method, budget)
         budget -= share
         noisy = currency.measure(np.array([described.n]), Shape(1, 1, 1), share, source)
         rows = max(int(noisy[0]), 1)
@@ -186,7 +188,10 @@ def _measure_pairs(
     known = {
         (a, b): float(correlations[i, j]) for i, a in enumerate(latent) for j, b in enumerate(latent) if a < b
     }
-    return _Model(latent, correlations, pair_tables(marginals, known, blocks_of(layout.groups, sums, rows)))
+    blocks = blocks_of(layout.groups, sums, rows)
+    if layout.signs:
+        blocks += blocks_of_signs(products, layout.signs, layout.sign_deviation / rows)
+    return _Model(latent, correlations, pair_tables(marginals, known, blocks))
 
 
 def _noisy_products(exact: Integers, layout: Pairs, currency: Currency, source: Source) -> Floats:
@@ -224,18 +229,19 @@ def _rows(
 
 def _currency(method: Method) -> Currency:
     factor = 2 if method.neighbours == "replace-one" else 1
-    return PureEpsilon(factor) if method.rho is None else Concentrated(factor)
+    return PureEpsilon(factor) if method.pure else Concentrated(factor)
 
 
 def _budget(method: Method) -> Fraction:
     """What may be spent: ε, or ρ where there is a δ."""
-    return method.budget if method.rho is None else method.rho
+    rho = method.rho
+    return method.budget if rho is None else rho
 
 
-def _rows_share(method: Method) -> Fraction:
+def _rows_share(method: Method, budget: Fraction) -> Fraction:
     """What the number of rows costs: nothing where it is public or declared."""
     noisy = method.neighbours == "add-remove" and method.rows is None
-    return _budget(method) * _currency(method).rows if noisy else Fraction(0)
+    return budget * _currency(method).rows if noisy else Fraction(0)
 
 
 def _target(method: Method, described: Described) -> int | None:

@@ -27,6 +27,9 @@ _STRENGTHS = np.concatenate(([0.0], np.geomspace(1e-6, 4.0, 60)))
 _PSEUDO = 2.0
 _LEAST = 1e-9
 _RAKES = 3
+_PASSES = 20
+# Share of records that are taken to be independent in all attributes.
+_ODD = 0.02
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,6 +53,10 @@ class Block:
     def fineness(self) -> int:
         return max(self.level, 0) + max(self.depth, 0)
 
+    @property
+    def pair(self) -> Pair:
+        return min(self.first, self.second), max(self.first, self.second)
+
 
 def blocks_of(groups: Sequence[Group], sums: Sequence[Floats], rows: float) -> list[Block]:
     """The measured groups, pair by pair."""
@@ -57,6 +64,15 @@ def blocks_of(groups: Sequence[Group], sums: Sequence[Floats], rows: float) -> l
         Block(group.pivot, b, group.level, group.depth, found[:, place] / rows, group.deviation / rows)
         for group, found in zip(groups, sums, strict=True)
         for place, b in enumerate(group.partners)
+    ]
+
+
+def blocks_of_signs(products: Floats, signs: Sequence[int], noise: float) -> list[Block]:
+    """The products of signs, pair by pair, in parts of the rows."""
+    return [
+        Block(signs[j], signs[i], 0, 0, products[i : i + 1, j : j + 1], noise)
+        for i in range(len(signs))
+        for j in range(i)
     ]
 
 
@@ -70,18 +86,33 @@ def pair_tables(
         for b in telling[place + 1 :]:
             first, second = marginals[a].shares, marginals[b].shares
             r = correlations.get((a, b), 0.0)
-            tables[a, b] = copula_table(first, second, r) if r else np.outer(first, second)
+            tables[a, b] = np.outer(first, second)
+            if r:
+                # some records are odd: without them a tilt could not make what latent normals never do
+                tables[a, b] = (1 - _ODD) * copula_table(first, second, r) + _ODD * tables[a, b]
+    wanted: dict[Pair, list[tuple[Block, Floats]]] = {pair: [] for pair in tables}
     for fineness in sorted({block.fineness for block in blocks}):
         for names in (False, True):
             here = [block for block in blocks if block.fineness == fineness and (block.level < 0) == names]
             if here:
-                _tilt_all(tables, marginals, here)
+                _tilt_all(tables, marginals, here, wanted)
+    # tilting by one block and raking move what others have settled: once more in turn, until all agree
+    for (a, b), settled in wanted.items():
+        for _ in range(_PASSES if len(settled) > 1 else 0):
+            for block, contrasts in settled:
+                tables[a, b] = _towards(tables[a, b], marginals, block, contrasts)
     return {
         (a, b): rake(table, marginals[a].shares, marginals[b].shares, 20) for (a, b), table in tables.items()
     }
 
 
-def _tilt_all(tables: dict[Pair, Floats], marginals: Sequence[Marginal], blocks: Sequence[Block]) -> None:
+def _tilt_all(
+    tables: dict[Pair, Floats],
+    marginals: Sequence[Marginal],
+    blocks: Sequence[Block],
+    wanted: dict[Pair, list[tuple[Block, Floats]]],
+) -> None:
+    """Tilt tables by blocks of one fineness, and note down the contrasts that they should have."""
     seen = [_residuals(tables, marginals, block) for block in blocks]
     usual = _strength(
         np.concatenate([residual.ravel() for residual, _ in seen]),
@@ -89,17 +120,23 @@ def _tilt_all(tables: dict[Pair, Floats], marginals: Sequence[Marginal], blocks:
         np.repeat([block.noise**2 for block in blocks], [residual.size for residual, _ in seen]),
     )
     for block, (residual, expected) in zip(blocks, seen, strict=True):
-        strength = _strength(
-            residual.ravel(), expected.ravel(), np.full(residual.size, block.noise**2), usual
-        )
-        prior = strength * expected
-        change = residual * prior / (prior + block.noise**2)
-        a, b = block.first, block.second
-        swapped = a > b
-        table = tables[(b, a) if swapped else (a, b)]
-        table = _tilted(table.T if swapped else table, marginals, block, change)
-        table = rake(table, marginals[a].shares, marginals[b].shares, _RAKES)
-        tables[(b, a) if swapped else (a, b)] = table.T if swapped else table
+        noise = np.full(residual.size, block.noise**2)
+        prior = _strength(residual.ravel(), expected.ravel(), noise, usual) * expected
+        trust = prior / (prior + block.noise**2)
+        contrasts = block.noisy - (1 - trust) * residual
+        tables[block.pair] = _towards(tables[block.pair], marginals, block, contrasts)
+        wanted[block.pair].append((block, contrasts))
+
+
+def _towards(table: Floats, marginals: Sequence[Marginal], block: Block, contrasts: Floats) -> Floats:
+    """The table of a pair with these contrasts at one block, raked."""
+    first, second = marginals[block.first], marginals[block.second]
+    turned = table.T if block.first > block.second else table
+    own = functions(first.levels, block.level, first.bins)
+    other = functions(second.levels, block.depth, second.bins)
+    tilted = _tilted(turned, own, other, contrasts, names=block.level < 0 and block.depth < 0)
+    raked = rake(tilted, first.shares, second.shares, _RAKES)
+    return raked.T if block.first > block.second else raked
 
 
 def _residuals(
@@ -125,19 +162,23 @@ def _strength(residuals: Floats, expected: Floats, noise: Floats, usual: float |
     return float(_STRENGTHS[int(np.argmax(score))])
 
 
-def _tilted(table: Floats, marginals: Sequence[Marginal], block: Block, change: Floats) -> Floats:
-    """The table with the contrasts of one block moved by so much: cells of one sign grow, those of the other shrink."""
-    first, second = marginals[block.first], marginals[block.second]
-    own = functions(first.levels, block.level, first.bins)
-    other = functions(second.levels, block.depth, second.bins)
-    if block.level < 0 and block.depth < 0:
-        return np.maximum(table + change, _LEAST)
+def _tilted(
+    table: Floats,
+    own: NDArray[np.int64],
+    other: NDArray[np.int64],
+    contrasts: Floats,
+    *,
+    names: bool,
+) -> Floats:
+    """The table with these contrasts of functions: cells of one sign grow, those of the other shrink."""
+    if names:
+        return np.maximum(contrasts, _LEAST)
     plus, minus = np.maximum(own, 0), np.maximum(-own, 0)
     right, left = np.maximum(other, 0), np.maximum(-other, 0)
     alike = plus.T @ table @ right + minus.T @ table @ left
     unlike = plus.T @ table @ left + minus.T @ table @ right
     together = alike + unlike
-    wanted = np.clip((together + alike - unlike + change) / 2, 0.005 * together, 0.995 * together)
+    wanted = np.clip((together + contrasts) / 2, 0.005 * together, 0.995 * together)
     grow = np.where(alike > _LEAST, wanted / np.maximum(alike, _LEAST), 1.0)
     shrink = np.where(unlike > _LEAST, (together - wanted) / np.maximum(unlike, _LEAST), 1.0)
     factor = plus @ grow @ right.T + minus @ grow @ left.T + plus @ shrink @ left.T + minus @ shrink @ right.T
