@@ -46,11 +46,11 @@ def _averages(utility: Mapping[str, Any]) -> Line:
 
 
 def _relations(utility: Mapping[str, Any]) -> Line:
-    pairs = utility.get("correlation_pairs") or 0
+    pairs = utility.get("rank_correlations") or 0
     if not pairs:
-        return Line("relations", "no two columns of numbers")
-    kept = utility["correlations_kept"]
-    words = f"of {pairs:,} correlation{'s' if pairs > 1 else ''} {kept:,} keep{'s' if kept == 1 else ''} sign and size"
+        return Line("relations", "no two columns with an order")
+    kept = utility["rank_correlations_kept"]
+    words = f"of {pairs:,} rank correlation{'s' if pairs > 1 else ''} {kept:,} keep{'s' if kept == 1 else ''} sign and size"
     return Line("relations", words, _GOOD[downwards(kept / pairs, KEPT)])
 
 

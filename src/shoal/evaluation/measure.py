@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shoal.columns.kinds import KIND_FACTS
 from shoal.errors import InputError, OptionError, did_you_mean
@@ -160,9 +161,9 @@ def _utility(columns: Sequence[Column], matched: bool, tell: Progress) -> dict[s
         column for column in columns if isinstance(column, Ordered) and KIND_FACTS[column.kind].measured
     ]
     lines = [attributes[column.name] for column in numeric]
-    before = np.column_stack([column.before for column in numeric]) if numeric else np.empty((0, 0))
-    after = np.column_stack([column.after for column in numeric]) if numeric else np.empty((0, 0))
+    before, after = _side_by_side(numeric)
     correlation = utility.correlation_difference(before, after)
+    kept, there = utility.rank_correlations_kept(*_side_by_side(columns))
     pairs = contingency(columns)
     sse = _total(lines, "sse")
     corrected, printed = (
@@ -186,7 +187,8 @@ def _utility(columns: Sequence[Column], matched: bool, tell: Progress) -> dict[s
         "correlation_difference": correlation.mean,
         "correlation_difference_max": correlation.largest,
         "correlation_pairs": correlation.pairs,
-        "correlations_kept": correlation.kept,
+        "rank_correlations_kept": kept,
+        "rank_correlations": there,
         "correlation_excluded": [numeric[j].name for j in correlation.excluded],
         "wasserstein": _average(lines, "wasserstein"),
         "total_variation": _average(attributes.values(), "total_variation"),
@@ -197,6 +199,14 @@ def _utility(columns: Sequence[Column], matched: bool, tell: Progress) -> dict[s
         **computed("utility", columns, matched),
         "attributes": attributes,
     }
+
+
+def _side_by_side(columns: Iterable[Column]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The columns with an order, of both tables."""
+    ordered = [column for column in columns if isinstance(column, Ordered)]
+    if not ordered:
+        return np.empty((0, 0)), np.empty((0, 0))
+    return np.column_stack([one.before for one in ordered]), np.column_stack([one.after for one in ordered])
 
 
 def _attribute(column: Column, matched: bool) -> dict[str, Any]:

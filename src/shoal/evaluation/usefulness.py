@@ -19,19 +19,19 @@ def usefulness(utility: Mapping[str, Any]) -> Reason | None:
     Args:
         utility: the measures of loss of `shoal.evaluate`.
 
-    >>> print(usefulness({"mean_shift_max": 0.03, "total_variation_max": 0.05, "correlation_pairs": 45,
-    ...                   "correlations_kept": 41}).text)
-    Averages move by at most 3% of their spread; of 45 correlations 41 keep sign and size; 5% of a column's values move.
+    >>> print(usefulness({"mean_shift_max": 0.03, "total_variation_max": 0.05, "rank_correlations": 45,
+    ...                   "rank_correlations_kept": 41}).text)
+    Averages move by at most 3% of their spread; of 45 rank correlations 41 keep sign and size; 5% of a column's values move.
     """
     words, found = [], []
     shift = utility.get("mean_shift_max")
     if shift is not None:
         words.append(f"averages move by at most {percent(shift)} of their spread")
         found.append(upwards(shift, SHIFT))
-    pairs = utility.get("correlation_pairs") or 0
+    pairs = utility.get("rank_correlations") or 0
     if pairs:
-        kept = utility["correlations_kept"]
-        words.append(f"of {pairs} correlation{'s' if pairs > 1 else ''} {kept} keep{'s' if kept == 1 else ''} sign and size")
+        kept = utility["rank_correlations_kept"]
+        words.append(f"of {pairs} rank correlation{'s' if pairs > 1 else ''} {kept} keep{'s' if kept == 1 else ''} sign and size")
         found.append(downwards(kept / pairs, KEPT))
     moved = utility.get("total_variation_max")
     if moved is not None:
