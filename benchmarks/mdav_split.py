@@ -43,9 +43,7 @@ def losses(case: Case, split: str, k: int, seeds: int) -> tuple[float, float]:
     table, declared = case
     shifts, errors = [], []
     for seed in range(seeds):
-        release = shoal.protect(
-            table, method="mdav-dp", epsilon="1", k=k, split=split, seed=seed, **declared
-        )
+        release = shoal.protect(table, method="mdav-dp", epsilon="1", k=k, split=split, seed=seed, **declared)
         utility = shoal.evaluate(table, release).utility
         shifts.append(utility["mean_shift_max"])
         errors.append(utility["normalised_sse"])

@@ -11,6 +11,7 @@ from typing import Any
 import gaussian_method
 import pyarrow as pa
 import pytest
+from shoal.report.traffic_light import light
 
 import shoal
 from shoal.errors import InputError, OptionError
@@ -19,7 +20,6 @@ from shoal.method.presets import PRESETS, configured
 from shoal.method.recipe import load_recipe, recipe_text
 from shoal.method.tuned import Choice, Tuned
 from shoal.noise import epsilon_from, rho_from
-from shoal.report.traffic_light import light
 from shoal.report.words import epsilon_words, explanation
 
 DELTA = Fraction(1, 10**6)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from shoal.auditing import Audit
     from shoal.columns.schema import Attribute, Schema
     from shoal.evaluation import Evaluation
+    from shoal.evaluation.verdict import Verdict
     from shoal.method.method import Method
     from shoal.method.statement import PrivacyStatement
     from shoal.release.expected_noise import ExpectedNoise
@@ -74,6 +75,11 @@ def of_statement(statement: PrivacyStatement) -> Summary:
         f"PrivacyStatement ({statement.model}, {statement.method})",
         (*_verdict(statement), "See .to_markdown()."),
     )
+
+
+def of_verdict(verdict: Verdict) -> Summary:
+    """The decision; what was measured stays behind `.lines`."""
+    return Summary(verdict.lines[0].removesuffix("."), ("See .lines.",))
 
 
 def of_expected_noise(noise: ExpectedNoise) -> Summary:

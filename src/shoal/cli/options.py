@@ -28,7 +28,13 @@ SCHEMA = Flag(
     "schema", "Schema file; 'shoal schema DATA' drafts one.", "input", Path, common=True, placeholder="FILE"
 )
 CONFIG = Flag("config", "Take the recipe of a method.toml.", "promise", Path, common=True, placeholder="FILE")
-METHOD = Flag("method", "A preset; 'shoal methods' lists them.", "promise", common=True, placeholder="NAME")
+METHOD = Flag(
+    "method",
+    "A preset, pairs-dp by default; 'shoal methods' lists them.",
+    "promise",
+    common=True,
+    placeholder="NAME",
+)
 TARGET = Flag(
     "target",
     "Column to learn: one of classes, or a number with a threshold, 'a>30'.",
@@ -143,6 +149,7 @@ def recipe_arguments(typed: Mapping[str, Any]) -> dict[str, Any]:
     from shoal.cli.declared import parse_domains, parse_types
     from shoal.columns.schema import Schema
     from shoal.method.forms import names_in
+    from shoal.method.presets import DEFAULT_METHOD
     from shoal.method.recipe import load_recipe
     from shoal.method.settings import SETTINGS
 
@@ -157,8 +164,7 @@ def recipe_arguments(typed: Mapping[str, Any]) -> dict[str, Any]:
         value = typed.get(name)
         if value is not None:
             arguments[name] = setting.parse(value) if isinstance(value, str) else value
-    if "method" not in arguments:
-        raise OptionError("--method is missing: 'shoal methods' lists what there is.")
+    arguments.setdefault("method", DEFAULT_METHOD)
     if typed.get("na"):
         arguments["na"] = typed["na"]
     if typed.get("types"):

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from shoal.cli import options
 from shoal.cli.command import Flag
-from shoal.cli.interrupt import charge_words, interruptibly, noting
 from shoal.cli.flags import with_flags
+from shoal.cli.interrupt import charge_words, interruptibly, noting
 from shoal.cli.output import (
     complain,
     messages,
@@ -48,7 +48,7 @@ _HELP = """Protect a table and write a bundle that may be published.
 
     Examples:
 
-      shoal protect people.csv --schema people.toml --method ranking-dp --epsilon 1 --k 50 --out release
+      shoal protect people.csv --schema people.toml --epsilon 1 --out release
 
       shoal protect people.csv --domain income=0:2000000 --type income=integer --domain rent=0:9000
       --type rent=decimal:2 --method mdav-dp --epsilon 0.5 --k 100 --out release --internal internal.html --evaluate
@@ -99,13 +99,15 @@ def flags() -> tuple[Flag, ...]:
         ),
         Flag(
             "rehearse",
-            "Made-up people with the same columns and ranges in the place of DATA: nothing is spent.",
+            "On made-up people with the same columns: nothing is spent.",
             "output",
             bool,
             default=False,
             common=True,
         ),
-        Flag("everything", "With --evaluate: print every measure.", "output", bool, ("--all",), default=False),
+        Flag(
+            "everything", "With --evaluate: print every measure.", "output", bool, ("--all",), default=False
+        ),
         Flag(
             "dry_run",
             "Say what would be done, and how long it takes.",

@@ -34,12 +34,21 @@ def flags() -> tuple[Flag, ...]:
     return (
         *options.about_the_table(),
         Flag("on", "Another table with the same columns, such as last year's.", "input", Path, common=True),
-        Flag("people", "How many people are made up; default 5000.", "input", int, common=True, placeholder="N"),
+        Flag(
+            "people", "How many people are made up; default 5000.", "input", int, common=True, placeholder="N"
+        ),
         options.METHOD,
         *options.of_methods(),
         options.CONFIG,
         replace(options.TARGET, group="output"),
-        Flag("internal", "Write the page about the rehearsal here.", "output", Path, common=True, placeholder="FILE"),
+        Flag(
+            "internal",
+            "Write the page about the rehearsal here.",
+            "output",
+            Path,
+            common=True,
+            placeholder="FILE",
+        ),
         Flag("everything", "Print every measure.", "output", bool, ("--all",), default=False, common=True),
         replace(options.JSON, common=True),
     )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from shoal.evaluation.usefulness import KEPT, MOVED, SHIFT, downwards, percent, upwards
+from shoal.evaluation.usefulness import KEPT, MOVED, SHIFT, downwards, percent, relation_words, upwards
 from shoal.method.verdict import Level
 
 GLOSSARY = "docs/glossary.md"
@@ -50,8 +50,7 @@ def _relations(utility: Mapping[str, Any]) -> Line:
     if not pairs:
         return Line("relations", "no two columns with an order")
     kept = utility["rank_correlations_kept"]
-    words = f"of {pairs:,} rank correlation{'s' if pairs > 1 else ''} {kept:,} keep{'s' if kept == 1 else ''} sign and size"
-    return Line("relations", words, _GOOD[downwards(kept / pairs, KEPT)])
+    return Line("relations", relation_words(kept, pairs), _GOOD[downwards(kept / pairs, KEPT)])
 
 
 def _distributions(utility: Mapping[str, Any]) -> Line:

@@ -10,7 +10,9 @@ from shoal.io import Table
 from shoal.noise import source
 
 
-def divide(table: Table, share: float, unit: str | None = None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def divide(
+    table: Table, share: float, unit: str | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Rows to protect and rows to hold out, each in the order of the table.
 
     Args:

@@ -19,9 +19,8 @@ def usefulness(utility: Mapping[str, Any]) -> Reason | None:
     Args:
         utility: the measures of loss of `shoal.evaluate`.
 
-    >>> print(usefulness({"mean_shift_max": 0.03, "total_variation_max": 0.05, "rank_correlations": 45,
-    ...                   "rank_correlations_kept": 41}).text)
-    Averages move by at most 3% of their spread; of 45 rank correlations 41 keep sign and size; 5% of a column's values move.
+    >>> print(usefulness({"mean_shift_max": 0.03, "rank_correlations": 45, "rank_correlations_kept": 41}).text)
+    Averages move by at most 3% of their spread; of 45 rank correlations 41 keep sign and size.
     """
     words, found = [], []
     shift = utility.get("mean_shift_max")
@@ -31,7 +30,7 @@ def usefulness(utility: Mapping[str, Any]) -> Reason | None:
     pairs = utility.get("rank_correlations") or 0
     if pairs:
         kept = utility["rank_correlations_kept"]
-        words.append(f"of {pairs} rank correlation{'s' if pairs > 1 else ''} {kept} keep{'s' if kept == 1 else ''} sign and size")
+        words.append(relation_words(kept, pairs))
         found.append(downwards(kept / pairs, KEPT))
     moved = utility.get("total_variation_max")
     if moved is not None:
@@ -41,6 +40,16 @@ def usefulness(utility: Mapping[str, Any]) -> Reason | None:
         return None
     text = "; ".join(words)
     return Reason(max(found, key=LEVELS.index), f"{text[0].upper()}{text[1:]}.")
+
+
+def relation_words(kept: int, pairs: int) -> str:
+    """How many relations of columns are left.
+
+    >>> relation_words(41, 45), relation_words(1, 1)
+    ('of 45 rank correlations 41 keep sign and size', 'of 1 rank correlation 1 keeps sign and size')
+    """
+    many = "rank correlation" if pairs == 1 else "rank correlations"
+    return f"of {pairs:,} {many} {kept:,} {'keeps' if kept == 1 else 'keep'} sign and size"
 
 
 def upwards(value: float, limits: tuple[float, float]) -> Level:

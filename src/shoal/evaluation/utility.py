@@ -174,13 +174,11 @@ def correlation_difference(
     return CorrelationDifference(float(gaps.mean()), float(gaps.max()), int(gaps.size), excluded)
 
 
-def rank_correlations_kept(
-    original: NDArray[np.float64], released: NDArray[np.float64]
-) -> tuple[int, int]:
+def rank_correlations_kept(original: NDArray[np.float64], released: NDArray[np.float64]) -> tuple[int, int]:
     """How many rank correlations keep sign and size, to within a tenth, and how many there are.
 
-    One that was below a tenth has no sign to keep. Ranks, because correlations of amounts hang on a few extreme records,
-    which no release may tell of.
+    One that was below a tenth has no sign to keep. Ranks, because correlations of amounts hang on a few extreme
+    records, which no release may tell of.
 
     >>> x = np.array([[0.0, 0.0], [1.0, 1.0], [9.0, 2.0]])
     >>> rank_correlations_kept(x, x**3), rank_correlations_kept(x, -x), rank_correlations_kept(x, x * [1, -1])

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from shoal import summaries
+from shoal.display import displayed, internal
 from shoal.evaluation.risk_lines import BEYOND, RiskLine, linkage_line
 from shoal.evaluation.usefulness import usefulness
 from shoal.method.models import MODELS
@@ -29,6 +31,7 @@ RISK_WORDS: Mapping[Level, str] = {"green": "low", "amber": "notable", "red": "h
 USE_WORDS: Mapping[Level, str] = {"green": "good", "amber": "fair", "red": "poor"}
 
 
+@internal()
 @dataclass(frozen=True, slots=True)
 class Measured:
     """The private part: facts about the original data.
@@ -49,12 +52,11 @@ class Measured:
     def lines(self) -> tuple[str, ...]:
         found = [f"- Risk, {RISK_WORDS[reason.level]}: {_small(reason.text)}" for reason in self.risk[:1]]
         if self.usefulness is not None:
-            found.append(
-                f"- Usefulness, {USE_WORDS[self.usefulness.level]}: {_small(self.usefulness.text)}"
-            )
+            found.append(f"- Usefulness, {USE_WORDS[self.usefulness.level]}: {_small(self.usefulness.text)}")
         return tuple(found)
 
 
+@displayed(summaries.of_verdict)
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """One answer to "may I publish this?".

@@ -17,6 +17,7 @@ import numpy as np
 from shoal import summaries
 from shoal._version import __version__
 from shoal.columns.circumstances import TAKEN_FROM_DATA, Circumstances
+from shoal.columns.declaration import MOST_EPSILON
 from shoal.columns.lattice import Lattice
 from shoal.columns.unit import unit_words
 from shoal.decimals import decimal_text
@@ -29,7 +30,6 @@ from shoal.method.models import MODELS, Model, ModelFacts
 from shoal.method.stages import PARTITIONS
 from shoal.method.verdict import (
     LOOKED,
-    MOST_EPSILON,
     NO_GUARANTEE,
     NOT_CLIPPED,
     PublicVerdict,

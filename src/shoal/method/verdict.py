@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
-from shoal.columns.declaration import MOST_EPSILON
 from shoal.method.models import MODELS
 from shoal.method.odds import belief_words, budget_words, factor_words
 
@@ -48,8 +47,12 @@ _STEPS: tuple[tuple[str, str], ...] = (
     ),
     ("ε = ", "take a smaller ε, 1 say, or say with override= why this one has to be"),
 )
-_PUBLISH_STEP = "publish the folder of the release, and count its ε with every other release about the same people"
-_LIMITS_STEP = "publish if whoever answers for the data accepts each of these limits; they stand in the bundle"
+_PUBLISH_STEP = (
+    "publish the folder of the release, and count its ε with every other release about the same people"
+)
+_LIMITS_STEP = (
+    "publish if whoever answers for the data accepts each of these limits; they stand in the bundle"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,24 +112,20 @@ def public_verdict(statement: Mapping[str, Any]) -> PublicVerdict:
         steps = dict.fromkeys(_step(reason.text) for reason in refused)
         return PublicVerdict(refused, "; ".join(steps))
     reasons = sorted(_reasons(statement), key=lambda reason: -LEVELS.index(reason.level))
-    return PublicVerdict(
-        tuple(reasons), _PUBLISH_STEP if reasons[0].level == "green" else _LIMITS_STEP
-    )
+    return PublicVerdict(tuple(reasons), _PUBLISH_STEP if reasons[0].level == "green" else _LIMITS_STEP)
 
 
 def too_much(facts: Mapping[str, Any], most: Fraction) -> str:
     """Why a budget is none, in words; empty where it is one.
 
     >>> facts = {"model": "dp", "epsilon": 1000.0, "unit": "row", "neighbours": "replace-one"}
-    >>> too_much(facts, MOST_EPSILON)[:60], too_much({**facts, "epsilon": 10.0}, MOST_EPSILON)
+    >>> too_much(facts, Fraction(10))[:60], too_much({**facts, "epsilon": 10.0}, Fraction(10))
     ('ε = 1,000 per row is above 10: whoever was 50% sure of a fac', '')
     """
     epsilon = facts["epsilon"]
     if epsilon is None or epsilon <= most:
         return ""
-    return (
-        f"ε = {budget_words(epsilon)} per {facts['unit']} is above {budget_words(float(most))}: {_effect(facts)}."
-    )
+    return f"ε = {budget_words(epsilon)} per {facts['unit']} is above {budget_words(float(most))}: {_effect(facts)}."
 
 
 def _effect(facts: Mapping[str, Any]) -> str:
@@ -182,14 +181,18 @@ def _of_budget(statement: Mapping[str, Any]) -> Iterable[Reason]:
     effect = _effect(statement)
     override = statement.get("override")
     if override:
-        yield Reason("amber", f"ε = {words} per {unit} is above the limit; {effect}. Published all the same: {override}")
+        yield Reason(
+            "amber",
+            f"ε = {words} per {unit} is above the limit; {effect}. Published all the same: {override}",
+        )
     elif epsilon > STRONG_EPSILON:
         yield Reason(
             "amber", f"ε = {words} per {unit} is a weak budget (above {STRONG_EPSILON:g}): {effect}."
         )
     else:
         yield Reason(
-            "green", f"ε = {words} per {unit} is a strong budget (up to {STRONG_EPSILON:g}): {effect}, not more."
+            "green",
+            f"ε = {words} per {unit} is a strong budget (up to {STRONG_EPSILON:g}): {effect}, not more.",
         )
     if statement.get("delta", 0) > LARGE_DELTA:
         yield Reason(

@@ -22,7 +22,7 @@ from shoal.mechanisms import MECHANISMS
 from shoal.mechanisms.promises import noise_allowed
 from shoal.method.budget import Plan
 from shoal.method.method import Method
-from shoal.method.presets import configured
+from shoal.method.presets import DEFAULT_METHOD, configured
 from shoal.noise.families import NOISES
 from shoal.partition.base import check_k
 from shoal.sensitivity.local import CALIBRATIONS
@@ -65,7 +65,7 @@ class ExpectedNoise:
 
 def expected_noise(
     schema: Schema | None = None,
-    method: str = "ranking-dp",
+    method: str = DEFAULT_METHOD,
     epsilon: Any = None,
     k: int | None = None,
     *,

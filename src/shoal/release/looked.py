@@ -1,4 +1,4 @@
-"""Selected after looking: a table that is about to be released comes in, whether its measurements were seen before leaves.
+"""Selected after looking: a table to be released comes in, whether its measurements were seen before leaves.
 
 Whoever sees what a release lost, and then makes another one of the same records, has chosen by looking at them. Shoal
 cannot see through walls: it knows what a ledger keeps, and the internal reports that lie beside the new files.

@@ -31,7 +31,7 @@ from shoal.mechanisms.promises import noise_allowed, privacy_model, promise_of
 from shoal.method.budget import Plan
 from shoal.method.method import Method
 from shoal.method.models import MODELS
-from shoal.method.presets import configured, preset
+from shoal.method.presets import DEFAULT_METHOD, configured, preset
 from shoal.method.statement import PrivacyStatement, state
 from shoal.method.tuned import tuned_settings, with_tuning
 from shoal.method.verdict import SEEDED
@@ -181,7 +181,7 @@ class Release:
 def protect(
     data: Any,
     schema: Schema | None = None,
-    method: str = "ranking-dp",
+    method: str = DEFAULT_METHOD,
     epsilon: Any = None,
     k: int | None = None,
     seed: int | None = None,
@@ -194,7 +194,7 @@ def protect(
     Args:
         data: a path (CSV, Parquet, Stata, SPSS) or a pandas, polars or pyarrow table.
         schema: kinds, roles and public domains; without one they are guessed and domains must be given.
-        method: a preset, see `shoal.methods()`.
+        method: a preset, see `shoal.methods()`; by default `pairs-dp`, the strongest promise for a whole table.
         epsilon: the privacy budget; decimal text is exact, a float means its shortest decimal text.
         k: minimum cluster size.
         seed: makes the release reproducible and therefore not publishable.
@@ -328,7 +328,7 @@ class Preparation:
 def prepare(
     table: Table,
     schema: Schema | None = None,
-    method: str = "ranking-dp",
+    method: str = DEFAULT_METHOD,
     epsilon: Any = None,
     k: int | None = None,
     seed: int | None = None,

@@ -29,6 +29,7 @@ from shoal.io import (
     without_texts,
 )
 from shoal.ledger.units import named_dataset
+from shoal.method.presets import DEFAULT_METHOD
 from shoal.progress import Cancel, Progress, silent, watched
 from shoal.release.bundle import check_output, save_bundle
 from shoal.release.columnwise import carry_out_columnwise, not_by_column
@@ -212,7 +213,7 @@ class Planned:
 def publish(
     data: Any,
     schema: Schema | None = None,
-    method: str = "ranking-dp",
+    method: str = DEFAULT_METHOD,
     epsilon: Any = None,
     k: int | None = None,
     seed: int | None = None,

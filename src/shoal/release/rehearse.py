@@ -22,7 +22,7 @@ from shoal.errors import OptionError
 from shoal.evaluation import Evaluation, evaluate
 from shoal.evaluation.verdict import Verdict, verdict
 from shoal.io import Table, read
-from shoal.method.presets import configured
+from shoal.method.presets import DEFAULT_METHOD, configured
 from shoal.progress import Progress, silent
 from shoal.release.expected_noise import public_description
 from shoal.release.protect import Release, carry_out, prepare
@@ -67,7 +67,7 @@ class Rehearsal:
 
 def rehearse(
     schema: Schema | None = None,
-    method: str = "pairs-dp",
+    method: str = DEFAULT_METHOD,
     epsilon: Any = None,
     k: int | None = None,
     *,
@@ -122,9 +122,7 @@ def made_up_people(
         raise OptionError(f"people must be a whole number, at least 1, got {people!r}.")
     own = {name: value for name, value in options.items() if name not in _DECLARED}
     settled = configured(method, epsilon=epsilon, k=k, **own)
-    described = public_description(
-        settled, schema, options.get("columns"), options.get("domains"), people
-    )
+    described = public_description(settled, schema, options.get("columns"), options.get("domains"), people)
     return drawn(described.attributes, described.lattices, people, schema)
 
 

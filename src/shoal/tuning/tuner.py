@@ -32,9 +32,9 @@ from shoal.workers import available_cores
 _SMALL = 100_000
 # said before the work starts: afterwards it would be too late
 BEFOREHAND = (
-    "A setting that you take from this comparison was chosen by looking at the records: a release of these records with "
-    "it promises nothing, and its verdict is 'do not publish'. To keep the promise, compare on a rehearsal ('shoal "
-    "rehearse', on made-up people or last year's table) or choose k privately ('shoal tune --private E')."
+    "A setting that you take from this comparison was chosen by looking at the records: a release of these records "
+    "with it promises nothing, and its verdict is 'do not publish'. To keep the promise, compare on a rehearsal "
+    "('shoal rehearse', on made-up people or last year's table) or choose k privately ('shoal tune --private E')."
 )
 
 
