@@ -254,7 +254,7 @@ def test_a_release_says_what_is_promised_and_its_shape() -> None:
     assert "Verdict: publish." in text
     assert f"{N} rows, 2 columns (income, rent)" in text
     seeded = repr(made("seeded"))
-    assert "Not for publication. A seed was given" in seeded
+    assert "Verdict: do not publish. A seed was given" in seeded
     assert f"{N} rows" not in seeded
     assert "<td>" not in made("seeded")._repr_html_()
 

@@ -21,7 +21,7 @@ from kanonymity.mixed import mixed, mixed_schema
 from test_conformance import release_of
 
 import shoal
-from shoal.method.presets import methods
+from shoal.mechanisms.promises import methods
 
 from . import neighbours
 from .neighbours import FORMATS, NAMES, NOMINAL, schema

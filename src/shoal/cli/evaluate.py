@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from shoal.cli import options
-from shoal.cli.output import print_json, progress_bar, results, say_verdict
+from shoal.cli.output import print_json, progress_bar, results, say_measures, say_verdict
 
 Target = Annotated[
     str | None, typer.Option(help="Column to learn: one of classes, or a number with a threshold, 'a>30'.")
@@ -55,7 +55,7 @@ def evaluate(
     if json:
         print_json({**measured.to_dict(), **({} if found is None else {"verdict": found.to_dict()})})
         return
-    results().print(measured if everything else measured.summary())
+    say_measures(measured, everything)
     if found is not None:
         say_verdict(found)
     else:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from shoal.evaluation import Evaluation
     from shoal.evaluation.verdict import Verdict
     from shoal.mechanisms.base import Progress
     from shoal.method.statement import PrivacyStatement
@@ -111,6 +112,15 @@ def plain_lines(say: Callable[[str], None], clock: Callable[[], float] = time.mo
         say(f"{what}: {done / total:.0%}" if total > 1 else f"{what} ...")
 
     return report
+
+
+def say_measures(measured: Evaluation, everything: bool) -> None:
+    """What was measured: five lines for everybody, or all of it."""
+    if everything:
+        results().print(measured)
+        return
+    results().print(measured.summary())
+    results().print("Every measure: --all.", markup=False)
 
 
 def say_verdict(verdict: Verdict | PublicVerdict) -> None:

@@ -18,6 +18,7 @@ from shoal.cli.output import (
     print_json,
     progress_bar,
     results,
+    say_measures,
     say_promise,
     say_verdict,
 )
@@ -146,16 +147,16 @@ def protect(typed: Mapping[str, Any]) -> None:
             report = noting(show, seen)
             planned = plan(source, delivery, estimated=dry_run, progress=report, **arguments)
             if dry_run:
-                _say_plan(planned, as_json)
+                _say_plan(planned, as_json, arguments)
                 return None
-            _warn(planned, arguments)
+            _warn(planned)
             if planned.estimate is not None and planned.estimate.seconds > _LONG_SECONDS:
                 messages().print(f"This will take {planned.estimate}.", markup=False)
             return planned.carry_out(report)
 
     published = interruptibly(work, lambda: charge_words(seen))
     if published is not None:
-        _say(published, as_json, typed["everything"])
+        _say(published, as_json, typed["everything"], arguments)
 
 
 # the docstring is the help text
@@ -177,12 +178,10 @@ def defaults_words(method: Method, given: Mapping[str, Any]) -> str:
     return f"Taken by default: {', '.join(found)}." if found else ""
 
 
-def _warn(planned: Planned, given: Mapping[str, Any]) -> None:
+def _warn(planned: Planned) -> None:
     """What is said before the budget is spent."""
     for text in planned.advice:
         complain(with_flags(text))
-    if words := defaults_words(planned.prepared.method, given):
-        messages().print(words, markup=False, style="dim")
 
 
 def noise_lines(planned: Planned) -> list[str]:
@@ -199,7 +198,7 @@ def noise_lines(planned: Planned) -> list[str]:
     return lines
 
 
-def _say_plan(planned: Planned, as_json: bool) -> None:
+def _say_plan(planned: Planned, as_json: bool, given: Mapping[str, Any]) -> None:
     """What `--dry-run` prints: public facts and an estimate."""
     prepared, expected = planned.prepared, planned.estimate
     described, statement = prepared.described, prepared.statement
@@ -230,13 +229,15 @@ def _say_plan(planned: Planned, as_json: bool) -> None:
     for text in planned.advice:
         complain(with_flags(text))
     console.print()
+    if words := defaults_words(prepared.method, given):
+        console.print(f"{words}\n", markup=False)
     console.print(statement.to_markdown(), markup=False)
     for note in described.notes:
         messages().print(f"note: {note}", markup=False, style="dim")
     console.print("Nothing was written.", markup=False)
 
 
-def _say(published: Published, as_json: bool, everything: bool) -> None:
+def _say(published: Published, as_json: bool, everything: bool, given: Mapping[str, Any]) -> None:
     from shoal.evaluation.verdict import verdict
 
     release, measured = published.release, published.evaluation
@@ -251,6 +252,8 @@ def _say(published: Published, as_json: bool, everything: bool) -> None:
         return
     console = results()
     say_promise(release.statement)
+    if words := defaults_words(release.method, given):
+        console.print(words, markup=False)
     for entry in release.statement.data_dependent:
         complain(f"looked at the records: {entry}")
     for text in warnings:
@@ -259,7 +262,7 @@ def _say(published: Published, as_json: bool, everything: bool) -> None:
         if note not in published.warnings:
             messages().print(f"note: {note}", markup=False, style="dim")
     if measured is not None:
-        console.print(measured if everything else measured.summary())
+        say_measures(measured, everything)
         console.print("These measures are facts about the original data: keep them inside.", markup=False)
     say_verdict(found)
     names = ", ".join(sorted(path.name for path in published.folder.iterdir()))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from shoal.cli import options
 from shoal.cli.command import Flag
-from shoal.cli.output import print_json, progress_bar, results, say_promise, say_verdict
+from shoal.cli.output import print_json, progress_bar, results, say_measures, say_promise, say_verdict
 
 if TYPE_CHECKING:
     from shoal.release.rehearse import Rehearsal
@@ -115,7 +115,7 @@ def _say(found: Rehearsal, page: Path | None, *, everything: bool, as_json: bool
     console = results()
     console.print(found.sentence, markup=False)
     say_promise(found.release.statement)
-    console.print(found.evaluation if everything else found.evaluation.summary())
+    say_measures(found.evaluation, everything)
     say_verdict(found.verdict)
     if page is not None:
         console.print(f"Page about the rehearsal: {page}.", markup=False)

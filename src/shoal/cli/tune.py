@@ -13,6 +13,7 @@ import typer
 
 from shoal.cli import options
 from shoal.cli.command import Flag
+from shoal.cli.flags import with_flags
 from shoal.cli.output import complain, messages, print_json, progress_bar, results, say_verdict
 from shoal.errors import OptionError
 
@@ -157,7 +158,7 @@ def _size(word: str) -> int:
 
 def _announce(text: str) -> None:
     # plain print: while a bar is drawn, standard error knows how to stay clear of it
-    print(text, file=sys.stderr, flush=True)
+    print(with_flags(text), file=sys.stderr, flush=True)
 
 
 def _say(found: Tuning, out: Path | None, everything: bool, as_json: bool) -> None:

@@ -78,7 +78,7 @@ class Evaluation:
             out.add_column(title)
         for line in five(self.to_dict()):
             out.add_row(line.title, line.words, line.judgement)
-        out.caption = f"Every measure: --all. Words: {GLOSSARY}"
+        out.caption = f"What the words mean: {GLOSSARY}"
         return out
 
     def table(self) -> Table:

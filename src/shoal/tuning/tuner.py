@@ -34,7 +34,7 @@ _SMALL = 100_000
 BEFOREHAND = (
     "A setting that you take from this comparison was chosen by looking at the records: a release of these records "
     "with it promises nothing, and its verdict is 'do not publish'. To keep the promise, compare on a rehearsal "
-    "('shoal rehearse', on made-up people or last year's table) or choose k privately ('shoal tune --private E')."
+    "('shoal rehearse', on made-up people or last year's table) or choose k privately (private=)."
 )
 
 
@@ -164,9 +164,9 @@ def tune(
         "schema": None if schema is None else schema.to_dict(),
         **options,
     }
+    store = open_store(folder, table, arguments)
     if any(_spoiled(found.statement.model) for found in candidates.values()):
         (notice or _unheard)(BEFOREHAND)
-    store = open_store(folder, table, arguments)
     cores = available_cores() if workers is None else workers
     if fast and table.n * len(candidates) <= _SMALL:
         cores = 1
