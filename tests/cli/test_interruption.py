@@ -80,7 +80,7 @@ def test_interrupted_after_the_charge_the_line_says_that_it_stays(
     monkeypatch.setattr(place, interrupt)
     one_column = [word.replace("mdav-dp", "ranking-dp") for word in WORDS] + ["--type", "age=integer"]
     assert run([*one_column, *OUT, *LEDGER]) == 130
-    assert capsys.readouterr().err == f"shoal: interrupted, nothing was written.{stays}\n"
+    assert last_line(capsys.readouterr().err) == f"shoal: interrupted, nothing was written.{stays}\n"
     left = {path.name for path in tmp_path.iterdir() if not path.name.startswith("ledger.sqlite")}
     assert left == {"data.csv"}
 
@@ -137,6 +137,6 @@ def test_a_real_signal_while_the_bundle_is_half_written(
         process.send_signal(signal.SIGINT)
         _, complaint = process.communicate(timeout=120)
     assert process.returncode == 130
-    assert complaint == f"shoal: interrupted, nothing was written.{stays}\n"
+    assert last_line(complaint) == f"shoal: interrupted, nothing was written.{stays}\n"
     left = {path.name for path in tmp_path.iterdir() if not path.name.startswith("ledger.sqlite")}
     assert left == {"data.csv"}
