@@ -37,6 +37,8 @@ PRIVATE: dict[str, tuple[str, tuple[str, ...], dict[str, Any]]] = {
     "insensitive-dp": ("insensitive-dp", NAMES, {"k": 2}),
     "tree-dp": ("tree-dp", NAMES, {}),
     "tree-dp, add-remove": ("tree-dp", NAMES, {"neighbours": "add-remove"}),
+    "pairs-dp": ("pairs-dp", NAMES, {}),
+    "pairs-dp, replace-one": ("pairs-dp", NAMES, {"neighbours": "replace-one"}),
     "xm-20": ("xm-20", ("rooms",), {"k": 2}),
 }
 

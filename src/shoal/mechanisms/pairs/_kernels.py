@@ -145,6 +145,91 @@ def polish(codes: Codes, starts: Integers, goals: Floats, stride: int, sweeps: i
 
 
 @njit(cache=True, nogil=True)
+def fit_table(
+    table: Floats,
+    rows: Floats,
+    columns: Floats,
+    levels: Integers,
+    blocks: Integers,
+    contrasts: Floats,
+    passes: int,
+    rakes: int,
+) -> None:
+    """Tilt a table of two attributes until it has these contrasts, block after block, raked to the shares in between.
+
+    In every node of a block (a node of the one attribute and one of the other) the cells in which both functions have
+    the same sign grow by one factor and the others shrink by another, so that the node keeps its sum.
+
+    Args:
+        table: changed.
+        levels: of the trees of both attributes.
+        blocks: for each, the levels of its functions (-1 for names, whose function is 1) and where its contrasts begin.
+    """
+    first, second = table.shape
+    for _ in range(passes):
+        for k in range(len(blocks)):
+            level, depth, begin = blocks[k, 0], blocks[k, 1], blocks[k, 2]
+            above = first if level < 0 else 1 << level
+            below = second if depth < 0 else 1 << depth
+            if level < 0 and depth < 0:
+                for i in range(first):
+                    for j in range(second):
+                        table[i, j] = max(contrasts[begin + i * second + j], 1e-9)
+            else:
+                alike, unlike = np.zeros((above, below)), np.zeros((above, below))
+                for i in range(first):
+                    node, side = _node(i, levels[0], level)
+                    for j in range(second):
+                        other, turn = _node(j, levels[1], depth)
+                        if side == turn:
+                            alike[node, other] += table[i, j]
+                        else:
+                            unlike[node, other] += table[i, j]
+                for node in range(above):
+                    for other in range(below):
+                        plus, minus = alike[node, other], unlike[node, other]
+                        both = plus + minus
+                        wanted = (both + contrasts[begin + node * below + other]) / 2
+                        wanted = min(max(wanted, 0.005 * both), 0.995 * both)
+                        alike[node, other] = wanted / plus if plus > 1e-9 else 1.0
+                        unlike[node, other] = (both - wanted) / minus if minus > 1e-9 else 1.0
+                for i in range(first):
+                    node, side = _node(i, levels[0], level)
+                    for j in range(second):
+                        other, turn = _node(j, levels[1], depth)
+                        factor = alike[node, other] if side == turn else unlike[node, other]
+                        table[i, j] = max(table[i, j] * factor, 1e-12)
+            rake_table(table, rows, columns, rakes)
+
+
+@njit(cache=True, nogil=True)
+def _node(place: int, levels: int, level: int) -> tuple[int, int]:
+    """The node of a level that a bin belongs to, and which half of it; of names, the name itself."""
+    if level < 0:
+        return place, 0
+    return place >> (levels - level), place >> (levels - level - 1) & 1
+
+
+@njit(cache=True, nogil=True)
+def rake_table(table: Floats, rows: Floats, columns: Floats, rounds: int) -> None:
+    """Scale a table in turn to the shares of its rows and columns; changed."""
+    first, second = table.shape
+    for _ in range(rounds):
+        for i in range(first):
+            total = 0.0
+            for j in range(second):
+                total += table[i, j]
+            for j in range(second):
+                table[i, j] *= rows[i] / max(total, 1e-300)
+        for j in range(second):
+            total = 0.0
+            for i in range(first):
+                total += table[i, j]
+            for i in range(first):
+                table[i, j] *= columns[j] / max(total, 1e-300)
+
+
+@njit(cache=True, nogil=True)
 def normal_quantile(p: float) -> float:
     """The standard normal quantile, to about nine digits (Acklam's rational functions)."""
     if p < 0.02425:

@@ -21,7 +21,13 @@ from shoal.mechanisms.pairs.currency import Concentrated, Currency, PureEpsilon,
 from shoal.mechanisms.pairs.marginal import Marginal
 from shoal.mechanisms.pairs.oneway import measure_oneway
 from shoal.mechanisms.pairs.plan import Facts, Halves, Pairs, halves, lay_out_oneway, lay_out_pairs
-from shoal.mechanisms.pairs.rows import block_sizes, draw_block, goals_of, positions_of
+from shoal.mechanisms.pairs.rows import (
+    block_sizes,
+    draw_block,
+    goals_of,
+    positions_of,
+    positions_of_latent,
+)
 from shoal.mechanisms.pairs.tables import blocks_of, blocks_of_signs, pair_tables
 from shoal.method.budget import Plan
 from shoal.method.method import Method
@@ -144,7 +150,7 @@ class _Model:
     Attributes:
         latent: attributes with a latent normal.
         correlations: of these.
-        tables: probabilities of the bins of pairs.
+        tables: probabilities of the bins of pairs; empty where the correlations say all there is to say.
     """
 
     latent: tuple[int, ...]
@@ -188,6 +194,8 @@ def _measure_pairs(
     known = {
         (a, b): float(correlations[i, j]) for i, a in enumerate(latent) for j, b in enumerate(latent) if a < b
     }
+    if not layout.groups:
+        return _Model(latent, correlations, {})
     blocks = blocks_of(layout.groups, sums, rows)
     if layout.signs:
         blocks += blocks_of_signs(products, layout.signs, layout.sign_deviation / rows)
@@ -215,6 +223,12 @@ def _rows(
     model: _Model, marginals: Sequence[Marginal], rows: int, source: Source, progress: Progress, steps: int
 ) -> list[Floats]:
     """Positions of all rows, block after block."""
+    if not model.tables:
+        drawn = [
+            list(positions_of_latent(size, marginals, model.latent, model.correlations, source))
+            for size in block_sizes(rows)
+        ]
+        return _together(drawn)
     shares = [own.shares for own in marginals]
     random = np.random.Generator(np.random.Philox(int(source.words(1)[0])))
     fitted = mixture.fit(shares, model.tables, model.correlations, model.latent, random)
@@ -223,8 +237,12 @@ def _rows(
     for size in block_sizes(rows):
         codes = draw_block(fitted, goals, size, source)
         blocks.append(list(positions_of(codes, marginals, model.latent, model.correlations, source)))
-    progress("drawing rows", steps, steps)
-    return [np.concatenate([block[number] for block in blocks]) for number in range(len(marginals))]
+        progress("drawing rows", steps, steps)
+    return _together(blocks)
+
+
+def _together(blocks: Sequence[Sequence[Floats]]) -> list[Floats]:
+    return [np.concatenate(columns) for columns in zip(*blocks, strict=True)]
 
 
 def _currency(method: Method) -> Currency:

@@ -77,10 +77,31 @@ def positions_of(
             assert own.edges is not None
             yield np.minimum(own.edges[codes[:, number]], own.edges[-1] - 1).astype(np.float64)
         else:
-            order = np.argsort(placed[:, list(latent).index(number)])
-            levels = np.empty(order.size)
-            levels[order] = (np.arange(order.size) + _uniform(order.size, source)) / order.size
-            yield own.fine.positions(levels)
+            yield own.fine.positions(_levels(placed[:, list(latent).index(number)], source))
+
+
+def positions_of_latent(
+    rows: int, marginals: Sequence[Marginal], latent: Sequence[int], correlations: Floats, source: Source
+) -> Iterator[Floats]:
+    """Positions where nothing is known but attributes and latent correlations, which rows have as exactly as can be."""
+    random = np.random.Generator(np.random.Philox(int(source.words(1)[0])))
+    normal = random.standard_normal((rows, len(latent)))
+    if rows > 2 * len(latent) > 0:
+        # without the correlations that so many rows have by chance
+        normal -= normal.mean(axis=0)
+        normal = normal @ np.linalg.inv(np.linalg.cholesky(normal.T @ normal / rows)).T
+    placed = normal @ np.linalg.cholesky(correlations).T
+    for number, own in enumerate(marginals):
+        column = placed[:, list(latent).index(number)] if number in latent else random.random(rows)
+        yield own.fine.positions(_levels(column, source))
+
+
+def _levels(values: Floats, source: Source) -> Floats:
+    """Evenly spread levels from 0 to 1, in the order of the values."""
+    order = np.argsort(values)
+    levels = np.empty(order.size)
+    levels[order] = (np.arange(order.size) + _uniform(order.size, source)) / order.size
+    return levels
 
 
 def _latent(

@@ -8,11 +8,12 @@ post-processing.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.mechanisms.pairs._kernels import fit_table, rake_table
 from shoal.mechanisms.pairs.contrasts import functions
 from shoal.mechanisms.pairs.correlation import copula_table
 from shoal.mechanisms.pairs.marginal import Marginal
@@ -25,8 +26,7 @@ Pair = tuple[int, int]
 _STRENGTHS = np.concatenate(([0.0], np.geomspace(1e-6, 4.0, 60)))
 # A block's own strength is estimated together with so many observations of what is usual.
 _PSEUDO = 2.0
-_LEAST = 1e-9
-_RAKES = 3
+_RAKES, _LAST_RAKES = 3, 20
 _PASSES = 20
 # Share of records that are taken to be independent in all attributes.
 _ODD = 0.02
@@ -34,7 +34,7 @@ _ODD = 0.02
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """Contrasts of one pair at one fineness, in parts of the rows.
+    """Contrasts of one pair at one fineness, in parts of the rows; the first attribute comes before the second.
 
     Attributes:
         level, depth: of the functions of the first and the second attribute; -1 for names.
@@ -54,17 +54,18 @@ class Block:
         return max(self.level, 0) + max(self.depth, 0)
 
     @property
-    def pair(self) -> Pair:
-        return min(self.first, self.second), max(self.first, self.second)
+    def turned(self) -> Block:
+        return Block(self.second, self.first, self.depth, self.level, self.noisy.T, self.noise)
 
 
 def blocks_of(groups: Sequence[Group], sums: Sequence[Floats], rows: float) -> list[Block]:
     """The measured groups, pair by pair."""
-    return [
-        Block(group.pivot, b, group.level, group.depth, found[:, place] / rows, group.deviation / rows)
-        for group, found in zip(groups, sums, strict=True)
+    found = [
+        Block(group.pivot, b, group.level, group.depth, noisy[:, place] / rows, group.deviation / rows)
+        for group, noisy in zip(groups, sums, strict=True)
         for place, b in enumerate(group.partners)
     ]
+    return [block if block.first < block.second else block.turned for block in found]
 
 
 def blocks_of_signs(products: Floats, signs: Sequence[int], noise: float) -> list[Block]:
@@ -90,27 +91,29 @@ def pair_tables(
             if r:
                 # some records are odd: without them a tilt could not make what latent normals never do
                 tables[a, b] = (1 - _ODD) * copula_table(first, second, r) + _ODD * tables[a, b]
-    wanted: dict[Pair, list[tuple[Block, Floats]]] = {pair: [] for pair in tables}
+    wanted: dict[Pair, list[Block]] = {pair: [] for pair in tables}
     for fineness in sorted({block.fineness for block in blocks}):
         for names in (False, True):
-            here = [block for block in blocks if block.fineness == fineness and (block.level < 0) == names]
+            here = [
+                block
+                for block in blocks
+                if block.fineness == fineness and (min(block.level, block.depth) < 0) == names
+            ]
             if here:
                 _tilt_all(tables, marginals, here, wanted)
     # tilting by one block and raking move what others have settled: once more in turn, until all agree
-    for (a, b), settled in wanted.items():
-        for _ in range(_PASSES if len(settled) > 1 else 0):
-            for block, contrasts in settled:
-                tables[a, b] = _towards(tables[a, b], marginals, block, contrasts)
-    return {
-        (a, b): rake(table, marginals[a].shares, marginals[b].shares, 20) for (a, b), table in tables.items()
-    }
+    for (a, b), table in tables.items():
+        if len(wanted[a, b]) > 1:
+            _towards(table, marginals[a], marginals[b], wanted[a, b], _PASSES)
+        rake_table(table, marginals[a].shares, marginals[b].shares, _LAST_RAKES)
+    return tables
 
 
 def _tilt_all(
-    tables: dict[Pair, Floats],
+    tables: Mapping[Pair, Floats],
     marginals: Sequence[Marginal],
     blocks: Sequence[Block],
-    wanted: dict[Pair, list[tuple[Block, Floats]]],
+    wanted: Mapping[Pair, list[Block]],
 ) -> None:
     """Tilt tables by blocks of one fineness, and note down the contrasts that they should have."""
     seen = [_residuals(tables, marginals, block) for block in blocks]
@@ -123,20 +126,19 @@ def _tilt_all(
         noise = np.full(residual.size, block.noise**2)
         prior = _strength(residual.ravel(), expected.ravel(), noise, usual) * expected
         trust = prior / (prior + block.noise**2)
-        contrasts = block.noisy - (1 - trust) * residual
-        tables[block.pair] = _towards(tables[block.pair], marginals, block, contrasts)
-        wanted[block.pair].append((block, contrasts))
+        steady = replace(block, noisy=block.noisy - (1 - trust) * residual)
+        a, b = block.first, block.second
+        _towards(tables[a, b], marginals[a], marginals[b], [steady], 1)
+        wanted[a, b].append(steady)
 
 
-def _towards(table: Floats, marginals: Sequence[Marginal], block: Block, contrasts: Floats) -> Floats:
-    """The table of a pair with these contrasts at one block, raked."""
-    first, second = marginals[block.first], marginals[block.second]
-    turned = table.T if block.first > block.second else table
-    own = functions(first.levels, block.level, first.bins)
-    other = functions(second.levels, block.depth, second.bins)
-    tilted = _tilted(turned, own, other, contrasts, names=block.level < 0 and block.depth < 0)
-    raked = rake(tilted, first.shares, second.shares, _RAKES)
-    return raked.T if block.first > block.second else raked
+def _towards(table: Floats, first: Marginal, second: Marginal, blocks: Sequence[Block], passes: int) -> None:
+    """Give the table of a pair these contrasts; changed."""
+    starts = np.cumsum([0, *(block.noisy.size for block in blocks)])
+    shape = np.array([(b.level, b.depth, start) for b, start in zip(blocks, starts, strict=False)])
+    contrasts = np.concatenate([block.noisy.ravel() for block in blocks])
+    levels = np.array([first.levels, second.levels])
+    fit_table(table, first.shares, second.shares, levels, shape, contrasts, passes, _RAKES)
 
 
 def _residuals(
@@ -144,7 +146,7 @@ def _residuals(
 ) -> tuple[Floats, Floats]:
     """What the measured contrasts have beyond those of the table, and the product of the shares of their nodes."""
     a, b = block.first, block.second
-    table = tables[a, b] if a < b else tables[b, a].T
+    table = tables[a, b]
     own = functions(marginals[a].levels, block.level, marginals[a].bins)
     other = functions(marginals[b].levels, block.depth, marginals[b].bins)
     expected = np.outer(np.abs(own).T @ marginals[a].shares, np.abs(other).T @ marginals[b].shares)
@@ -160,38 +162,3 @@ def _strength(residuals: Floats, expected: Floats, noise: Floats, usual: float |
         spread = _STRENGTHS * typical + least
         score -= _PSEUDO * 0.5 * (np.log(spread) + (usual * typical + least) / spread)
     return float(_STRENGTHS[int(np.argmax(score))])
-
-
-def _tilted(
-    table: Floats,
-    own: NDArray[np.int64],
-    other: NDArray[np.int64],
-    contrasts: Floats,
-    *,
-    names: bool,
-) -> Floats:
-    """The table with these contrasts of functions: cells of one sign grow, those of the other shrink."""
-    if names:
-        return np.maximum(contrasts, _LEAST)
-    plus, minus = np.maximum(own, 0), np.maximum(-own, 0)
-    right, left = np.maximum(other, 0), np.maximum(-other, 0)
-    alike = plus.T @ table @ right + minus.T @ table @ left
-    unlike = plus.T @ table @ left + minus.T @ table @ right
-    together = alike + unlike
-    wanted = np.clip((together + contrasts) / 2, 0.005 * together, 0.995 * together)
-    grow = np.where(alike > _LEAST, wanted / np.maximum(alike, _LEAST), 1.0)
-    shrink = np.where(unlike > _LEAST, (together - wanted) / np.maximum(unlike, _LEAST), 1.0)
-    factor = plus @ grow @ right.T + minus @ grow @ left.T + plus @ shrink @ left.T + minus @ shrink @ right.T
-    return np.maximum(table * np.where(factor > 0, factor, 1.0), 1e-12)
-
-
-def rake(table: Floats, rows: Floats, columns: Floats, rounds: int) -> Floats:
-    """The table scaled in turn to the shares of its rows and columns.
-
-    >>> rake(np.array([[1.0, 1.0], [1.0, 3.0]]), np.array([0.5, 0.5]), np.array([0.5, 0.5]), 50).round(3).tolist()
-    [[0.317, 0.183], [0.183, 0.317]]
-    """
-    for _ in range(rounds):
-        table = table * (rows / np.maximum(table.sum(axis=1), 1e-300))[:, None]
-        table = table * (columns / np.maximum(table.sum(axis=0), 1e-300))
-    return table

@@ -1,0 +1,330 @@
+"""pairs-dp, part by part: sizes, sums, what is made of noisy numbers, and whole releases of odd tables."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+import shoal
+from shoal.errors import OptionError
+from shoal.mechanisms.pairs.contrasts import PairCounts, functions, group_sums, sign_products
+from shoal.mechanisms.pairs.correlation import nearest_correlation, shrunk, tetrachoric
+from shoal.mechanisms.pairs.currency import Concentrated, Currency, PureEpsilon, Shape, allot
+from shoal.mechanisms.pairs.marginal import Fine, Marginal, points, slopes_for
+from shoal.mechanisms.pairs.mixture import fit
+from shoal.mechanisms.pairs.names import merged
+from shoal.mechanisms.pairs.plan import Facts, Group, halves, lay_out_oneway, lay_out_pairs
+from shoal.mechanisms.pairs.rows import block_sizes, goals_of
+from shoal.mechanisms.pairs.tables import Block, pair_tables
+from shoal.mechanisms.pairs.thresholds import places, settled
+from shoal.noise import Seeded
+from shoal.taxonomy import Taxonomy
+
+CURRENCIES: list[Currency] = [PureEpsilon(1), PureEpsilon(2), Concentrated(1), Concentrated(2)]
+every_currency = pytest.mark.parametrize("currency", CURRENCIES, ids=str)
+
+
+class TestSizes:
+    @every_currency
+    @pytest.mark.parametrize("rows", [1, 30, 1_000, 30_000, 10**6])
+    @pytest.mark.parametrize("budget", [Fraction(1, 50), Fraction(1), Fraction(20)])
+    def test_shares_add_up_to_the_budget_exactly(
+        self, currency: Currency, rows: int, budget: Fraction
+    ) -> None:
+        attributes = [Facts("x", 1001, True), Facts("y", 9, True), Facts("s", 2, True), Facts("one", 1, True)]
+        attributes += [Facts("z", 10**6, True), Facts("names", 12, False)]
+        shared = halves(currency, attributes, budget, rows, None)
+        assert shared.oneway + shared.pairs == budget
+        oneway = lay_out_oneway(currency, attributes, shared.oneway, rows)
+        spent = oneway.sign_share + oneway.each * len(oneway.counted) + sum(oneway.rounds)
+        spent += sum(oneway.cuts) * len(oneway.cut) + sum(oneway.counts) + oneway.sums
+        assert spent == shared.oneway
+        pairs = lay_out_pairs(currency, [3, 3, 1, 0, 4, 0], [0, 0, 0, 0, 0, 12], budget, rows, target=2)
+        spent = pairs.sign_share + sum(group.share for group in pairs.groups)
+        assert spent == budget or not pairs.measured
+
+    @pytest.mark.parametrize("levels", [[4, 4, 4], [4, 3, 1, 1, 2, 4], [1, 1]])
+    def test_every_contrast_of_every_pair_is_measured_once(self, levels: list[int]) -> None:
+        found = lay_out_pairs(PureEpsilon(1), levels, [0] * len(levels), Fraction(10**6), 10**6)
+        seen: list[tuple[int, int, int, int]] = []
+        for group in found.groups:
+            for b in group.partners:
+                one = (group.pivot, group.level), (b, group.depth)
+                seen.append((*min(one), *max(one)))
+        wanted = [
+            (a, i, b, j)
+            for (a, of_a), (b, of_b) in itertools.combinations(enumerate(levels), 2)
+            for i in range(of_a)
+            for j in range(of_b)
+            if i + j > 0
+        ]
+        assert sorted(seen) == sorted(wanted)
+        assert found.signs == tuple(range(len(levels)))
+
+    @every_currency
+    def test_noise_of_an_allotment_follows_the_aims(self, currency: Currency) -> None:
+        shapes = [Shape(1, 3, 1), Shape(4, 2, 2), Shape(1, 1, 30)]
+        shares = allot(currency, shapes, [1.0, 2.0, 4.0], Fraction(3))
+        noise = [currency.deviation(shape, share) for shape, share in zip(shapes, shares, strict=True)]
+        assert sum(shares) == 3
+        assert np.allclose(np.array(noise) / noise[0], [1, 2, 4])
+
+    @every_currency
+    @pytest.mark.parametrize("shape", [Shape(3, 4, 2), Shape(1, 1, 5), Shape(2, 2, 3, unit=64)], ids=str)
+    def test_noise_is_as_large_as_is_said(self, currency: Currency, shape: Shape) -> None:
+        exact = np.full((shape.cells, shape.blocks, shape.size), 1000)
+        share = Fraction(1, 5)
+        drawn = [currency.measure(exact, shape, share, Seeded(seed)) - 1000 for seed in range(400)]
+        assert np.std(drawn) == pytest.approx(currency.deviation(shape, share), rel=0.1)
+
+    def test_noise_of_signs_is_as_large_as_is_said(self) -> None:
+        currency = PureEpsilon(1)
+        shape = currency.sign_shape(7)
+        below = np.tril_indices(7, -1)
+        drawn = [
+            currency.measure(np.zeros((7, 7), dtype=np.int64), shape, Fraction(1, 5), Seeded(seed))[below]
+            for seed in range(150)
+        ]
+        assert np.std(drawn) == pytest.approx(currency.deviation(shape, Fraction(1, 5)), rel=0.1)
+
+
+class TestSums:
+    def records(self, seed: int = 0) -> tuple[list[NDArray[np.uint8]], list[int], list[int]]:
+        random = np.random.default_rng(seed)
+        levels, bins = [3, 2, 1, 0], [8, 4, 2, 5]
+        return [random.integers(0, size, 60).astype(np.uint8) for size in bins], levels, bins
+
+    @pytest.mark.parametrize(("pivot", "level", "b", "depth"), [(0, 2, 1, 1), (1, 1, 2, 0), (3, -1, 0, 2)])
+    def test_contrasts_are_sums_over_records(self, pivot: int, level: int, b: int, depth: int) -> None:
+        codes, levels, bins = self.records()
+        group = Group(pivot, level, (b,), depth, Shape(1, 1, 1))
+        found = group_sums(PairCounts(codes, bins), group, levels, bins)
+        own, other = functions(levels[pivot], level, bins[pivot]), functions(levels[b], depth, bins[b])
+        slow = sum(
+            np.outer(own[x], other[y]) for x, y in zip(codes[pivot].tolist(), codes[b].tolist(), strict=True)
+        )
+        assert (found[:, 0] == slow).all()
+
+    def test_a_record_changes_one_sum_of_each_block_of_one_cell(self) -> None:
+        codes, levels, bins = self.records()
+        layout = lay_out_pairs(PureEpsilon(1), levels, [0, 0, 0, 5], Fraction(10**6), 10**6)
+        assert {group.level for group in layout.groups} >= {-1, 1, 2}
+        for group in layout.groups:
+            before = group_sums(PairCounts(codes, bins), group, levels, bins)
+            assert before.shape == (group.shape.cells, group.shape.blocks, group.shape.size)
+            for row in range(10):
+                fewer = [np.delete(column, row) for column in codes]
+                change = np.abs(before - group_sums(PairCounts(fewer, bins), group, levels, bins))
+                assert np.count_nonzero(change.sum(axis=(1, 2))) == 1
+                assert (change.sum(axis=2).max(axis=0) == 1).all()
+
+    def test_products_of_signs(self) -> None:
+        codes, levels, bins = self.records()
+        found = sign_products(PairCounts(codes, bins), (0, 1, 2), levels, 60)
+        signs = np.stack([1 - 2 * (codes[a] >> (levels[a] - 1)).astype(np.int64) for a in range(3)], axis=1)
+        assert (found == signs.T @ signs).all()
+
+
+class TestCorrelations:
+    def test_correlations_behind_signs_are_found(self) -> None:
+        random = np.random.default_rng(1)
+        wanted = np.array([[1, 0.9, -0.4], [0.9, 1, 0], [-0.4, 0, 1]])
+        cuts = np.array([0.0, 0.5, -0.7])
+        signs = np.where(random.multivariate_normal(np.zeros(3), wanted, 400_000) < cuts, 1, -1)
+        found = tetrachoric(signs.T @ signs / len(signs), ndtr(cuts))
+        assert np.abs(found - wanted).max() < 0.01
+
+    def test_noise_is_shrunk_and_signal_is_kept(self) -> None:
+        random = np.random.default_rng(2)
+        loads = random.uniform(0.5, 0.9, 30)
+        truth = np.outer(loads, loads)
+        np.fill_diagonal(truth, 1)
+        noise = random.normal(0, 0.1, truth.shape)
+        noisy = truth + np.triu(noise, 1) + np.triu(noise, 1).T
+        error = [
+            np.abs(one - truth)[~np.eye(30, dtype=bool)].mean()
+            for one in (noisy, shrunk(noisy, np.ones(30), 0.1))
+        ]
+        assert error[1] < error[0] / 2
+
+    def test_the_nearest_correlation_matrix_is_one(self) -> None:
+        random = np.random.default_rng(3)
+        matrix = random.uniform(-1, 1, (12, 12))
+        found = nearest_correlation((matrix + matrix.T) / 2, 0.01)
+        assert np.allclose(np.diag(found), 1)
+        assert np.linalg.eigvalsh(found).min() > 0.005
+
+
+def marginal(levels: int) -> Marginal:
+    size = 1 << levels
+    return Marginal(points(np.full(size, 1 / size)), np.full(size, 1 / size), levels, np.arange(size + 1))
+
+
+class TestTables:
+    def test_exact_contrasts_give_the_table_back(self) -> None:
+        random = np.random.default_rng(4)
+        truth = random.gamma(2, 1, (8, 8))
+        for _ in range(100):
+            truth /= truth.sum(axis=1, keepdims=True) * 8
+            truth /= truth.sum(axis=0, keepdims=True) * 8
+        blocks = [
+            Block(0, 1, i, j, functions(3, i, 8).T @ truth @ functions(3, j, 8), 1e-7)
+            for i in range(3)
+            for j in range(3)
+        ]
+        found = pair_tables([marginal(3), marginal(3)], {(0, 1): 0.3}, blocks)[0, 1]
+        assert np.abs(found - truth).max() < 1e-3
+
+    def test_contrasts_that_are_noise_change_nothing(self) -> None:
+        random = np.random.default_rng(5)
+        blocks = [
+            Block(0, 1, i, j, random.normal(0, 0.05, (1 << i, 1 << j)), 0.05)
+            for i in range(3)
+            for j in range(3)
+        ]
+        found = pair_tables([marginal(3), marginal(3)], {}, blocks)[0, 1]
+        assert np.abs(found - 1 / 64).max() < 0.01
+
+    def test_a_mixture_fits_tables_of_a_chain(self) -> None:
+        shares = [np.full(4, 0.25)] * 3
+        table = np.full((4, 4), 0.02) + np.eye(4) * 0.17
+        tables = {(0, 1): table, (1, 2): table, (0, 2): 4 * table @ table}
+        found = fit(shares, tables, np.eye(3), (0, 1, 2), np.random.default_rng(0))
+        model = found.bins.T @ (found.bins * found.weights[:, None])
+        goals = goals_of(shares, tables, found.starts)
+        apart = np.abs(model - goals)[np.kron(~np.eye(3, dtype=bool), np.ones((4, 4), dtype=bool))]
+        assert apart.max() < 0.01
+
+    def test_blocks_of_rows(self) -> None:
+        assert block_sizes(65_536 * 2 + 5) == [65_536, 65_536, 5]
+        assert block_sizes(3) == [3]
+
+
+class TestMarginals:
+    def test_few_answers_without_noise_give_a_distribution_function(self) -> None:
+        asked = np.array([0.2, 0.25, 0.3, 0.35, 0.4])
+        answers = ndtr((asked - 0.3) / 0.05)
+        curve = settled(asked, answers, 1e-4)
+        assert np.abs(curve - ndtr((places() - 0.3) / 0.05)).max() < 0.01
+        assert (np.diff(curve) >= 0).all()
+
+    def test_answers_that_are_noise_leave_a_broad_distribution(self) -> None:
+        curve = settled(np.array([0.5, 0.6]), np.array([1.4, -0.3]), 5.0)
+        assert np.interp(0.25, places(), curve) > 0.05
+        assert np.interp(0.75, places(), curve) < 0.95
+
+    @pytest.mark.parametrize("mean", [0.01, 0.2, 0.5, 0.9])
+    def test_positions_inside_an_interval_have_its_mean(self, mean: float) -> None:
+        fine = Fine(np.array([0]), np.array([9_999]), np.ones(1), slopes_for(np.array([mean])))
+        drawn = fine.positions((np.arange(20_000) + 0.5) / 20_000)
+        assert drawn.mean() / 10_000 == pytest.approx(mean, abs=0.002)
+        assert (np.diff(drawn) >= 0).all()
+
+    def test_rare_names_are_one_group_or_join_their_kin(self) -> None:
+        shares = np.array([0.3, 0.01, 0.01, 0.3, 0.01, 0.37])
+        assert merged(shares, 0.02, None).groups.tolist() == [0, 3, 3, 1, 3, 2]
+        kin = Taxonomy.from_dict({"*": {"a": list("uvw"), "b": list("xyz")}})
+        assert merged(shares, 0.02, kin).groups.tolist() == [0, 1, 1, 2, 3, 4]
+
+    def test_hundreds_of_names_are_few_groups(self) -> None:
+        shares = np.full(500, 1 / 500)
+        for tree in (
+            None,
+            Taxonomy.from_dict({"*": {str(i): [f"{i}-{j}" for j in range(50)] for i in range(10)}}),
+        ):
+            groups = merged(shares, 1e-6, tree).groups
+            assert groups is not None
+            assert len(set(groups.tolist())) == groups.max() + 1 <= 32
+
+
+def schema(*entries: dict[str, Any]) -> shoal.Schema:
+    return shoal.Schema.from_dict({"attribute": list(entries)})
+
+
+class TestReleases:
+    @pytest.mark.parametrize(
+        "settings", [{}, {"neighbours": "replace-one"}, {"rows": 2_000}, {"delta": "0.000001"}]
+    )
+    def test_pairs_are_kept(self, settings: dict[str, Any]) -> None:
+        random = np.random.default_rng(7)
+        latent = random.multivariate_normal([50, 50], [[100, 80], [80, 100]], 2_000)
+        name = np.where(latent[:, 0] + random.normal(0, 5, 2_000) > 50, "high", "low")
+        table = pd.DataFrame({"x": latent[:, 0].round(1), "y": latent[:, 1].round(1), "name": name})
+        declared = schema(
+            {"name": "x", "lo": 0, "hi": 100},
+            {"name": "y", "lo": 0, "hi": 100},
+            {"name": "name", "kind": "nominal", "values": ["low", "high"]},
+        )
+        released = shoal.protect(table, declared, "pairs-dp", 5, outside="clip", seed=1, **settings).data
+        assert np.corrcoef(released["x"], released["y"])[0, 1] == pytest.approx(0.8, abs=0.06)
+        high = released[released["name"] == "high"]
+        assert (high["x"].mean() - released["x"].mean()) == pytest.approx(
+            table["x"][name == "high"].mean() - table["x"].mean(), abs=1.5
+        )
+        assert released["x"].quantile([0.1, 0.5, 0.9]).tolist() == pytest.approx(
+            table["x"].quantile([0.1, 0.5, 0.9]).tolist(), abs=2.5
+        )
+
+    @pytest.mark.parametrize("n", [1, 2, 30])
+    @pytest.mark.parametrize(
+        "settings", [{}, {"neighbours": "replace-one"}, {"delta": "0.001"}, {"predict": "s"}]
+    )
+    def test_small_tables_of_all_kinds(self, n: int, settings: dict[str, Any]) -> None:
+        random = np.random.default_rng(n)
+        names = [f"n{i}" for i in range(40)]
+        table = pd.DataFrame(
+            {
+                "x": random.random(n) * 10,
+                "s": random.integers(0, 2, n),
+                "level": random.choice(["low", "middle", "high"], n),
+                "day": pd.to_datetime("2020-01-01") + pd.to_timedelta(random.integers(0, 300, n), "D"),
+                "many": random.choice(names, n),
+                "only": ["one"] * n,
+            }
+        )
+        declared = schema(
+            {"name": "x", "lo": 0, "hi": 10},
+            {"name": "s", "lo": 0, "hi": 1},
+            {"name": "level", "ordered": ["low", "middle", "high"]},
+            {"name": "day", "kind": "date", "lo": "2020-01-01", "hi": "2020-12-31"},
+            {"name": "many", "kind": "nominal", "values": names},
+            {"name": "only", "kind": "nominal", "values": ["one"]},
+        )
+        release = shoal.protect(table, declared, "pairs-dp", 1, seed=3, **settings)
+        assert release.statement.model == ("approximate-dp" if "delta" in settings else "dp")
+        assert list(release.data) == list(table)
+        assert set(release.data["level"]) <= {"low", "middle", "high"}
+        assert release.data["x"].between(0, 10).all()
+        if settings.get("neighbours") == "replace-one":
+            assert len(release.data) == n
+
+    def test_one_column_and_sixty(self) -> None:
+        random = np.random.default_rng(0)
+        factor = random.normal(size=(1_500, 1))
+        values = 50 + 10 * (factor + random.normal(size=(1_500, 60)))
+        table = pd.DataFrame(values.round(), columns=[f"c{i}" for i in range(60)]).clip(0, 100)
+        entries = [{"name": name, "lo": 0, "hi": 100} for name in table]
+        released = shoal.protect(table, schema(*entries), "pairs-dp", 10, seed=1).data
+        off = ~np.eye(60, dtype=bool)
+        assert np.corrcoef(released.T)[off].mean() == pytest.approx(0.5, abs=0.1)
+        one = shoal.protect(table[["c0"]], schema(entries[0]), "pairs-dp", 1, seed=1).data
+        assert one["c0"].mean() == pytest.approx(table["c0"].mean(), abs=2)
+
+    def test_a_column_to_predict_must_be_released(self) -> None:
+        table = pd.DataFrame({"a": [1, 2, 3], "b": [0, 1, 0]})
+        with pytest.raises(OptionError, match="predict names column 'c', which is not protected"):
+            shoal.protect(
+                table, method="pairs-dp", epsilon=1, predict="c", domains={"a": (0, 9), "b": (0, 1)}
+            )
+
+    def test_a_budget_too_small_for_the_number_of_rows_is_refused(self) -> None:
+        table = pd.DataFrame({"a": [1, 2, 3]})
+        with pytest.raises(OptionError, match="declare a number of rows"):
+            shoal.protect(table, method="pairs-dp", epsilon="0.00001", domains={"a": (0, 9)})
