@@ -80,7 +80,7 @@ def demo(
 
 _CLAIMS = {
     "dp": "of the original records",
-    "dp-given-partition": "of group averages, the groups taken as known",
+    "dp-given-partition": "of averages of known groups",
 }
 
 
@@ -88,18 +88,22 @@ def _comparison(releases: list[Release], measured: list[Evaluation]) -> Any:
     """What each method promises and what it is still good for."""
     from rich.table import Table
 
+    from shoal.evaluation.usefulness import percent
     from shoal.evaluation.verdict import USE_WORDS, verdict
 
-    table = Table("method", "promise, ε = 1", "rows traced back", "usefulness", box=None, pad_edge=False)
+    heads = ("method", "promise, ε = 1", "traced back", "averages move", "relations kept", "usefulness")
+    table = Table(*heads, box=None, pad_edge=False)
     for (method, options), release, evaluation in zip(_RUNS, releases, measured, strict=True):
         words = " ".join(f"{key}={value}" for key, value in options.items())
         use = verdict(release, evaluation).measured.usefulness
-        linked = evaluation.risk["record_linkage"]
+        linked, lost = evaluation.risk["record_linkage"], evaluation.utility
         table.add_row(
             f"{method} {words}".strip(),
             _CLAIMS.get(release.statement.model, release.statement.model),
-            "rows are nobody's" if linked is None else f"{linked:.1f}%",
-            "" if use is None else f"{USE_WORDS[use.level]}: {use.text[0].lower()}{use.text[1:]}",
+            "nobody's rows" if linked is None else f"{linked:.1f}%",
+            percent(lost["mean_shift_max"]),
+            f"{lost['rank_correlations_kept']} of {lost['rank_correlations']}",
+            "" if use is None else USE_WORDS[use.level],
         )
     return table
 
