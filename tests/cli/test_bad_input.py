@@ -318,8 +318,9 @@ def test_disk_that_fills_up(
         *instead("--out", "a/b/out"),
         "--internal",
         "c/internal.html",
-        "--k",
-        "10",
+        # little noise: nothing else is to be said
+        "--epsilon",
+        "9",
     ]
     assert "no space left" in refused(words, capsys, here)
 
