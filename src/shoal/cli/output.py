@@ -62,7 +62,7 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 # work shorter than this is not worth a line in a pipe; then one line so often
-_PATIENCE, _PACE = 10.0, 10.0
+_PATIENCE, _PACE = 30.0, 10.0
 
 
 @contextmanager
@@ -93,7 +93,7 @@ def progress_bar() -> Iterator[Progress]:
 def plain_lines(say: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> Progress:
     """Progress as lines of text, none in the first seconds, and one every ten seconds at most.
 
-    >>> moments = iter([0.0, 1.0, 11.0, 12.0, 30.0])
+    >>> moments = iter([0.0, 1.0, 31.0, 32.0, 50.0])
     >>> tell = plain_lines(print, lambda: next(moments))
     >>> for done in range(4):
     ...     tell("auditing", done, 4)

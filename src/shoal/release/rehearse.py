@@ -21,7 +21,7 @@ from shoal.display import internal
 from shoal.errors import OptionError
 from shoal.evaluation import Evaluation, evaluate
 from shoal.evaluation.verdict import Verdict, verdict
-from shoal.io import Table, read
+from shoal.io import read
 from shoal.method.presets import DEFAULT_METHOD, configured
 from shoal.progress import Progress, silent
 from shoal.release.expected_noise import public_description
@@ -48,14 +48,14 @@ class Rehearsal:
         release: of these people; there is no use in publishing it.
         evaluation: what was lost and risked.
         verdict: of a release with these settings, beside what was measured.
-        original: the people.
+        original: the people, a table that `shoal.evaluate` takes.
         made_up: they were drawn from the public schema; otherwise they are those of another table.
     """
 
     release: Release
     evaluation: Evaluation
     verdict: Verdict
-    original: Table
+    original: Any
     made_up: bool
 
     @property

@@ -92,10 +92,11 @@ def _differential_privacy(statement: Mapping[str, Any]) -> Explanation:
             f"{belief} sure at most",
             f"about one {unit}, starting from 50% and knowing all other records",
         )
-    # between two values of a record that is there lie two steps: the one leaves, the other comes
+    # between two values of a record that is there lie two steps, the one leaves and the other comes, and two δ
+    fact = "" if "delta" in statement else f"; of a fact about it {belief_words(2 * epsilon)}"
     return Explanation(
         f"Whoever knows all others and was 50% sure that one {unit} is among them can become {belief} sure by this "
-        f"table, not surer; of a fact about it {belief_words(2 * epsilon)}.",
+        f"table, not surer{fact}.",
         f"Had one {unit} been added or left out, no possible outcome would be more than {factor} times as likely, or "
         "as unlikely.",
         f"{belief} sure at most",
