@@ -19,7 +19,6 @@ from shoal.method.presets import PRESETS, configured
 from shoal.method.recipe import load_recipe, recipe_text
 from shoal.method.tuned import Choice, Tuned
 from shoal.noise import epsilon_from, rho_from
-from shoal.report.traffic_light import light
 from shoal.report.words import epsilon_words, explanation
 
 DELTA = Fraction(1, 10**6)
@@ -62,10 +61,10 @@ def test_columns_by_themselves_are_stated_in_epsilon() -> None:
     assert released(delta=0).statement.epsilon_per_attribute == {"age": Fraction(1, 2)}
 
 
-def test_the_light_says_it_too() -> None:
-    (reason,) = [r for r in light(released().statement.to_dict()).reasons if "original records" in r.text]
+def test_the_verdict_says_it_too() -> None:
+    (reason,) = [r for r in released().statement.verdict.reasons if "original records" in r.text]
     assert reason.text.endswith("whatever else an attacker knows, except with probability 1e-06.")
-    assert not any("probability" in r.text for r in light(released(delta=0).statement.to_dict()).reasons)
+    assert not any("probability" in r.text for r in released(delta=0).statement.verdict.reasons)
 
 
 def test_without_a_delta_it_is_zero_and_the_claim_pure() -> None:
@@ -151,7 +150,7 @@ def test_a_recipe_keeps_the_delta(tmp_path: Path) -> None:
 def test_words_say_except_with_probability() -> None:
     plain = released().statement.to_dict()
     words = explanation(plain)
-    assert words.sentence.endswith("or as unlikely, except with probability 1e-06.")
+    assert words.sentence.endswith("sure by this table, not surer, except with probability 1e-06.")
     assert "except with probability 1e-06" in words.plain
     assert words.bound.endswith("sure at most, except with probability 1e-06")
     assert "except with probability 1e-06 (δ)" in epsilon_words(plain)[1]

@@ -251,10 +251,10 @@ def test_every_public_type_has_a_repr_of_its_own() -> None:
 def test_a_release_says_what_is_promised_and_its_shape() -> None:
     text = repr(made("laplace"))
     assert "Differential privacy of the original records, with ε = 1 per row" in text
-    assert "Publishable." in text
+    assert "Verdict: publish." in text
     assert f"{N} rows, 2 columns (income, rent)" in text
     seeded = repr(made("seeded"))
-    assert "Not for publication. A seed was given" in seeded
+    assert "Verdict: do not publish. A seed was given" in seeded
     assert f"{N} rows" not in seeded
     assert "<td>" not in made("seeded")._repr_html_()
 

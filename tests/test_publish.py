@@ -31,7 +31,9 @@ from shoal.report import bundle_report, internal_report
 N = 40
 DOMAINS = {"a": (0, 100), "b": (0, 1)}
 # columns that are not linked: the claim is dp, which a ledger counts
-SETTINGS: dict[str, Any] = {"epsilon": "0.5", "k": 5, "link": False, "domains": DOMAINS}
+SETTINGS: dict[str, Any] = {
+    **{"method": "ranking-dp", "epsilon": "0.5", "k": 5, "link": False, "domains": DOMAINS}
+}
 BUNDLE = {"data.parquet", "statement.json", "method.toml", "report.html"}
 
 
@@ -100,7 +102,7 @@ def test_one_call_does_what_the_command_does(tmp_path: Path) -> None:
     assert published.evaluation is not None
     assert published.evaluation.columns == ("a", "b")
     assert published.charge is not None
-    assert (published.charge.dataset, published.charge.epsilon) == ("people", Fraction(1, 2))
+    assert (published.charge.dataset, published.charge.added) == ("people", Fraction(1, 2))
     assert spent(str(tmp_path / "ledger.sqlite")) == Fraction(1, 2)
     assert (published.engine, published.estimate) == ("memory", None)
     stages = list(dict.fromkeys(what for what, _, _ in progress.calls))
@@ -125,7 +127,7 @@ def test_a_table_that_was_released_before_is_a_warning(tmp_path: Path) -> None:
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_frame_has_one_fingerprint_however_it_lies_in_memory(library: str) -> None:
     from shoal.io import read
-    from shoal.ledger.releases import fingerprint
+    from shoal.io.fingerprint import fingerprint
 
     whole = frame(columns(), library)
     assert fingerprint(read(whole)) == fingerprint(read(frame(columns(), library)))
@@ -137,7 +139,7 @@ def test_a_frame_has_one_fingerprint_however_it_lies_in_memory(library: str) -> 
 
 def test_pieces_of_a_table_do_not_change_its_fingerprint() -> None:
     from shoal.io import read
-    from shoal.ledger.releases import fingerprint
+    from shoal.io.fingerprint import fingerprint
 
     whole = pa.table(columns())
     assert fingerprint(read(whole)) == fingerprint(read(pa.concat_tables([whole[:7], whole[7:]])))

@@ -80,7 +80,9 @@ def test_numbers_mean_the_simplest_fraction_that_is_written_so(value: Fraction) 
 
 
 def test_a_tainted_statement_is_read_back() -> None:
-    statement = shoal.protect(pa.table(columns()), epsilon=1, k=6, domain_from_data=1.5, seed=3).statement
+    statement = shoal.protect(
+        pa.table(columns()), method="ranking-dp", epsilon=1, k=6, domain_from_data=1.5, seed=3
+    ).statement
     assert not statement.publishable
     found = shoal.PrivacyStatement.from_dict(statement.to_dict())
     assert found.not_publishable_because == statement.not_publishable_because

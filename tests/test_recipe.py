@@ -24,7 +24,7 @@ def table(seed: int = 0) -> pa.Table:
 
 
 def protect(**options: Any) -> shoal.Release:
-    return shoal.protect(table(), **{"epsilon": "0.3", "domains": DOMAINS, **options})
+    return shoal.protect(table(), **{"method": "ranking-dp", "epsilon": "0.3", "domains": DOMAINS, **options})
 
 
 @pytest.mark.parametrize(

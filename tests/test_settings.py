@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import shoal
-from shoal.cli import audit, protect, run, tune
+from shoal.cli import audit, options, protect, run, tune
 from shoal.cli.command import Flag
 from shoal.columns.kinds import KINDS
 from shoal.errors import OptionError
@@ -69,7 +69,7 @@ def test_every_command_has_every_setting(command: str) -> None:
 @pytest.mark.parametrize("command", FLAGS)
 def test_every_command_has_every_declaration(command: str) -> None:
     names = {flag.name for flag in FLAGS[command]}
-    of_recipes = {"tuned_epsilon", "tuned_choice"}
+    of_recipes = {"tuned_epsilon", "tuned_choice"} | (set() if command == "protect" else {*options.VERDICT})
     for name in set(DECLARATIONS) - of_recipes:
         assert {"domains": "domain"}.get(name, name) in names, name
 

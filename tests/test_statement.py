@@ -85,7 +85,7 @@ def test_choices_that_look_at_the_records_taint(method: str, options: dict[str, 
     assert [entry for entry in found.data_dependent if word in entry]
     assert not found.publishable
     assert found.sentence.startswith("No guarantee as it stands")
-    assert "Not for publication" in found.to_markdown()
+    assert "Verdict: do not publish." in found.to_markdown()
 
 
 @pytest.mark.parametrize(("options", "word"), [({"seed": 1}, "seed"), ({"clip": False}, "clip=False")])

@@ -143,7 +143,8 @@ def _spread(partitions: Mapping[str, tuple[float, str]], family: str) -> float:
 
 def _baseline(file: Path) -> Claim:
     ours, theirs = (
-        settled(setting(file, method, epsilon=1, k=50)) for method in ("mdav-dp", "insensitive-dp")
+        settled(setting(file, method, epsilon=1, k=50, split="proportional"))
+        for method in ("mdav-dp", "insensitive-dp")
     )
     whole = all(len(frozen) == 1 for _, frozen in (ours, theirs))
     promised = [prepared.statement.model for prepared, _ in (ours, theirs)]

@@ -21,12 +21,14 @@ if TYPE_CHECKING:
     from shoal.evaluation.attacks import AttackReport, attack
     from shoal.evaluation.checks import check
     from shoal.evaluation.measured import Check
+    from shoal.evaluation.verdict import Verdict, verdict
     from shoal.mechanisms.promises import methods
     from shoal.method.statement import PrivacyStatement
     from shoal.partition import Partition
     from shoal.release.expected_noise import ExpectedNoise, expected_noise
     from shoal.release.protect import Release, protect
     from shoal.release.publish import Published, publish
+    from shoal.release.rehearse import Rehearsal, rehearse
     from shoal.release.saved import Bundle
     from shoal.taxonomy import Taxonomy
     from shoal.tuning import Tuning, tune
@@ -55,7 +57,11 @@ _PLACES = {
     "expected_noise": "shoal.release.expected_noise",
     "Published": "shoal.release.publish",
     "publish": "shoal.release.publish",
+    "Rehearsal": "shoal.release.rehearse",
+    "rehearse": "shoal.release.rehearse",
     "Tuning": "shoal.tuning",
+    "Verdict": "shoal.evaluation.verdict",
+    "verdict": "shoal.evaluation.verdict",
     "attack": "shoal.evaluation.attacks",
     "audit": "shoal.auditing",
     "check": "shoal.evaluation.checks",
@@ -83,11 +89,13 @@ __all__ = [
     "PrivacyStatement",
     "ProblemsError",
     "Published",
+    "Rehearsal",
     "Release",
     "Schema",
     "ShoalError",
     "Taxonomy",
     "Tuning",
+    "Verdict",
     "__version__",
     "attack",
     "audit",
@@ -99,7 +107,9 @@ __all__ = [
     "partition",
     "protect",
     "publish",
+    "rehearse",
     "tune",
+    "verdict",
 ]
 
 

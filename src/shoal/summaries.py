@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from shoal.auditing import Audit
     from shoal.columns.schema import Attribute, Schema
     from shoal.evaluation import Evaluation
+    from shoal.evaluation.verdict import Verdict
     from shoal.method.method import Method
     from shoal.method.statement import PrivacyStatement
     from shoal.release.expected_noise import ExpectedNoise
@@ -76,6 +77,11 @@ def of_statement(statement: PrivacyStatement) -> Summary:
     )
 
 
+def of_verdict(verdict: Verdict) -> Summary:
+    """The decision; what was measured stays behind `.lines`."""
+    return Summary(verdict.lines[0].removesuffix("."), ("See .lines.",))
+
+
 def of_expected_noise(noise: ExpectedNoise) -> Summary:
     """All of it: nothing but public quantities went in."""
     if noise.standard_deviation is None or noise.share_of_range is None:
@@ -129,7 +135,4 @@ def of_audit(found: Audit) -> Summary:
 
 
 def _verdict(statement: PrivacyStatement) -> tuple[str, ...]:
-    if statement.publishable:
-        return (statement.sentence, "Publishable.")
-    reasons = statement.not_publishable_because[:_REASONS]
-    return (statement.sentence, "Not for publication.", *reasons)
+    return (statement.sentence, statement.verdict.lines[0], *statement.not_publishable_because[:_REASONS])

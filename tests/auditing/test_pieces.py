@@ -25,7 +25,8 @@ CLUSTERS = [Partition.from_labels([0, 0, 0, 1, 1, 1])]
 
 def stage(columns: dict[str, list[int]], view: str = "original", **settings: object) -> Stage:
     prepared = prepare(
-        read(pa.table(columns)), epsilon="1", domains=dict.fromkeys(columns, (0, 100)), **settings
+        read(pa.table(columns)),
+        **{"method": "ranking-dp", "epsilon": "1", "domains": dict.fromkeys(columns, (0, 100)), **settings},
     )
     return make_stage(prepared.method, prepared.described, view)
 

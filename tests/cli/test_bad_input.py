@@ -134,7 +134,7 @@ CASES = {
     "unknown method": Case(
         GOOD, instead("--method", "ranking-pd"), ("no method 'ranking-pd'", "Did you mean 'ranking-dp'?")
     ),
-    "method missing": Case(GOOD, without("--method"), ("--method is missing",)),
+    "method missing": Case(GOOD, without("--method"), ("has no groups", "leave k out", "ranking-dp")),
     "option of another method": Case(GOOD, [*USUAL, "--normalise", "domain"], ("no option 'normalise'",)),
     "unknown option": Case(GOOD, [*USUAL, "--epsilom", "1"], ("--epsilom",)),
     "unknown remainder": Case(GOOD, [*USUAL, "--remainder", "midle"], ("'midle'", "Did you mean 'middle'?")),
@@ -312,7 +312,16 @@ def test_disk_that_fills_up(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("shoal.report.public_report", full)
-    words = ["protect", "data.csv", *instead("--out", "a/b/out"), "--internal", "c/internal.html"]
+    words = [
+        "protect",
+        "data.csv",
+        *instead("--out", "a/b/out"),
+        "--internal",
+        "c/internal.html",
+        # little noise: nothing else is to be said
+        "--epsilon",
+        "9",
+    ]
     assert "no space left" in refused(words, capsys, here)
 
 

@@ -59,21 +59,23 @@ def test_evaluate_option_prints_measures_but_publishes_none(
 ) -> None:
     assert protect("--k", "3", "--evaluate", "--internal", "deep/down/internal.html") == 0
     printed = capsys.readouterr().out
-    assert "SSE" in printed
+    assert "rows traced back" in printed
+    assert "Usefulness, " in printed
     assert "keep them inside" in printed
     assert "Facts about the original data" in (here / "deep/down/internal.html").read_text("utf-8")
     assert {path.name for path in (here / "out").iterdir()} == {"data.csv", *BUNDLE}
     for path in (here / "out").iterdir():
-        assert "sse" not in path.read_text("utf-8").lower()
+        for private in ("traced", "usefulness", "measured"):
+            assert private not in path.read_text("utf-8").lower()
 
 
 def test_seed_and_choices_that_looked_at_the_records_are_complained_about(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert protect("--seed", "1", "--missing", "drop", "--k", "3") == 0
-    printed = capsys.readouterr().err
-    assert "not for publication: A seed was given" in printed
-    assert "looked at the records: missing=drop" in printed
+    printed = capsys.readouterr()
+    assert "Verdict: do not publish.\n- A seed was given" in printed.out
+    assert "looked at the records: missing=drop" in printed.err
 
 
 def test_decimal_text_of_epsilon_is_exact(here: Path) -> None:
@@ -197,7 +199,7 @@ def test_evaluate_compares_two_tables(here: Path, capsys: pytest.CaptureFixture[
 def test_demo_goes_all_the_way(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["demo", "--people", "500"]) == 0
     printed = capsys.readouterr().out
-    assert "Privacy statement" in printed
+    assert "Verdict: publish." in printed
     folder = here / "shoal-demo"
     assert {path.name for path in folder.iterdir()} == {
         *("survey.csv", "survey.toml", "release", "internal.html")

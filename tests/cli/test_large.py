@@ -36,7 +36,7 @@ def test_a_dry_run_says_what_would_happen_and_writes_nothing(
         cli.run(["protect", str(big), "--method", "ranking-dp", "--epsilon", "1", *DOMAINS, "--dry-run"]) == 0
     )
     printed = capsys.readouterr().out
-    assert "Would release 3000 rows of a, b with ranking-dp, in memory." in printed
+    assert "Would release 3,000 rows of a, b with ranking-dp, in memory." in printed
     assert "Expected: about" in printed
     assert "Nothing was written." in printed
     assert [p.name for p in tmp_path.iterdir()] == ["big.parquet"]

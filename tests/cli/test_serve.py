@@ -239,8 +239,8 @@ def test_a_release_respects_the_ceiling_of_a_served_data_set(
 ) -> None:
     from fractions import Fraction
 
+    from shoal.io.fingerprint import fingerprint
     from shoal.ledger import Register, open_ledger
-    from shoal.ledger.releases import fingerprint
 
     ledger = open_ledger("ledger.sqlite")
     ledger.register(Register("served", "replace-one", Fraction(1), fingerprint=fingerprint(table)))

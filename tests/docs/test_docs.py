@@ -159,7 +159,7 @@ def test_the_readme_lists_every_command() -> None:
     from shoal.cli import app
 
     text = (ROOT / "README.md").read_text("utf-8")
-    listed = re.findall(r"^\| `shoal (\w+)` \|", text, re.MULTILINE)
+    listed = re.findall(r"^\| `shoal ([\w-]+)` \|", text, re.MULTILINE)
     assert sorted(listed) == sorted(get_command(app).commands)  # type: ignore[attr-defined]
 
 

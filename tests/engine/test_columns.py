@@ -79,11 +79,23 @@ def test_missing_rows_can_be_dropped(big: Path, tmp_path: Path) -> None:
     holes = pa.array([None if i % 7 == 0 else 0.5 for i in range(table.num_rows)])
     parquet.write_table(table.set_column(4, "x", holes), big)
     with pytest.raises(shoal.InputError, match="'x' has 715 missing"):
-        shoal.publish(big, out=tmp_path / "out", engine="local", epsilon=1, k=20, domains=DOMAINS)
+        shoal.publish(
+            big, out=tmp_path / "out", engine="local", method="ranking-dp", epsilon=1, k=20, domains=DOMAINS
+        )
     shoal.publish(
-        big, out=tmp_path / "out", engine="local", epsilon=1, k=20, domains=DOMAINS, missing="drop", seed=2
+        big,
+        out=tmp_path / "out",
+        engine="local",
+        method="ranking-dp",
+        epsilon=1,
+        k=20,
+        domains=DOMAINS,
+        missing="drop",
+        seed=2,
     )
-    expected = shoal.protect(big, epsilon=1, k=20, domains=DOMAINS, missing="drop", seed=2)
+    expected = shoal.protect(
+        big, method="ranking-dp", epsilon=1, k=20, domains=DOMAINS, missing="drop", seed=2
+    )
     assert parquet.read_table(tmp_path / "out" / "data.parquet").equals(expected.data)
 
 
@@ -107,6 +119,7 @@ def test_an_interruption_leaves_nothing(
             out=tmp_path / "out",
             internal=tmp_path / "in.html",
             engine="local",
+            method="ranking-dp",
             epsilon=1,
             k=20,
             domains=DOMAINS,

@@ -81,8 +81,8 @@ def test_pages_of_every_kind_of_method(method: str, tmp_path: Path) -> None:
     whole = words(bundle_report(tmp_path / "bundle"))
     for page in (public, inside, whole):
         assert made.statement.sentence in page
-        assert "Red: not fit for publication" in page
-        assert "Not for publication: a seed was given" in page
+        assert "Red: do not publish" in page
+        assert "A seed was given: whoever knows it can remove the noise." in page
     for private in PRIVATE:
         assert private not in public
         assert private not in whole

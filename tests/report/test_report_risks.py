@@ -10,12 +10,13 @@ import pytest
 
 import shoal
 from shoal.evaluation.linkage import record_linkage
+from shoal.evaluation.risk_lines import linkage_line
+from shoal.evaluation.verdict import MOST_LINKED, verdict
 from shoal.io import read
 from shoal.report import internal_report
 from shoal.report.findings import find
-from shoal.report.risks import attacked, linkage_line
+from shoal.report.risks import attacked
 from shoal.report.subject import of_release
-from shoal.report.traffic_light import MOST_LINKED, light
 
 
 def table(n: int = 200) -> pa.Table:
@@ -62,7 +63,7 @@ def test_k_anonymity_is_linked_by_what_it_takes_for_known() -> None:
     assert by_quasi.beyond == ""
     assert by_all.interval[0] > MOST_LINKED
     assert "quasi-identifiers" in by_all.beyond
-    assert light(made.statement.to_dict(), found.risks.lines).level == "amber"
+    assert verdict(made, None, found.risks.lines).measured.risk_level == "amber"
 
 
 def test_swapped_values_are_linked_beyond_the_promise() -> None:
@@ -75,7 +76,7 @@ def test_swapped_values_are_linked_beyond_the_promise() -> None:
     found = find(of_release(made), made, None, people)
     [linked] = (line for line in found.risks.lines if line.links_records)
     assert "confidential values" in linked.beyond
-    assert light(made.statement.to_dict(), found.risks.lines).level == "amber"
+    assert verdict(made, None, found.risks.lines).measured.risk_level == "amber"
     page = internal_report(made, None, people)
     assert "odds times 2 at most" in page
 

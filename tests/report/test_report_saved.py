@@ -17,10 +17,10 @@ from samples import LIBRARIES, frame
 
 import shoal
 from shoal.cli import run
+from shoal.evaluation.verdict import verdict
 from shoal.io import Table, read, write
 from shoal.report import findings, internal_report, risks
 from shoal.report.excerpt import excerpt, released_rows, some_rows
-from shoal.report.traffic_light import light
 
 COMPARED = (
     "Quantiles, released against original",
@@ -169,6 +169,7 @@ def on_disk(folder: Path, **options: Any) -> str:
         out=folder / "out",
         internal=folder / "in.html",
         engine="local",
+        method="ranking-dp",
         epsilon=1,
         k=20,
         domains=DOMAINS,
@@ -208,6 +209,7 @@ def test_rows_dropped_from_a_table_on_disk_are_not_compared(
         out=tmp_path / "out",
         internal=tmp_path / "in.html",
         engine="local",
+        method="ranking-dp",
         epsilon=1,
         k=20,
         domains=DOMAINS,
@@ -310,7 +312,7 @@ def test_rows_without_an_original_are_sampled_apart_and_the_light_does_not_prais
     assert any("whoever holds all released rows can do better" in remark for remark in found.risks.remarks)
     assert found.risks.lines
     assert all(line.parted for line in found.risks.lines)
-    reasons = [reason.text for reason in light(made.statement.to_dict(), found.risks.lines).reasons]
+    reasons = [reason.text for reason in verdict(made, None, found.risks.lines).measured.risk]
     assert not any("Not clearly above chance" in reason for reason in reasons)
 
 

@@ -1,4 +1,4 @@
-"""Plain words and the light: they never say more than the model, and bounds are rounded to the safe side."""
+"""Plain words and the verdict: they never say more than the model, and bounds are rounded to the safe side."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shoal.columns.declaration import MOST_EPSILON
 from shoal.evaluation.interval import wilson
+from shoal.evaluation.risk_lines import MATTERS, RiskLine
+from shoal.evaluation.verdict import MOST_LINKED, verdict
 from shoal.method.models import MODELS
-from shoal.report.risks import MATTERS, RiskLine
-from shoal.report.traffic_light import EMPTY_EPSILON, MOST_LINKED, STRONG_EPSILON, light
-from shoal.report.words import belief_words, epsilon_words, explanation, factor_words, k_words
+from shoal.method.odds import belief_words, budget_words, factor_words
+from shoal.method.verdict import DECISIONS, LEVELS, STRONG_EPSILON, Level, too_much
+from shoal.report.words import epsilon_words, explanation, k_words
 
 
 def statement(model: str, **more: Any) -> dict[str, Any]:
@@ -59,7 +62,9 @@ def test_the_promise_is_one_sentence_with_its_number(model: str) -> None:
     assert sentence.count(". ") == 0
     for word in ("ε", "epsilon", "neighbour", "replace-one"):
         assert word not in sentence
-    number = "2.72" if facts.budgeted else {"t-closeness": "2", "none": "Nothing"}.get(model, "5")
+    # what a belief can become leads; where the claim is not about a person there is none, and the factor stands
+    told = "73.2%" if facts.of_records else "2.72"
+    number = told if facts.budgeted else {"t-closeness": "2", "none": "Nothing"}.get(model, "5")
     assert number in sentence
     # what limits the promise is part of it
     assert ("groups of records" in sentence) is facts.given_partition
@@ -70,9 +75,12 @@ def test_the_two_relations_answer_two_questions() -> None:
     added = explanation(
         statement("dp", neighbours="one record added or removed, the number of records is private")
     )
-    assert "been another" in swapped.sentence
-    assert "added or left out" in added.sentence
-    assert "whether one more took part" in added.plain
+    assert "50% sure of a fact about one row can become 73.2% sure" in swapped.sentence
+    assert "been another" in swapped.plain
+    assert "50% sure that one row is among them can become 73.2% sure" in added.sentence
+    # from one value of a record to another are two steps
+    assert "of a fact about it 88.1%" in added.sentence
+    assert "added or left out" in added.plain
 
 
 @pytest.mark.parametrize("model", [model for model, facts in MODELS.items() if facts.guarantee])
@@ -110,53 +118,99 @@ def test_k_is_a_promise_in_the_k_anonymity_family_only() -> None:
     assert epsilon_words(statement("dp"))[0] == "1"
 
 
-LIGHTS = {
+def excessive(facts: dict[str, Any]) -> dict[str, Any]:
+    """As a statement of this budget has it."""
+    return facts | {"publishable": False, "not_publishable_because": [too_much(facts, MOST_EPSILON)]}
+
+
+DECIDED: dict[str, tuple[dict[str, Any], Level]] = {
     "dp, small budget": (statement("dp"), "green"),
     "dp, at the limit": (statement("dp", epsilon=STRONG_EPSILON), "green"),
     "dp, middling budget": (statement("dp", epsilon=2.0), "amber"),
-    "dp, empty budget": (statement("dp", epsilon=EMPTY_EPSILON + 1), "red"),
+    "dp, empty budget": (excessive(statement("dp", epsilon=11.0)), "red"),
+    "dp, empty budget, accepted": (statement("dp", epsilon=11.0, override="the law asks for it."), "amber"),
+    "approximate": (statement("approximate-dp"), "green"),
+    "approximate, a large delta": (statement("approximate-dp", delta=0.001), "amber"),
     "given partition": (statement("dp-given-partition"), "amber"),
-    "given partition, empty budget": (statement("dp-given-partition", epsilon=50.0), "red"),
+    "given partition, empty budget": (excessive(statement("dp-given-partition", epsilon=50.0)), "red"),
     "individual": (statement("idp-given-partition"), "amber"),
     "k-anonymity": (statement("k-anonymity"), "amber"),
+    "k-anonymity, a crowd of two": (statement("k-anonymity", settings={"k": 2}), "amber"),
     "t-closeness": (statement("t-closeness"), "amber"),
     "none": (statement("none"), "red"),
     "a seed": (statement("dp", publishable=False, not_publishable_because=["A seed was given."]), "red"),
 }
 
 
-@pytest.mark.parametrize("name", LIGHTS)
-def test_light_follows_from_the_statement(name: str) -> None:
-    facts, level = LIGHTS[name]
-    found = light(facts)
-    assert found.level == level
-    assert found.level == found.reasons[0].level
-    assert all(reason.text.endswith(".") for reason in found.reasons)
+@pytest.mark.parametrize("name", DECIDED)
+def test_the_verdict_follows_from_the_statement(name: str) -> None:
+    facts, level = DECIDED[name]
+    found = verdict(facts)
+    assert found.level == found.public.level == level
+    assert found.decision == DECISIONS[level]
+    assert all(reason.text.endswith(".") for reason in found.public.reasons)
+    first, *reasons, last = found.lines
+    assert first == f"Verdict: {DECISIONS[level]}."
+    assert reasons
+    assert all(line.startswith("- ") for line in reasons)
+    assert last.startswith("Next: ")
+
+
+@given(st.floats(0.01, 900))
+def test_budgets_in_human_form_are_never_below_what_they_are(value: float) -> None:
+    shown = float(budget_words(value).replace(",", ""))
+    assert value * (1 - 1e-5) <= shown <= value * 1.1 + 0.011
 
 
 def line(success: float, low: float, high: float, chance: float, **more: Any) -> RiskLine:
     return RiskLine("record linkage", "all", success, (low, high), chance, chance, identity=True, **more)
 
 
-def test_light_follows_from_measured_linkage() -> None:
+def measured_level(facts: dict[str, Any], *lines: RiskLine) -> Level | None:
+    return verdict(facts, None, lines).measured.risk_level
+
+
+def test_measured_risk_follows_from_linkage() -> None:
     private = statement("dp")
     linked = {"links_records": True}
-    assert light(private, [line(0.001, 0.0, 0.01, 0.001, **linked)]).level == "green"
-    assert light(private, [line(0.05, 0.04, 0.06, 0.001, **linked)]).level == "amber"
-    assert light(private, [line(0.5, MOST_LINKED + 0.01, 0.6, 0.001, **linked)]).level == "red"
+    assert measured_level(private, line(0.001, 0.0, 0.01, 0.001, **linked)) == "green"
+    assert measured_level(private, line(0.05, 0.04, 0.06, 0.001, **linked)) == "amber"
+    assert measured_level(private, line(0.5, MOST_LINKED + 0.01, 0.6, 0.001, **linked)) == "red"
     # of a sampled attack, a few lucky attempts do not count
-    assert light(private, [line(0.006, 0.002, 0.02, 0.001)]).level == "green"
-    assert light(private, [line(0.2, 0.15, 0.25, 0.001)]).level == "amber"
+    assert measured_level(private, line(0.006, 0.002, 0.02, 0.001)) == "green"
+    assert measured_level(private, line(0.2, 0.15, 0.25, 0.001)) == "amber"
 
 
-def test_one_lucky_attempt_of_three_does_not_change_the_light() -> None:
+@pytest.mark.parametrize("model", MODELS)
+def test_what_was_measured_decides_for_the_family_of_k_anonymity_only(model: str) -> None:
+    facts = statement(model)
+    bad = line(0.6, 0.5, 0.7, 0.001, links_records=True)
+    found = verdict(facts, None, [bad])
+    assert found.measured.risk_level == "red"
+    if MODELS[model].of_the_table:  # type: ignore[index]
+        assert found.decision == "do not publish"
+        assert "counted in the verdict" in "".join(found.lines)
+    else:
+        assert found.decision == verdict(facts).decision
+        # the public lines are the same to the letter
+        assert found.lines[: len(verdict(facts).lines)] == verdict(facts).lines
+        assert "advice only" in "".join(found.lines)
+
+
+def test_a_crowd_of_k_is_allowed_what_it_promises() -> None:
+    linked = line(0.19, 0.17, 0.2, 0.001, links_records=True)
+    assert verdict(statement("k-anonymity"), None, [linked]).decision == "publish with these limits"
+    assert LEVELS.index(verdict(statement("dp"), None, [linked]).measured.risk_level or "green") == 2
+
+
+def test_one_lucky_attempt_of_three_does_not_change_the_verdict() -> None:
     lucky = line(1 / 3, *wilson(1 / 3, 3), 0.0, attempts=3)
     assert lucky.interval[0] > MATTERS
-    assert light(statement("dp"), [lucky]).level == "green"
+    assert measured_level(statement("dp"), lucky) == "green"
     # three of three are no luck, and the page says how few they were
-    surely = light(statement("dp"), [line(1.0, *wilson(1.0, 3), 0.0, attempts=3)])
-    assert surely.level == "amber"
-    assert "of the 3 attempts" in surely.reasons[0].text
+    surely = verdict(statement("dp"), None, [line(1.0, *wilson(1.0, 3), 0.0, attempts=3)])
+    assert surely.measured.risk_level == "amber"
+    assert "of the 3 attempts" in surely.measured.risk[0].text
 
 
 @pytest.mark.parametrize("attempts", [3, 20, 300])
@@ -174,9 +228,9 @@ def test_what_a_promise_is_not_about_does_not_make_a_release_unfit() -> None:
     linked = line(
         0.9, 0.8, 0.95, 0.001, links_records=True, beyond="the promise is about confidential values"
     )
-    found = light(statement("t-closeness"), [linked])
-    assert found.level == "amber"
-    assert any("the promise is about confidential values" in reason.text for reason in found.reasons)
+    found = verdict(statement("t-closeness"), None, [linked])
+    assert found.decision == "publish with these limits"
+    assert any("the promise is about confidential values" in reason.text for reason in found.measured.risk)
 
 
 def test_a_budget_that_promises_nothing_is_not_called_strong() -> None:
@@ -185,6 +239,6 @@ def test_a_budget_that_promises_nothing_is_not_called_strong() -> None:
     assert "promises nothing" in words[1]
 
 
-def test_a_guess_that_comes_true_does_not_change_the_light() -> None:
+def test_a_guess_that_comes_true_is_no_risk() -> None:
     told = RiskLine("inference of pay", "all but the secret", 0.9, (0.8, 0.95), 0.1, 0.1)
-    assert light(statement("dp"), [told]).level == "green"
+    assert measured_level(statement("dp"), told) is None

@@ -25,7 +25,7 @@ from shoal.columns.schema import Schema
 from shoal.errors import OptionError, did_you_mean
 from shoal.mechanisms import MECHANISMS
 from shoal.mechanisms.base import Progress
-from shoal.method.presets import preset
+from shoal.method.presets import DEFAULT_METHOD, preset
 from shoal.noise import Source, parse_epsilon
 from shoal.noise import source as noise_source
 from shoal.partition import Partition
@@ -60,7 +60,7 @@ _CHUNK_RUNS = 200
 def audit(
     data: Any,
     schema: Schema | None = None,
-    method: str = "ranking-dp",
+    method: str = DEFAULT_METHOD,
     epsilon: Any = None,
     k: int | None = None,
     view: str = "original",
@@ -150,8 +150,11 @@ def audit_prepared(
         raise OptionError(f"confidence must be at least 0.5 and below 1, got {confidence:g}.")
     if runs is not None and runs < FEWEST_RUNS:
         raise OptionError(f"runs must be at least {FEWEST_RUNS}, got {runs}.")
+    report = progress or (lambda what, done, total: None)
+    report("preparing the audit", 0, 1)
     stage = make_stage(method, described, view, run)
     cores = available_cores() if workers is None else workers
+    report("timing one run", 0, 1)
     test_runs = _affordable(stage, cores) if runs is None else runs
     pairs = find_pairs(
         stage.records,
@@ -163,7 +166,6 @@ def audit_prepared(
     )
     if not pairs:
         raise OptionError("the domains leave no other value for any record: there is nothing to compare.")
-    report = progress or (lambda what, done, total: None)
     with pool(cores) as run_tasks:
         runner = _Runner(stage, run_tasks, np.random.SeedSequence(seed) if seed is not None else None)
         chosen, search_runs = _search(runner, pairs, test_runs, report)

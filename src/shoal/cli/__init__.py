@@ -18,9 +18,11 @@ from shoal.cli import (
     check,
     demo,
     evaluate,
+    hold_out,
     ledger,
     listing,
     protect,
+    rehearse,
     report,
     reproduce,
     schema,
@@ -66,8 +68,10 @@ def _interruptible(command: Callable[..., None]) -> Callable[..., None]:
 
 for _command in (
     demo.demo,
+    rehearse,
     protect,
     evaluate,
+    hold_out.hold_out,
     attack,
     check,
     tune,

@@ -9,7 +9,7 @@ from typing import Any
 
 from shoal.cli import options
 from shoal.cli.command import Flag
-from shoal.cli.output import print_json, results
+from shoal.cli.output import print_json, progress_bar, results
 
 
 def flags() -> tuple[Flag, ...]:
@@ -35,8 +35,8 @@ def flags() -> tuple[Flag, ...]:
 def attack(typed: Mapping[str, Any]) -> None:
     """Attack a released table: linkability, singling out, attribute inference.
 
-    Success in general is not yet a risk: hold out a control group before protecting and pass it with
-    --control to see what is due to a person being in the data.
+    Success in general is not yet a risk: hold out a control group before protecting ('shoal hold-out') and pass it
+    with --control to see what is due to a person being in the data.
 
     Example:
 
@@ -44,18 +44,21 @@ def attack(typed: Mapping[str, Any]) -> None:
     """
     from shoal.evaluation.attacks import attack as run
 
-    tables = options.read_tables([typed["original"], typed["released"], typed["control"]], typed)
-    columns = typed["columns"]
-    chosen = None if columns is None else options.column_names([columns], tables[0].names)
-    options.check_compared(tables, chosen)
-    report = run(
-        *tables,
-        columns=chosen,
-        secret=typed["secret"],
-        attempts=typed["attacks"],
-        tolerance=typed["tolerance"],
-        seed=typed["seed"],
-    )
+    with progress_bar() as progress:
+        progress("reading the tables", 0, 1)
+        tables = options.read_tables([typed["original"], typed["released"], typed["control"]], typed)
+        columns = typed["columns"]
+        chosen = None if columns is None else options.column_names([columns], tables[0].names)
+        options.check_compared(tables, chosen)
+        report = run(
+            *tables,
+            columns=chosen,
+            secret=typed["secret"],
+            attempts=typed["attacks"],
+            tolerance=typed["tolerance"],
+            seed=typed["seed"],
+            progress=progress,
+        )
     if typed["json"]:
         print_json(report.to_dict())
         return

@@ -10,7 +10,7 @@ import typer
 
 from shoal.cli import options
 from shoal.cli.command import Flag
-from shoal.cli.output import complain, print_json, results
+from shoal.cli.output import complain, print_json, progress_bar, results
 
 
 def flags() -> tuple[Flag, ...]:
@@ -55,13 +55,17 @@ def check(typed: Mapping[str, Any]) -> None:
     from shoal.evaluation.checks import check as measure
 
     declared = None if typed["schema"] is None else Schema.load(typed["schema"])
-    data = read_declared(typed["table"], declared, na=typed["na"] or (), **options.file_arguments(typed))
-    named = {
-        name: None if typed[name] is None else options.column_names(typed[name], data.names)
-        for name in ("quasi", "confidential")
-    }
-    levels = {name: typed[name] for name in ("k", "l", "t_emd", "t_ratio")}
-    found = measure(data, named["quasi"], named["confidential"], schema=declared, **levels)
+    with progress_bar() as progress:
+        progress("reading the table", 0, 1)
+        data = read_declared(typed["table"], declared, na=typed["na"] or (), **options.file_arguments(typed))
+        named = {
+            name: None if typed[name] is None else options.column_names(typed[name], data.names)
+            for name in ("quasi", "confidential")
+        }
+        levels = {name: typed[name] for name in ("k", "l", "t_emd", "t_ratio")}
+        found = measure(
+            data, named["quasi"], named["confidential"], schema=declared, progress=progress, **levels
+        )
     if typed["json"]:
         print_json(found.to_dict())
     else:

@@ -7,18 +7,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from shoal.cli.output import progress_bar, results
+from shoal.cli.output import progress_bar, results, say_promise, say_verdict
 
 if TYPE_CHECKING:
     from shoal.evaluation import Evaluation
     from shoal.release.protect import Release
 
-_COLUMNS = ("age", "hours per week", "income", "tax", "rent")
+_COLUMNS = ("age", "sex", "region", "education", "hours per week", "income", "rent")
+# the strongest promise first; it is what is written
 _RUNS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("pairs-dp", {}),
+    ("tree-dp", {}),
     ("laplace", {}),
-    ("mdav-dp", {"k": 250, "split": "equal"}),
     ("ranking-dp", {"k": 250}),
-    ("ranking-dp", {"k": 250, "link": False}),
+    ("mdav-dp", {"k": 250}),
 )
 
 
@@ -26,13 +28,12 @@ def demo(
     out: Annotated[Path | None, typer.Option(help="New folder for the results; default shoal-demo.")] = None,
     people: Annotated[int, typer.Option(help="Number of people in the survey.", min=500, max=100_000)] = 5000,
 ) -> None:
-    """Protect a made-up survey with several methods, compare them, and write a bundle.
+    """Protect a made-up survey, say whether it may be published, and show what other methods would do.
 
     Example: shoal demo
     """
-    from rich.markdown import Markdown
-
     from shoal.evaluation import evaluate
+    from shoal.evaluation.verdict import verdict
     from shoal.io import write
     from shoal.release.bundle import check_output, staged
     from shoal.release.protect import protect
@@ -43,9 +44,8 @@ def demo(
     console = results()
     table, schema = survey(people), survey_schema()
     console.print(
-        f"A survey of {people} people who do not exist: {', '.join(table.column_names)}.\n"
-        f"Protected: {', '.join(_COLUMNS)}. Left out: identifiers and nominal columns, and savings, which has "
-        "missing values.\n",
+        f"A survey of {people:,} people who do not exist: {', '.join(table.column_names)}.\n"
+        f"Protected: {', '.join(_COLUMNS)}.\n",
         markup=False,
     )
     releases, measured = [], []
@@ -55,59 +55,55 @@ def demo(
             release = protect(table, schema, method, epsilon="1", columns=_COLUMNS, **options)
             releases.append(release)
             measured.append(evaluate(table, release))
-    console.print(_comparison(releases, measured))
-    chosen = releases[2]
+    chosen, found = releases[0], verdict(releases[0], measured[0])
     with staged(folder) as aside:
         write(table, aside / "survey.csv")
         schema.save(aside / "survey.toml")
         chosen.save(
-            aside / "release", aside / "internal.html", format="csv", evaluation=measured[2], original=table
+            aside / "release", aside / "internal.html", format="csv", evaluation=measured[0], original=table
         )
-    console.print()
+    console.print(f"Released with {chosen.method.name}:", markup=False)
+    say_promise(chosen.statement)
+    console.print(measured[0].summary())
+    say_verdict(found)
+    console.print("\nOther methods on the same people, for comparison only:")
+    console.print(_comparison(releases, measured))
     console.print(
-        Markdown(chosen.statement.to_markdown()) if console.is_terminal else chosen.statement.to_markdown()
-    )
-    console.print(
-        f"Written to {folder}: survey.csv and survey.toml (the input), release (may be published), internal.html "
+        f"\nWritten to {folder}: survey.csv and survey.toml (the input), release (may be published), internal.html "
         "(must not be).\n"
         "The same by hand:\n"
-        f"  shoal protect {folder}/survey.csv --schema {folder}/survey.toml --method ranking-dp --epsilon 1 --k 250 "
+        f"  shoal protect {folder}/survey.csv --schema {folder}/survey.toml --epsilon 1 "
         f"--columns '{','.join(_COLUMNS)}' --out my-release",
         markup=False,
     )
 
 
-# what the comparison shows of each evaluation: heading, part, measure
-_FIGURES = (
-    ("error", "utility", "normalised_sse"),
-    ("shift", "utility", "wasserstein"),
-    ("corr.", "utility", "correlation_difference"),
-    ("linked %", "risk", "record_linkage"),
-)
-_CAPTION = (
-    "error: squared error / variance; shift: Wasserstein-1 distance / standard deviation; corr.: mean change of "
-    "correlations; linked: rows nearest to their own record. Low is good."
-)
+_CLAIMS = {
+    "dp": "of the original records",
+    "dp-given-partition": "of averages of known groups",
+}
 
 
 def _comparison(releases: list[Release], measured: list[Evaluation]) -> Any:
+    """What each method promises and what it is still good for."""
     from rich.table import Table
 
-    table = Table(
-        "method",
-        "claim (ε = 1)",
-        *(heading for heading, _, _ in _FIGURES),
-        box=None,
-        pad_edge=False,
-        caption=_CAPTION,
-    )
+    from shoal.evaluation.usefulness import percent
+    from shoal.evaluation.verdict import USE_WORDS, verdict
+
+    heads = ("method", "promise, ε = 1", "traced back", "averages move", "relations kept", "usefulness")
+    table = Table(*heads, box=None, pad_edge=False)
     for (method, options), release, evaluation in zip(_RUNS, releases, measured, strict=True):
         words = " ".join(f"{key}={value}" for key, value in options.items())
-        figures = (getattr(evaluation, part)[measure] for _, part, measure in _FIGURES)
+        use = verdict(release, evaluation).measured.usefulness
+        linked, lost = evaluation.risk["record_linkage"], evaluation.utility
         table.add_row(
             f"{method} {words}".strip(),
-            release.statement.model,
-            *("-" if value is None else f"{value:.3g}" for value in figures),
+            _CLAIMS.get(release.statement.model, release.statement.model),
+            "nobody's rows" if linked is None else f"{linked:.1f}%",
+            percent(lost["mean_shift_max"]),
+            f"{lost['rank_correlations_kept']} of {lost['rank_correlations']}",
+            "" if use is None else USE_WORDS[use.level],
         )
     return table
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from shoal.cli import options
 from shoal.cli.command import Flag
-from shoal.cli.output import print_json, results
+from shoal.cli.output import print_json, progress_bar, results, say_measures, say_verdict
 
 
 def flags() -> tuple[Flag, ...]:
@@ -20,12 +20,15 @@ def flags() -> tuple[Flag, ...]:
         Flag("columns", "Compare only these columns, a,b,c.", "input", common=True, placeholder="A,B,C"),
         *options.ABOUT_FILES,
         replace(options.TARGET, common=True),
+        Flag("everything", "Print every measure.", "output", bool, ("--all",), default=False, common=True),
         replace(options.JSON, common=True),
     )
 
 
 def evaluate(typed: Mapping[str, Any]) -> None:
     """Compare a released table with its original, without using the order of rows.
+
+    RELEASED is a table from any tool, or the folder of a release; the verdict of a release is printed with it.
 
     Measures that need to know which row came from which (SSE, record linkage) are printed by
     'shoal protect --evaluate'. With --target, a random forest is trained on the released rows, which must hold
@@ -37,14 +40,34 @@ def evaluate(typed: Mapping[str, Any]) -> None:
 
       shoal evaluate people.csv release/data.csv --target 'income>30000'
     """
+    from shoal.columns.declaration import read_declared
     from shoal.evaluation import evaluate as measure
+    from shoal.evaluation.verdict import verdict
+    from shoal.report.subject import bundle_of, published
 
-    table, published = options.read_tables([typed["original"], typed["released"]], typed)
-    columns = typed["columns"]
-    chosen = None if columns is None else options.column_names([columns], table.names)
-    options.check_compared([table, published], chosen)
-    measured = measure(table, published, columns=chosen, target=typed["target"])
+    bundle = bundle_of(typed["released"])
+    with progress_bar() as progress:
+        progress("reading the tables", 0, 1)
+        if bundle is None:
+            table, after = options.read_tables([typed["original"], typed["released"]], typed)
+        else:
+            na = typed["na"] or bundle.na
+            table = read_declared(typed["original"], bundle.schema, na=na, **options.file_arguments(typed))
+            after = published(bundle)
+        columns = typed["columns"]
+        chosen = None if columns is None else options.column_names([columns], table.names)
+        if bundle is None:
+            options.check_compared([table, after], chosen)
+        measured = measure(table, after, columns=chosen, target=typed["target"], progress=progress)
+    found = None if bundle is None else verdict(bundle.statement, measured)
     if typed["json"]:
-        print_json(measured.to_dict())
+        print_json({**measured.to_dict(), **({} if found is None else {"verdict": found.to_dict()})})
         return
-    results().print(measured)
+    say_measures(measured, typed["everything"])
+    if found is not None:
+        say_verdict(found)
+    else:
+        results().print(
+            "Verdict: none. No statement lies beside the released table, so nothing is known to be promised.",
+            markup=False,
+        )

@@ -50,7 +50,13 @@ SCHEMA = Flag(
     "schema", "Schema file; 'shoal schema DATA' drafts one.", "input", Path, common=True, placeholder="FILE"
 )
 CONFIG = Flag("config", "Take the recipe of a method.toml.", "promise", Path, common=True, placeholder="FILE")
-METHOD = Flag("method", "A preset; 'shoal methods' lists them.", "promise", common=True, placeholder="NAME")
+METHOD = Flag(
+    "method",
+    "A preset, pairs-dp by default; 'shoal methods' lists them.",
+    "promise",
+    common=True,
+    placeholder="NAME",
+)
 TARGET = Flag(
     "target",
     "The column that is to be learned from the others. Or a number with a threshold, 'a>30'.",
@@ -79,6 +85,8 @@ _TYPED: Mapping[str, Mapping[str, Any]] = {
     "na": {"help": "Text that stands for a missing value; repeat it.", "placeholder": "TEXT"},
     "tuned": {},
 }
+# what only a release has
+VERDICT = ("most_epsilon", "override")
 TYPES = Flag(
     "types",
     "Type of a column, column=integer, decimal:2, date, text; repeat it.",
@@ -110,8 +118,16 @@ def about_the_table() -> tuple[Flag, ...]:
 
     found = {name: _of_declaration(setting) for name, setting in DECLARATIONS.items()}
     # what a private choice cost and bought stands in a recipe only
-    del found["tuned_epsilon"], found["tuned_choice"]
+    for name in ("tuned_epsilon", "tuned_choice", *VERDICT):
+        del found[name]
     return (SCHEMA, found.pop("domains"), TYPES, _TAXONOMY, *_FILE_FLAGS, *found.values())
+
+
+def about_the_verdict() -> tuple[Flag, ...]:
+    """What a caller says about whether a release may be published."""
+    from shoal.method.settings import DECLARATIONS
+
+    return tuple(_of_declaration(DECLARATIONS[name]) for name in VERDICT)
 
 
 def of_methods(leave_out: Iterable[str] = ()) -> tuple[Flag, ...]:
@@ -162,6 +178,7 @@ def recipe_arguments(typed: Mapping[str, Any]) -> dict[str, Any]:
     from shoal.cli.declared import parse_domains, parse_types
     from shoal.columns.schema import Schema
     from shoal.method.forms import names_in
+    from shoal.method.presets import DEFAULT_METHOD
     from shoal.method.recipe import load_recipe
     from shoal.method.settings import SETTINGS
 
@@ -169,15 +186,14 @@ def recipe_arguments(typed: Mapping[str, Any]) -> dict[str, Any]:
     arguments: dict[str, Any] = load_recipe(recipe) if recipe is not None else {}
     if typed["schema"] is not None:
         arguments["schema"] = Schema.load(typed["schema"])
-    for name in ("method", "outside", "missing", "domain_from_data"):
+    for name in ("method", "outside", "missing", "domain_from_data", *VERDICT):
         if typed.get(name) is not None:
             arguments[name] = typed[name]
     for name, setting in SETTINGS.items():
         value = typed.get(name)
         if value is not None:
             arguments[name] = setting.parse(value) if isinstance(value, str) else value
-    if "method" not in arguments:
-        raise OptionError("--method is missing: 'shoal methods' lists what there is.")
+    arguments.setdefault("method", DEFAULT_METHOD)
     if typed.get("na"):
         arguments["na"] = typed["na"]
     about_file = file_arguments(typed)

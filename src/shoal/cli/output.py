@@ -1,4 +1,4 @@
-"""What commands print with: one console for results, one for messages, progress only on a terminal."""
+"""What commands print with: one console for results, one for messages, bars on a terminal and lines in a pipe."""
 
 from __future__ import annotations
 
@@ -6,14 +6,19 @@ import json
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from shoal.evaluation import Evaluation
+    from shoal.evaluation.verdict import Verdict
     from shoal.mechanisms.base import Progress
+    from shoal.method.statement import PrivacyStatement
+    from shoal.method.verdict import PublicVerdict
 
 
 def results() -> Console:
@@ -56,12 +61,16 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
             print("  ".join(part.ljust(width) for part, width in zip(parts, widths, strict=True)).rstrip())
 
 
+# work shorter than this is not worth a line in a pipe; then one line so often
+_PATIENCE, _PACE = 30.0, 10.0
+
+
 @contextmanager
 def progress_bar() -> Iterator[Progress]:
-    """A callback that draws bars on a terminal and nothing in a pipe."""
+    """A callback that draws bars on a terminal, and in a pipe prints plain lines about work that takes long."""
     console = messages()
     if not console.is_terminal:
-        yield lambda what, done, total: None
+        yield plain_lines(lambda text: print(text, file=sys.stderr, flush=True))
         return
     from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
@@ -79,3 +88,51 @@ def progress_bar() -> Iterator[Progress]:
             bars.update(tasks[what], completed=done, total=total)
 
         yield report
+
+
+def plain_lines(say: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> Progress:
+    """Progress as lines of text, none in the first seconds, and one every ten seconds at most.
+
+    >>> moments = iter([0.0, 1.0, 31.0, 32.0, 50.0])
+    >>> tell = plain_lines(print, lambda: next(moments))
+    >>> for done in range(4):
+    ...     tell("auditing", done, 4)
+    auditing: 25%
+    auditing: 75%
+    """
+    began = clock()
+    last = began + _PATIENCE - _PACE
+
+    def report(what: str, done: int, total: int) -> None:
+        nonlocal last
+        now = clock()
+        if now - last < _PACE:
+            return
+        last = now
+        say(f"{what}: {done / total:.0%}" if total > 1 else f"{what} ...")
+
+    return report
+
+
+def say_measures(measured: Evaluation, everything: bool) -> None:
+    """What was measured: five lines for everybody, or all of it."""
+    if everything:
+        results().print(measured)
+        return
+    results().print(measured.summary())
+    results().print("Every measure: --all.", markup=False)
+
+
+def say_verdict(verdict: Verdict | PublicVerdict) -> None:
+    """The verdict, in the words that every command has for it."""
+    for line in verdict.lines:
+        results().print(line, markup=False)
+
+
+def say_promise(statement: PrivacyStatement) -> None:
+    """What the promise means to a person first, then its terms, then whether it may be published."""
+    from shoal.report.words import explanation
+
+    console = results()
+    console.print(explanation(statement.to_dict()).sentence, markup=False)
+    console.print(statement.sentence, markup=False)

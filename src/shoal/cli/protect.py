@@ -12,10 +12,20 @@ from shoal.cli import options
 from shoal.cli.command import Flag
 from shoal.cli.flags import with_flags
 from shoal.cli.interrupt import charge_words, interruptibly, noting
-from shoal.cli.output import complain, messages, print_json, progress_bar, results
+from shoal.cli.output import (
+    complain,
+    messages,
+    print_json,
+    progress_bar,
+    results,
+    say_measures,
+    say_promise,
+    say_verdict,
+)
 from shoal.errors import OptionError
 
 if TYPE_CHECKING:
+    from shoal.method.method import Method
     from shoal.release.publish import Planned, Published
 
 _LONG_SECONDS = 60
@@ -39,7 +49,7 @@ _HELP = """Protect a table and write a bundle that may be published.
 
     Examples:
 
-      shoal protect people.csv --schema people.toml --method ranking-dp --epsilon 1 --k 50 --out release
+      shoal protect people.csv --schema people.toml --epsilon 1 --out release
 
       shoal protect people.csv --domain income=0:2000000 --type income=integer --domain rent=0:9000
       --type rent=decimal:2 --method mdav-dp --epsilon 0.5 --k 100 --out release --internal internal.html --evaluate
@@ -58,6 +68,7 @@ def flags() -> tuple[Flag, ...]:
         options.METHOD,
         *options.of_methods(("target",)),
         options.CONFIG,
+        *options.about_the_verdict(),
         Flag("seed", "Experiments: a reproducible release, not publishable.", "method", int, placeholder="N"),
         Flag("out", "New folder for the bundle.", "output", Path, common=True, placeholder="DIR"),
         Flag("format", "csv, parquet, excel and so on; default: like DATA.", "output", common=True),
@@ -89,6 +100,17 @@ def flags() -> tuple[Flag, ...]:
             "output",
         ),
         Flag(
+            "rehearse",
+            "On made-up people with the same columns: nothing is spent.",
+            "output",
+            bool,
+            default=False,
+            common=True,
+        ),
+        Flag(
+            "everything", "With --evaluate: print every measure.", "output", bool, ("--all",), default=False
+        ),
+        Flag(
             "dry_run",
             "Say what would be done, and how long it takes.",
             "output",
@@ -105,6 +127,11 @@ def protect(typed: Mapping[str, Any]) -> None:
     from shoal.release.publish import Delivery, opened, plan
 
     dry_run, as_json = typed["dry_run"], typed["json"]
+    if typed["rehearse"]:
+        from shoal.cli.rehearse import rehearse_typed
+
+        rehearse_typed(typed)
+        return
     if typed["out"] is None and not dry_run:
         raise OptionError("--out is missing: name a new folder for the bundle.")
     written = None if typed["format"] is None else known_format(typed["format"]).name
@@ -122,22 +149,58 @@ def protect(typed: Mapping[str, Any]) -> None:
             report = noting(show, seen)
             planned = plan(source, delivery, estimated=dry_run, progress=report, **arguments)
             if dry_run:
-                _say_plan(planned, as_json)
+                _say_plan(planned, as_json, arguments)
                 return None
+            _warn(planned)
             if planned.estimate is not None and planned.estimate.seconds > _LONG_SECONDS:
                 messages().print(f"This will take {planned.estimate}.", markup=False)
             return planned.carry_out(report)
 
     published = interruptibly(work, lambda: charge_words(seen))
     if published is not None:
-        _say(published, as_json)
+        _say(published, as_json, typed["everything"], arguments)
 
 
 # the docstring is the help text
 protect.__doc__ = inspect.cleandoc(_HELP)
 
 
-def _say_plan(planned: Planned, as_json: bool) -> None:
+# settings that change what is promised or lost, and that nobody may have thought of
+_MATTER = ("k", "split", "delta", "neighbours", "missing")
+
+
+def defaults_words(method: Method, given: Mapping[str, Any]) -> str:
+    """The settings that matter and were not given, with what holds for them; empty where all were."""
+    settings = {**method.settings(), "missing": "error"}
+    found = [
+        f"{name} = {settings[name]}"
+        for name in _MATTER
+        if given.get(name) is None and settings.get(name) is not None
+    ]
+    return f"Taken by default: {', '.join(found)}." if found else ""
+
+
+def _warn(planned: Planned) -> None:
+    """What is said before the budget is spent."""
+    for text in planned.advice:
+        complain(with_flags(text))
+
+
+def noise_lines(planned: Planned) -> list[str]:
+    """The noise to expect, one line for each column."""
+    lines = []
+    for found in planned.noise:
+        if found.standard_deviation is None or found.share_of_range is None:
+            lines.append(f"  {found.column}: not known beforehand, {found.why}; shoal rehearse shows it")
+        else:
+            lines.append(
+                f"  {found.column}: ± {found.standard_deviation:,.3g} on a mean of {found.records:,} records "
+                f"({100 * found.share_of_range:.2g}% of the range)"
+            )
+    return lines
+
+
+def _say_plan(planned: Planned, as_json: bool, given: Mapping[str, Any]) -> None:
     """What `--dry-run` prints: public facts and an estimate."""
     prepared, expected = planned.prepared, planned.estimate
     described, statement = prepared.described, prepared.statement
@@ -148,6 +211,8 @@ def _say_plan(planned: Planned, as_json: bool) -> None:
                 "rows": described.n,
                 "statement": statement.to_dict(),
                 "notes": list(described.notes),
+                "noise": [found.to_dict() for found in planned.noise],
+                "advice": list(planned.advice),
                 "column_by_column": planned.engine == "local",
                 "estimate": {"seconds": expected.seconds, "bytes": expected.bytes, "probe": expected.probe},
             }
@@ -156,30 +221,41 @@ def _say_plan(planned: Planned, as_json: bool) -> None:
     console = results()
     where = "one column in memory at a time" if planned.engine == "local" else "in memory"
     console.print(
-        f"Would release {described.n} rows of {', '.join(described.columns)} with {prepared.method.name}, {where}.\n"
-        f"Expected: {expected}.\n",
+        f"Would release {described.n:,} rows of {', '.join(described.columns)} with {prepared.method.name}, {where}.\n"
+        f"Expected: {expected}.\n"
+        "Noise to expect, from ε, k, ranges and the number of rows alone:",
         markup=False,
     )
+    for line in noise_lines(planned):
+        console.print(line, markup=False)
+    for text in planned.advice:
+        complain(with_flags(text))
+    console.print()
+    if words := defaults_words(prepared.method, given):
+        console.print(f"{words}\n", markup=False)
     console.print(statement.to_markdown(), markup=False)
     for note in described.notes:
         messages().print(f"note: {with_flags(note)}", markup=False, style="dim")
     console.print("Nothing was written.", markup=False)
 
 
-def _say(published: Published, as_json: bool) -> None:
+def _say(published: Published, as_json: bool, everything: bool, given: Mapping[str, Any]) -> None:
+    from shoal.evaluation.verdict import verdict
+
     release, measured = published.release, published.evaluation
+    found = verdict(release, measured)
     warnings = [f"note: {text}" if text in release.notes else text for text in published.warnings]
     if as_json:
         for text in published.charge.warnings if published.charge is not None else ():
             complain(text)
-        extra = {} if measured is None else {"evaluation": measured.to_dict()}
+        extra = {} if measured is None else {"evaluation": measured.to_dict(), "verdict": found.to_dict()}
         statement, notes = release.statement.to_dict(), list(release.notes)
         print_json({"out": str(published.folder), "statement": statement, "notes": notes, **extra})
         return
     console = results()
-    console.print(release.statement.sentence, markup=False)
-    for reason in release.statement.not_publishable_because:
-        complain(f"not for publication: {reason}")
+    say_promise(release.statement)
+    if words := defaults_words(release.method, given):
+        console.print(words, markup=False)
     for entry in release.statement.data_dependent:
         complain(f"looked at the records: {entry}")
     for text in warnings:
@@ -188,8 +264,9 @@ def _say(published: Published, as_json: bool) -> None:
         if note not in published.warnings:
             messages().print(f"note: {with_flags(note)}", markup=False, style="dim")
     if measured is not None:
-        console.print(measured)
+        say_measures(measured, everything)
         console.print("These measures are facts about the original data: keep them inside.", markup=False)
+    say_verdict(found)
     names = ", ".join(sorted(path.name for path in published.folder.iterdir()))
     console.print(f"Written to {published.folder}: {names}.", markup=False)
     if published.internal is not None:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from shoal.cli import options
 from shoal.cli.interrupt import interruptibly
-from shoal.cli.output import complain, progress_bar, results
+from shoal.cli.output import complain, progress_bar, results, say_verdict
 from shoal.errors import OptionError, OutputError
+
+if TYPE_CHECKING:
+    from shoal.method.verdict import PublicVerdict
 
 
 def report(
@@ -50,26 +53,35 @@ def report(
         if out is not None
         else Path(f"{bundle.resolve().name}-{'internal' if private else 'report'}.html")
     )
-    _check_place(place, bundle, private=private)
+    check_place(place, bundle if private else None)
 
     def work() -> str:
         with progress_bar() as progress:
             return bundle_report(bundle, original, target, progress)
 
     page = interruptibly(work)
-    size = _write(place, page)
+    size = write_page(place, page)
+    say_verdict(_verdict(bundle))
     results().print(f"Written to {place}: one page, {size / 1e6:.1f} MB, which works offline.", markup=False)
     if private:
         complain(f"'{place}' holds facts about the original data: do not publish it.")
 
 
-def _check_place(place: Path, bundle: Path, *, private: bool) -> None:
-    """Refuse, before any work is done, what could not be written at the end."""
+def _verdict(bundle: Path) -> PublicVerdict:
+    """What the bundle says about itself; what was measured stands on the page."""
+    from shoal.method.verdict import public_verdict
+    from shoal.report.subject import of_bundle
+
+    return public_verdict(of_bundle(bundle).statement)
+
+
+def check_place(place: Path, bundle: Path | None = None) -> None:
+    """Refuse, before any work is done, what could not be written at the end: nothing private into a bundle."""
     if place.is_dir():
         raise OutputError(f"'{place}' is a folder: name a file, such as report.html.")
     if place.exists():
         raise OutputError(f"'{place}' exists already: name a new file with --out, nothing is overwritten.")
-    if private and bundle.resolve() in place.resolve().parents:
+    if bundle is not None and bundle.resolve() in place.resolve().parents:
         raise OutputError(
             f"'{place}' would lie inside the published folder '{bundle}', and it holds facts about the original data: "
             "put it elsewhere."
@@ -81,7 +93,7 @@ def _check_place(place: Path, bundle: Path, *, private: bool) -> None:
         raise OutputError(f"no permission to write to '{parent}': choose another place.")
 
 
-def _write(place: Path, page: str) -> int:
+def write_page(place: Path, page: str) -> int:
     """Write aside and rename, so that an interruption leaves no half page; the number of bytes."""
     content = page.encode()
     number, aside = tempfile.mkstemp(prefix=f".{place.name}.partial-", dir=place.absolute().parent)

@@ -13,7 +13,8 @@ import typer
 
 from shoal.cli import options
 from shoal.cli.command import Flag
-from shoal.cli.output import complain, messages, print_json, progress_bar, results
+from shoal.cli.flags import with_flags
+from shoal.cli.output import complain, messages, print_json, progress_bar, results, say_verdict
 from shoal.errors import OptionError
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ def _size(word: str) -> int:
 
 def _announce(text: str) -> None:
     # plain print: while a bar is drawn, standard error knows how to stay clear of it
-    print(text, file=sys.stderr, flush=True)
+    print(with_flags(text), file=sys.stderr, flush=True)
 
 
 def _say(found: Tuning, out: Path | None, everything: bool, as_json: bool) -> None:
@@ -174,6 +175,9 @@ def _say(found: Tuning, out: Path | None, everything: bool, as_json: bool) -> No
     if not found.private:
         console.print(found.table(everything=everything))
     console.print(found.why, markup=False)
+    if found.verdict is not None:
+        console.print("A release of these records with this setting:", markup=False)
+        say_verdict(found.verdict)
     for note in found.notes:
         messages().print(f"note: {note}", markup=False, style="dim")
     if out is not None:

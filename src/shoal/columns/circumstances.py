@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from shoal.display import internal
@@ -32,6 +33,8 @@ class Circumstances:
         separated: missing values stay missing, in clusters of their own.
         nominal: number of released columns whose values have no order.
         bought: settings that were chosen on the records under a budget of their own.
+        most_epsilon: the ε per person above which a release is not to be published.
+        override: why one above it is published all the same.
     """
 
     data_dependent: tuple[str, ...] = ()
@@ -45,3 +48,5 @@ class Circumstances:
     separated: bool = False
     nominal: int = 0
     bought: Tuned | None = None
+    most_epsilon: Fraction = Fraction(10)
+    override: str = ""

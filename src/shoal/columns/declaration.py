@@ -18,6 +18,11 @@ from shoal.io import ColumnType, Conventions, Table, known_type, read
 if TYPE_CHECKING:
     from shoal.method.tuned import Tuned
 
+# ε per person above which nobody is protected in practice
+MOST_EPSILON = Fraction(10)
+# what a reason has at least, in characters: "because" is none
+LEAST_REASON = 20
+
 
 @internal()
 @dataclass(frozen=True, slots=True)
@@ -34,6 +39,8 @@ class Declaration:
     types: Mapping[str, str] | None = None
     tuned: Tuned | None = None
     file: Conventions = field(default_factory=Conventions)
+    most_epsilon: Fraction = MOST_EPSILON
+    override: str = ""
 
     @classmethod
     def of(
@@ -47,6 +54,8 @@ class Declaration:
         na: Sequence[str] = (),
         types: Mapping[str, str] | None = None,
         file: Conventions | Mapping[str, Any] | None = None,
+        most_epsilon: object | None = None,
+        override: str | None = None,
     ) -> Declaration:
         for name, value, choices in (("outside", outside, OUTSIDE), ("missing", missing, tuple(POLICIES))):
             if value not in choices:
@@ -82,7 +91,21 @@ class Declaration:
             missing_texts(na),
             types,
             file=told_conventions(schema, file),
+            most_epsilon=MOST_EPSILON if most_epsilon is None else exact(most_epsilon, "most_epsilon"),
+            override=_reason(override),
         )
+
+
+def _reason(override: object) -> str:
+    """A reason that says something."""
+    if override is None:
+        return ""
+    words = " ".join(str(override).split())
+    if not isinstance(override, str) or len(words) < LEAST_REASON:
+        raise OptionError(
+            f"override must say why, in at least {LEAST_REASON} characters: it stands in the bundle, got {override!r}."
+        )
+    return words
 
 
 def declared_types(schema: Schema | None, types: Mapping[str, str] | None = None) -> dict[str, ColumnType]:

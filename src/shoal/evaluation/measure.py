@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shoal.columns.kinds import KIND_FACTS
 from shoal.errors import InputError, OptionError, did_you_mean
@@ -160,9 +161,9 @@ def _utility(columns: Sequence[Column], matched: bool, tell: Progress) -> dict[s
         column for column in columns if isinstance(column, Ordered) and KIND_FACTS[column.kind].measured
     ]
     lines = [attributes[column.name] for column in numeric]
-    before = np.column_stack([column.before for column in numeric]) if numeric else np.empty((0, 0))
-    after = np.column_stack([column.after for column in numeric]) if numeric else np.empty((0, 0))
+    before, after = _side_by_side(numeric)
     correlation = utility.correlation_difference(before, after)
+    kept, there = utility.rank_correlations_kept(*_side_by_side(columns))
     pairs = contingency(columns)
     sse = _total(lines, "sse")
     corrected, printed = (
@@ -181,13 +182,17 @@ def _utility(columns: Sequence[Column], matched: bool, tell: Progress) -> dict[s
         "semantic_sse": _total(attributes.values(), "semantic_sse"),
         "scaled_sse": _total(attributes.values(), "scaled_sse"),
         "mean_variation": _average(lines, "mean_variation"),
+        "mean_shift_max": max(_found(attributes.values(), "mean_shift"), default=None),
         "variance_variation": _average(lines, "variance_variation"),
         "correlation_difference": correlation.mean,
         "correlation_difference_max": correlation.largest,
         "correlation_pairs": correlation.pairs,
+        "rank_correlations_kept": kept,
+        "rank_correlations": there,
         "correlation_excluded": [numeric[j].name for j in correlation.excluded],
         "wasserstein": _average(lines, "wasserstein"),
         "total_variation": _average(attributes.values(), "total_variation"),
+        "total_variation_max": max(_found(attributes.values(), "total_variation"), default=None),
         "pair_total_variation": pairs.mean,
         "pair_total_variation_max": pairs.largest,
         "pair_total_variation_worst": pairs.worst,
@@ -196,12 +201,20 @@ def _utility(columns: Sequence[Column], matched: bool, tell: Progress) -> dict[s
     }
 
 
+def _side_by_side(columns: Iterable[Column]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The columns with an order, of both tables."""
+    ordered = [column for column in columns if isinstance(column, Ordered)]
+    if not ordered:
+        return np.empty((0, 0)), np.empty((0, 0))
+    return np.column_stack([one.before for one in ordered]), np.column_stack([one.after for one in ordered])
+
+
 def _attribute(column: Column, matched: bool) -> dict[str, Any]:
     """The measures of one column; those that its kind does not have are None."""
     line: dict[str, Any] = dict.fromkeys(
         (
             *("sse", "sae", "normalised_sse", "mean_variation", "variance_variation", "wasserstein"),
-            *("semantic_sse", "scaled_sse"),
+            *("semantic_sse", "scaled_sse", "mean_shift"),
         )
     )
     line |= {"kind": column.kind, "total_variation": total_variation(*categories(column))}
@@ -217,6 +230,7 @@ def _attribute(column: Column, matched: bool) -> dict[str, Any]:
         # days and places in an order have no zero of their own
         line["mean_variation"] = utility.mean_variation(x, y)
     return line | {
+        "mean_shift": utility.mean_shift(x, y),
         "variance_variation": utility.variance_variation(x, y),
         "wasserstein": utility.wasserstein(x, y),
     }

@@ -12,6 +12,7 @@ import numpy as np
 from shoal import summaries
 from shoal.columns.kinds import KIND_FACTS
 from shoal.display import displayed
+from shoal.evaluation.five import GLOSSARY, five
 from shoal.evaluation.measures import MEASURES
 
 if TYPE_CHECKING:
@@ -69,6 +70,16 @@ class Evaluation:
             "risk": plain(self.risk),
             "learning": plain(self.learning),
         }
+
+    def summary(self) -> Table:
+        """Five measures that need no explanation, each with a word of judgement."""
+        out = _empty_table("What changed (internal: facts about the original data)")
+        for title in ("", "", "judgement"):
+            out.add_column(title)
+        for line in five(self.to_dict()):
+            out.add_row(line.title, line.words, line.judgement)
+        out.caption = f"What the words mean: {GLOSSARY}"
+        return out
 
     def table(self) -> Table:
         """The measures of the whole table with one line of explanation each, for a terminal of 80 columns."""

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 # Of standardised columns: less spread than this within a pair's common rows is rounding, not information.
 NO_SPREAD = 1e-12
+# a correlation, or a change of one, that readers of a table would remark
+NOTABLE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,18 @@ def mean_variation(original: NDArray[np.float64], released: NDArray[np.float64])
         return math.nan
     mean = float(before.mean())
     return _ratio(abs(float(after.mean()) - mean), abs(mean))
+
+
+def mean_shift(original: NDArray[np.float64], released: NDArray[np.float64]) -> float:
+    """|mean' - mean| in standard deviations of the original; NaN for a constant.
+
+    >>> mean_shift(np.array([1.0, 3.0]), np.array([3.0]))
+    1.0
+    """
+    before, after = _present(original), _present(released)
+    if before.size == 0 or after.size == 0:
+        return math.nan
+    return _ratio(abs(float(after.mean()) - float(before.mean())), math.sqrt(_variance(before)))
 
 
 def variance_variation(original: NDArray[np.float64], released: NDArray[np.float64]) -> float:
@@ -158,6 +172,36 @@ def correlation_difference(
     if gaps.size == 0:
         return CorrelationDifference(math.nan, math.nan, 0, excluded)
     return CorrelationDifference(float(gaps.mean()), float(gaps.max()), int(gaps.size), excluded)
+
+
+def rank_correlations_kept(original: NDArray[np.float64], released: NDArray[np.float64]) -> tuple[int, int]:
+    """How many rank correlations keep sign and size, to within a tenth, and how many there are.
+
+    One that was below a tenth has no sign to keep. Ranks, because correlations of amounts hang on a few extreme
+    records, which no release may tell of.
+
+    >>> x = np.array([[0.0, 0.0], [1.0, 1.0], [9.0, 2.0]])
+    >>> rank_correlations_kept(x, x**3), rank_correlations_kept(x, -x), rank_correlations_kept(x, x * [1, -1])
+    ((1, 1), (1, 1), (0, 1))
+    """
+    before, after = correlations(_ranks(original)), correlations(_ranks(released))
+    upper = np.triu_indices(original.shape[1], k=1)
+    first, second = before[upper], after[upper]
+    there = np.isfinite(first)
+    near = np.abs(second - first) <= NOTABLE
+    kept = there & near & ((first * second > 0) | (np.abs(first) < NOTABLE))
+    return int(kept.sum()), int(there.sum())
+
+
+def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Ranks of each column, equal values the mean of theirs; missing ones stay missing."""
+    from scipy.stats import rankdata
+
+    out = np.full(values.shape, np.nan)
+    for j in range(values.shape[1]):
+        there = np.isfinite(values[:, j])
+        out[there, j] = rankdata(values[there, j])
+    return out
 
 
 def _present(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -307,7 +307,7 @@ def _bad_text(path: Path, packing: str, encoding: str | None) -> InputError:
 
 
 def write_delimited(table: pa.Table, path: Path, conventions: Conventions, packing: str = "") -> None:
-    """Write columns of texts and numbers as the conventions say; a missing value is the first text that stands for one, or empty."""
+    """Write columns as the conventions say; a missing value is the first text that stands for one, or empty."""
     import pyarrow as pa
 
     quote = '"' if conventions.quote is None else conventions.quote

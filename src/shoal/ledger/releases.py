@@ -6,16 +6,13 @@ where its claim is about the original records. Everything else is recorded, and 
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 
 from shoal.decimals import decimal_text
 from shoal.errors import ClaimError
-from shoal.io import Table
 from shoal.ledger.choices import paid_before
 from shoal.ledger.entry import Entry, canonical
 from shoal.ledger.ledger import Ledger
@@ -37,6 +34,7 @@ class Recorded:
             counted.
         currency: of the data set.
         warnings: for the custodian.
+        looked: the ledger knows that measurements of an earlier release of these columns were shown.
     """
 
     dataset: str
@@ -44,33 +42,12 @@ class Recorded:
     added: Fraction | None
     currency: Currency
     warnings: tuple[str, ...]
+    looked: bool = False
 
     @property
     def cost(self) -> str:
         """What was charged, in words; empty where nothing was."""
         return "" if self.added is None else f"{SYMBOLS[self.currency]} = {decimal_text(self.added)}"
-
-
-def fingerprint(source: Path | Table) -> str:
-    """A hash of a file or of a table in memory, by which the same is recognised; as private as the table."""
-    digest = hashlib.sha256()
-    if isinstance(source, Table):
-        _hash_table(source, digest)
-        return digest.hexdigest()
-    with source.open("rb") as file:
-        while piece := file.read(1 << 20):
-            digest.update(piece)
-    return digest.hexdigest()
-
-
-def _hash_table(table: Table, digest: hashlib._Hash) -> None:
-    import pyarrow as pa
-
-    # one piece per column: in how many it lies in memory is no property of the table
-    whole = table.frame.to_arrow().combine_chunks().replace_schema_metadata(None)
-    for batch in whole.to_batches() or [pa.record_batch([], names=[])]:
-        digest.update(batch.serialize())
-    digest.update(whole.schema.serialize())
 
 
 def record_release(
@@ -80,6 +57,8 @@ def record_release(
     neighbours: str,
     table: str,
     bought: Tuned | None = None,
+    *,
+    measured: bool = False,
 ) -> Recorded:
     """Charge a release before it is made, and say what else is known about the same table.
 
@@ -91,6 +70,7 @@ def record_release(
         table: fingerprint of the original.
         bought: settings that were chosen under a budget, which the statement contains; it is not charged again where
             the choice itself was charged to this data set.
+        measured: what the release loses and risks will be shown to the custodian.
 
     Returns:
         What was charged, and warnings for the custodian.
@@ -101,6 +81,7 @@ def record_release(
             under another relation of neighbours, or for another unit.
     """
     warnings = list(_other_uses(ledger, table))
+    looked = _looked_at(ledger, table, set(statement.attributes))
     counted = (
         MODELS[statement.model].of_records and not statement.data_dependent and statement.epsilon is not None
     )
@@ -121,6 +102,7 @@ def record_release(
         "columns": list(statement.attributes),
         "publishable": statement.publishable,
         "table": table,
+        **({"measured": True} if measured else {}),
     }
     pure = counted and statement.epsilon is not None and statement.rho is None
     cost = statement.epsilon if pure and statement.epsilon is not None else Fraction(0)
@@ -129,7 +111,23 @@ def record_release(
     rho = statement.rho if counted else None
     receipt = ledger.charge(Charge(dataset, "", canonical(content), cost, kind="release", rho=rho))
     added = receipt.added if counted else None
-    return Recorded(dataset, receipt.charge, added, terms.currency, tuple(warnings))
+    return Recorded(dataset, receipt.charge, added, terms.currency, tuple(warnings), looked)
+
+
+def _looked_at(ledger: Ledger, table: str, columns: set[str]) -> bool:
+    """Whether an earlier release of the same table, with one of these columns, was measured and shown."""
+    for name in ledger.datasets():
+        for entry in ledger.entries(name):
+            if entry.kind != "release":
+                continue
+            earlier = json.loads(entry.content)
+            if (
+                earlier["table"] == table
+                and earlier.get("measured")
+                and not columns.isdisjoint(earlier["columns"])
+            ):
+                return True
+    return False
 
 
 def _other_uses(ledger: Ledger, table: str) -> Iterator[str]:

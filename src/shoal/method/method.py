@@ -141,6 +141,11 @@ class Method:
                     f"method '{self.name}' makes a pure claim, without a delta: leave delta out, or use a method with "
                     "that option ('shoal methods' lists them)."
                 )
+            if name == "k" and name not in self.adjustable:
+                raise OptionError(
+                    f"method '{self.name}' has no groups, and so no k: leave k out, or name a method that has groups, "
+                    "such as method=ranking-dp."
+                )
             if name not in self.adjustable:
                 raise OptionError(
                     f"method '{self.name}' has no option '{name}'; it takes {', '.join(self.adjustable)}."

@@ -10,6 +10,8 @@ from shoal.method.kanonymity_presets import KANONYMITY_PRESETS
 from shoal.method.method import Method
 from shoal.method.moment_presets import MOMENT_PRESETS
 
+# the strongest promise that a whole table of every kind can have
+DEFAULT_METHOD = "pairs-dp"
 _ALWAYS = ("epsilon", "clip")
 _NOISE = ("noise", "optimise")
 _INDIVIDUAL = ("k", "split", "remainder", "floor", "groups", "partition", "normalise", "gamma")
@@ -33,7 +35,7 @@ PRESETS: dict[str, Method] = {
             about="clusters of similar records, noise on the cluster means",
             partition="mdav",
             grouping="joint",
-            split="proportional",
+            split="equal",
             k=50,
             kinds=KINDS,
             adjustable=(

@@ -27,7 +27,7 @@ def statement_fields(plain: object, where: str) -> dict[str, Any]:
         if key not in plain:
             raise InputError(f"{where} is not the statement of a release: it has no '{key}'.")
     for key in plain:
-        if key not in _FIELDS and key not in _DERIVED and key not in _IN_RHO:
+        if key not in _FIELDS and key not in _DERIVED and key not in _IN_RHO and key not in _WHERE_SET:
             raise InputError(
                 f"{where} has the key '{key}', which this version of Shoal does not know: update Shoal."
             )
@@ -38,7 +38,10 @@ def statement_fields(plain: object, where: str) -> dict[str, Any]:
     if len(_IN_RHO.keys() & plain.keys()) == 1:
         raise InputError(f"{where} is damaged: delta and rho belong together.")
     found: dict[str, Any] = {}
-    for key, reader in (*_FIELDS.items(), *(item for item in _IN_RHO.items() if item[0] in plain)):
+    for key, reader in (
+        *_FIELDS.items(),
+        *(item for item in (*_IN_RHO.items(), *_WHERE_SET.items()) if item[0] in plain),
+    ):
         try:
             found[key] = reader(plain[key])
         except (TypeError, ValueError):
@@ -115,5 +118,7 @@ _FIELDS: Mapping[str, Callable[[Any], Any]] = {
 }
 # only where the claim has a δ
 _IN_RHO: Mapping[str, Callable[[Any], Any]] = {"delta": fraction, "rho": fraction}
+# only where they are not as usual
+_WHERE_SET: Mapping[str, Callable[[Any], Any]] = {"most_epsilon": fraction, "override": _text}
 # what a statement says in other words, too
-_DERIVED = ("sentence", "publishable")
+_DERIVED = ("sentence", "publishable", "verdict")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shoal._version import __version__
-from shoal.columns.declaration import Declaration
+from shoal.columns.declaration import MOST_EPSILON, Declaration
 from shoal.columns.schema import Schema
 from shoal.errors import OptionError
 from shoal.io.toml import dumps, load
@@ -48,6 +48,8 @@ def _document(
         document["tuned"] = declared.tuned.text
         if declared.tuned.epsilon is not None:
             document["tuned_epsilon"] = declared.tuned.epsilon
+    if declared.most_epsilon != MOST_EPSILON:
+        document["most_epsilon"] = declared.most_epsilon
     if declared.domain_from_data is not None:
         document["domain_from_data"] = declared.domain_from_data
     document |= tables

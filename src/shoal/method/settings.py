@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Literal
 
+from shoal.columns.declaration import MOST_EPSILON
 from shoal.columns.kinds import KINDS, ORDERED_KINDS
 from shoal.columns.lattice import OUTSIDE
 from shoal.columns.missing import POLICIES
@@ -404,6 +405,20 @@ DECLARATIONS: Mapping[str, Setting] = {
         ),
         Setting("tuned_epsilon", forms.BUDGET, "what a private choice cost", "promise"),
         Setting("tuned_choice", forms.NAMES, "what a private choice bought", "promise"),
+        Setting(
+            "most_epsilon",
+            forms.NUMBER,
+            "ε per person above which the verdict is 'do not publish'",
+            "promise",
+            least=0,
+            default=MOST_EPSILON,
+        ),
+        Setting(
+            "override",
+            forms.NAME,
+            "why a release with an ε above that is published all the same; stands in the bundle",
+            "promise",
+        ),
     )
 }
 

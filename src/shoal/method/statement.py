@@ -17,16 +17,25 @@ import numpy as np
 from shoal import summaries
 from shoal._version import __version__
 from shoal.columns.circumstances import TAKEN_FROM_DATA, Circumstances
+from shoal.columns.declaration import MOST_EPSILON
 from shoal.columns.lattice import Lattice
 from shoal.columns.unit import unit_words
 from shoal.decimals import decimal_text
 from shoal.display import displayed
-from shoal.errors import ClaimError, InputError
+from shoal.errors import ClaimError, InputError, OptionError
 from shoal.method.budget import Plan
 from shoal.method.claims import Promise
 from shoal.method.method import Method
 from shoal.method.models import MODELS, Model, ModelFacts
 from shoal.method.stages import PARTITIONS
+from shoal.method.verdict import (
+    LOOKED,
+    NO_GUARANTEE,
+    NOT_CLIPPED,
+    PublicVerdict,
+    public_verdict,
+    too_much,
+)
 from shoal.noise import epsilon_from
 from shoal.sensitivity.local import CALIBRATIONS
 
@@ -49,6 +58,8 @@ class PrivacyStatement:
         spending: ε by purpose, or ρ where there is one.
         delta: δ, 0 for a claim without one.
         rho: what the release costs in ρ, where its noise is accounted for in ρ; ε and δ follow from it.
+        most_epsilon: the ε per person above which it would not be publishable.
+        override: why it is published although its ε is above that.
     """
 
     model: Model
@@ -68,10 +79,18 @@ class PrivacyStatement:
     versions: dict[str, str]
     delta: Fraction = Fraction(0)
     rho: Fraction | None = None
+    most_epsilon: Fraction = MOST_EPSILON
+    override: str = ""
 
     @property
     def publishable(self) -> bool:
+        """The public verdict is not "do not publish"."""
         return not self.not_publishable_because
+
+    @property
+    def verdict(self) -> PublicVerdict:
+        """Whether it may be published, why, and what to do next: nothing but this statement went in."""
+        return public_verdict(self._facts)
 
     @property
     def sentence(self) -> str:
@@ -97,6 +116,12 @@ class PrivacyStatement:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
+        verdict = self.verdict
+        found = {"decision": verdict.decision, "limits": list(verdict.limits), "next_step": verdict.next_step}
+        return {**self._facts, "verdict": found}
+
+    @property
+    def _facts(self) -> dict[str, Any]:
         return {
             "model": self.model,
             "sentence": self.sentence,
@@ -112,6 +137,8 @@ class PrivacyStatement:
             "not_promised": list(self.not_promised),
             "publishable": self.publishable,
             "not_publishable_because": list(self.not_publishable_because),
+            **({} if self.most_epsilon == MOST_EPSILON else {"most_epsilon": float(self.most_epsilon)}),
+            **({"override": self.override} if self.override else {}),
             "method": self.method,
             "settings": self.settings,
             "attributes": self.attributes,
@@ -138,14 +165,17 @@ class PrivacyStatement:
         if not isinstance(plain, Mapping) or found.publishable is not plain["publishable"]:
             raise InputError(f"{where} contradicts itself: publishable does not follow from its reasons.")
         # other versions may have other words
-        if found.versions.get("shoal") == __version__ and found.sentence != plain["sentence"]:
-            raise InputError(f"{where} contradicts itself: its sentence does not follow from its facts.")
+        if found.versions.get("shoal") == __version__:
+            for key, follows in (("sentence", found.sentence), ("verdict", found.to_dict()["verdict"])):
+                if plain[key] != follows:
+                    raise InputError(f"{where} contradicts itself: its {key} does not follow from its facts.")
         return found
 
     def to_markdown(self) -> str:
         """The statement for readers."""
         lines = ["# Privacy statement", "", self.sentence, ""]
-        lines += ["Publishable: yes." if self.publishable else "**Not for publication.**", ""]
+        first, *reasons, last = self.verdict.lines
+        lines += [f"**{first}**", "", *reasons, "", last, ""]
         lines += [
             f"- Model: `{self.model}`",
             f"- What is protected: {self.target}",
@@ -161,7 +191,6 @@ class PrivacyStatement:
             "",
         ]
         sections = {
-            "Why this is not for publication": self.not_publishable_because,
             "Conditions": self.conditions,
             "Choices that looked at the records": self.data_dependent,
             "What is not promised": self.not_promised,
@@ -243,6 +272,14 @@ def state(
     epsilon = None if budget is None else budget * rows
     if rho is not None and rows > 1:
         epsilon = epsilon_from(rho * factor, method.delta)
+    stated = {"model": model, "unit": unit, "neighbours": relation}
+    budgeted = None if epsilon is None or not facts.budgeted else float(epsilon)
+    excess = too_much({**stated, "epsilon": budgeted}, circumstances.most_epsilon)
+    if circumstances.override and not excess:
+        raise OptionError(
+            f"override says why an ε above {decimal_text(circumstances.most_epsilon)} is published: this release has "
+            "none. Leave it out."
+        )
     return PrivacyStatement(
         model=model,
         target=facts.target,
@@ -258,7 +295,8 @@ def state(
         not_promised=facts.not_promised
         + (left_open if facts.budgeted else ())
         + _no_joint_k(method, len(lattices)),
-        not_publishable_because=_obstacles(method, facts, circumstances),
+        not_publishable_because=_obstacles(method, facts, circumstances)
+        + ((excess,) if excess and not circumstances.override else ()),
         method=method.name,
         settings={name: _plain(value) for name, value in method.settings().items()},
         attributes={
@@ -270,6 +308,8 @@ def state(
         versions={"shoal": __version__, "numpy": np.__version__, "python": platform.python_version()},
         delta=method.delta,
         rho=None if rho is None else rho * factor,
+        most_epsilon=circumstances.most_epsilon,
+        override=circumstances.override,
     )
 
 
@@ -381,11 +421,11 @@ def _data_dependent_settings(method: Method) -> tuple[str, ...]:
 def _obstacles(method: Method, facts: ModelFacts, circumstances: Circumstances) -> tuple[str, ...]:
     found = list(circumstances.experiment)
     if not facts.guarantee:
-        found.append("The method gives no privacy guarantee.")
+        found.append(NO_GUARANTEE)
     if not method.clip:
-        found.append("clip=False is for experiments: released values leave the public domain.")
+        found.append(NOT_CLIPPED)
     if not facts.of_the_table and (circumstances.data_dependent or _data_dependent_settings(method)):
-        found.append("A choice looked at the records, so the promise does not hold as stated.")
+        found.append(LOOKED)
     return tuple(found)
 
 

@@ -27,7 +27,11 @@ _ROWS = 1 << 20
 
 
 def carry_out_columnwise(
-    prepared: Preparation, folder: Path, internal: Path | None = None, progress: Progress | None = None
+    prepared: Preparation,
+    folder: Path,
+    internal: Path | None = None,
+    progress: Progress | None = None,
+    mark: str = "",
 ) -> Release:
     """Spend the budget of a prepared release column by column and write its bundle.
 
@@ -54,7 +58,7 @@ def carry_out_columnwise(
         release = prepared.release(
             data=read_columnwise(aside / "data.parquet"), aligned=None, partitions=[], internal=internal_facts
         )
-        write_documents(release, aside, undo, internal, None, prepared.described.table, report)
+        write_documents(release, aside, undo, internal, None, prepared.described.table, report, mark)
     return replace(release, data=folder / "data.parquet")
 
 

@@ -22,12 +22,14 @@ from shoal.mechanisms import MECHANISMS
 from shoal.mechanisms.promises import noise_allowed
 from shoal.method.budget import Plan
 from shoal.method.method import Method
-from shoal.method.presets import configured
+from shoal.method.presets import DEFAULT_METHOD, configured
 from shoal.noise.families import NOISES
 from shoal.partition.base import check_k
 from shoal.sensitivity.local import CALIBRATIONS
 
 Shares = Mapping[str, Fraction]
+# share of the range from which on noise drowns what a column says, and what is left to be aimed at
+DROWNED, CALM = 0.25, 0.1
 
 
 @displayed(summaries.of_expected_noise)
@@ -63,7 +65,7 @@ class ExpectedNoise:
 
 def expected_noise(
     schema: Schema | None = None,
-    method: str = "ranking-dp",
+    method: str = DEFAULT_METHOD,
     epsilon: Any = None,
     k: int | None = None,
     *,
@@ -93,24 +95,52 @@ def expected_noise(
     rent 5657 2.828
     """
     settled = configured(method, epsilon=epsilon, k=k, **settings)
-    described = _public(settled, schema, columns, domains, n)
+    described = public_description(settled, schema, columns, domains, n)
     noise_allowed(settled, len(described.columns))
     check_k(settled.size, n)
-    deviations: dict[str, float] = {}
+    mechanism = MECHANISMS[settled.mechanism]
+    if _unknown(settled):
+        return noise_of(settled, described, None)
+    if mechanism.settle is not None:
+        settled, _ = mechanism.settle(settled, described)
+    return noise_of(settled, described, mechanism.plan(settled, described))
+
+
+def noise_of(settled: Method, described: Described, plan: Plan | None) -> tuple[ExpectedNoise, ...]:
+    """The noise of a settled method; no record is looked at."""
     why = _unknown(settled)
-    if not why:
-        mechanism = MECHANISMS[settled.mechanism]
-        if mechanism.settle is not None:
-            settled, _ = mechanism.settle(settled, described)
-        deviations = _deviations(settled, described, mechanism.plan(settled, described))
+    deviations = {} if why or plan is None else _deviations(settled, described, plan)
     found = []
     for name in described.columns:
         reason = why or ("a name is drawn for every cluster" if name in described.nominal else "")
-        deviation = None if reason else deviations[name]
+        deviation = None if reason else deviations.get(name)
         width = float(described.lattices[name].width)
         share = None if deviation is None else deviation / width
         found.append(ExpectedNoise(name, deviation, share, settled.size, reason))
     return tuple(found)
+
+
+def drowned(noise: Sequence[ExpectedNoise], method: Method, n: int) -> str:
+    """One warning where noise drowns the data, with the setting that would help; empty where it does not.
+
+    >>> found = expected_noise(method="ranking-dp", epsilon=1, k=5, n=5000, domains={"age": (0, 100)})
+    >>> drowned(found, configured("ranking-dp", epsilon=1, k=5), 5000)[:62]
+    'noise will drown age: its standard deviation is 28% of the ran'
+    """
+    worst = [found for found in noise if (found.share_of_range or 0.0) >= DROWNED]
+    if not worst:
+        return ""
+    share = max(found.share_of_range or 0.0 for found in worst)
+    names = ", ".join(found.column for found in worst)
+    enough = math.ceil(method.size * share / CALM)
+    if "k" in method.adjustable and enough <= n // 4:
+        remedy = f"k={enough} brings it to a tenth"
+    else:
+        remedy = "take pairs-dp, which counts and does not blur values, fewer columns (columns=), or a larger epsilon"
+    return (
+        f"noise will drown {names}: its standard deviation is {100 * share:,.0f}% of the range"
+        f"{' at worst' if len(worst) > 1 else ''}; {remedy}."
+    )
 
 
 def sum_shares(method: Method, n: int, plan: Plan) -> Shares | None:
@@ -156,7 +186,7 @@ def _deviations(method: Method, described: Described, plan: Plan) -> dict[str, f
     return found
 
 
-def _public(
+def public_description(
     method: Method,
     schema: Schema | None,
     columns: Sequence[str] | None,

@@ -31,10 +31,11 @@ from shoal.mechanisms.promises import noise_allowed, privacy_model, promise_of
 from shoal.method.budget import Plan
 from shoal.method.method import Method
 from shoal.method.models import MODELS
-from shoal.method.presets import configured, preset
+from shoal.method.presets import DEFAULT_METHOD, configured, preset
 from shoal.method.stages import PARTITIONS
 from shoal.method.statement import PrivacyStatement, state
 from shoal.method.tuned import tuned_settings, with_tuning
+from shoal.method.verdict import SEEDED
 from shoal.noise import Source
 from shoal.noise import source as noise_source
 from shoal.partition import Partition
@@ -44,7 +45,18 @@ from shoal.release.advice import advice
 from shoal.release.request import Options
 
 # what a `Declaration` is made from, besides the schema
-_SAID = ("columns", "domains", "domain_from_data", "outside", "missing", "na", "types", "file")
+_SAID = (
+    "columns",
+    "domains",
+    "domain_from_data",
+    "outside",
+    "missing",
+    "na",
+    "types",
+    "file",
+    "most_epsilon",
+    "override",
+)
 
 # expected number of people for whom the promise fails, above which the custodian is warned
 _MOST_FAILURES = Fraction(1, 10)
@@ -154,17 +166,27 @@ class Release:
         """Write the publishable bundle to `folder`, with the clusters' statistics if asked for; the internal report,
         compared with `original` (the table that was protected) if given, goes elsewhere. All is written or nothing."""
         from shoal.release.bundle import save_bundle
+        from shoal.release.looked import fingerprint_of
 
         kind = format or self.format
+        mark = "" if internal is None or original is None else fingerprint_of(original)
         return save_bundle(
-            self, Path(folder), internal, kind, evaluation, original, statistics=statistics, progress=progress
+            self,
+            Path(folder),
+            internal,
+            kind,
+            evaluation,
+            original,
+            statistics=statistics,
+            mark=mark,
+            progress=progress,
         )
 
 
 def protect(
     data: Any,
     schema: Schema | None = None,
-    method: str = "ranking-dp",
+    method: str = DEFAULT_METHOD,
     epsilon: Any = None,
     k: int | None = None,
     seed: int | None = None,
@@ -177,7 +199,7 @@ def protect(
     Args:
         data: a path (see `shoal.io.FORMATS`) or a pandas, polars or pyarrow table.
         schema: kinds, roles and public domains; without one they are guessed and domains must be given.
-        method: a preset, see `shoal.methods()`.
+        method: a preset, see `shoal.methods()`; by default `pairs-dp`, the strongest promise for a whole table.
         epsilon: the privacy budget; decimal text is exact, a float means its shortest decimal text.
         k: minimum cluster size.
         seed: makes the release reproducible and therefore not publishable.
@@ -198,6 +220,8 @@ def protect(
         tuned_epsilon: what a private choice cost, as a recipe of `shoal tune --private` has it; added to the claim,
             which must be `dp`, if the values that it bought are used.
         tuned_choice: what it bought, with the candidates it was chosen from.
+        most_epsilon: the ε per person, 10 by default, above which the verdict is "do not publish".
+        override: why a release above it is published all the same; stands in the statement.
         progress: called with (what, done, total) during long work; raise `shoal.CancelledError` in it to stop.
         options: settings of the method, such as split, groups, link, remainder.
 
@@ -269,6 +293,10 @@ class Preparation:
     statement: PrivacyStatement
     labels: ArrayLike | None = None
 
+    def stated(self, described: Described) -> Preparation:
+        """The same with other circumstances, and the statement that follows from them."""
+        return replace(self, described=described, statement=_statement(self.method, described, self.plan))
+
     def release(
         self,
         data: Any,
@@ -306,7 +334,7 @@ class Preparation:
 def prepare(
     table: Table,
     schema: Schema | None = None,
-    method: str = "ranking-dp",
+    method: str = DEFAULT_METHOD,
     epsilon: Any = None,
     k: int | None = None,
     seed: int | None = None,
@@ -337,12 +365,19 @@ def prepare(
     source = noise_source(seed)
     described = with_tuning(described, chosen, settled)
     circumstances = _with_seed(described.circumstances, source)
-    promise = promise_of(settled, len(described.lattices), circumstances.nominal)
-    statement = state(settled, described.lattices, plan, circumstances, promise)
+    circumstances = replace(circumstances, most_epsilon=declared.most_epsilon, override=declared.override)
+    described = replace(described, circumstances=circumstances)
+    statement = _statement(settled, described, plan)
     careful = (*_starved(settled, plan), *_risky(settled, described), *advice(settled, described, plan))
     described = replace(described, notes=(*described.notes, *found, *careful))
     mechanism.refuse(settled, described, plan, labels)
     return Preparation(settled, declared, described, mechanism, plan, source, statement, labels)
+
+
+def _statement(method: Method, described: Described, plan: Plan) -> PrivacyStatement:
+    circumstances = described.circumstances
+    promise = promise_of(method, len(described.lattices), circumstances.nominal)
+    return state(method, described.lattices, plan, circumstances, promise)
 
 
 def _risky(method: Method, described: Described) -> list[str]:
@@ -434,8 +469,7 @@ def _measured(described: Described, rebuilt: Rebuilt) -> Any:
 def _with_seed(circumstances: Circumstances, source: Source) -> Circumstances:
     if not source.reproducible:
         return circumstances
-    reason = "A seed was given: whoever knows it can remove the noise."
-    return replace(circumstances, experiment=(*circumstances.experiment, reason))
+    return replace(circumstances, experiment=(*circumstances.experiment, SEEDED))
 
 
 def _row_orders(method: Method, rebuilt: Rebuilt, source: Source) -> dict[str, NDArray[np.int64]]:

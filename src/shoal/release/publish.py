@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
@@ -22,16 +23,17 @@ from shoal.io import (
     check_writable,
     find_format,
     known_format,
-    read,
     read_columnwise,
     without_texts,
 )
 from shoal.ledger.units import named_dataset
-from shoal.method.presets import preset
+from shoal.method.presets import DEFAULT_METHOD, preset
 from shoal.progress import Cancel, Progress, silent, watched
-from shoal.release.bundle import check_output
+from shoal.release.bundle import check_output, save_bundle
 from shoal.release.columnwise import carry_out_columnwise, not_by_column
 from shoal.release.estimate import Estimate, estimate
+from shoal.release.expected_noise import ExpectedNoise, drowned, noise_of
+from shoal.release.looked import after_looking, fingerprint_of, reports_about
 from shoal.release.protect import Preparation, Release, carry_out, prepare
 from shoal.release.request import Options, Request
 
@@ -46,6 +48,7 @@ CHARGING = "charging the ledger"
 # number of values (rows times columns) from which a Parquet file is not loaded as a whole
 _LARGE = 20_000_000
 _WORTH_AN_ESTIMATE = 500_000
+_CLEAN = "its statement says so. Rehearse as often as you like (shoal rehearse), and release once."
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,11 @@ class Delivery:
     ledger: str | None = None
     dataset: str | None = None
     engine: Engine | None = None
+
+    @property
+    def places(self) -> tuple[Path, ...]:
+        """The folders that files are written into."""
+        return tuple(path.absolute().parent for path in (self.out, self.internal) if path is not None)
 
     def check(self) -> None:
         """Refuse, before the table is read, what could not be done at the end."""
@@ -107,7 +115,10 @@ class Planned:
     Attributes:
         prepared: method, columns, budget and statement.
         estimate: time and memory to expect, None for a small table.
-        fingerprint: by which the ledger recognises the table; empty without a ledger.
+        fingerprint: by which the ledger, and a later run, recognise the table; empty without a ledger and without an
+            internal report.
+        noise: to expect, column by column, from public quantities alone.
+        advice: what to think of before the budget is spent.
     """
 
     prepared: Preparation
@@ -115,6 +126,8 @@ class Planned:
     engine: Engine
     estimate: Estimate | None
     fingerprint: str
+    noise: tuple[ExpectedNoise, ...] = ()
+    advice: tuple[str, ...] = ()
 
     def carry_out(self, progress: Progress | None = None, cancel: Cancel | None = None) -> Published:
         """Charge the ledger, make the release and write it."""
@@ -126,7 +139,10 @@ class Planned:
         with _staying(charge):
             if charge is not None:
                 tell(CHARGING, 1, 1)
-            release, evaluation = self._written(folder, tell)
+            chosen = self
+            if charge is not None and charge.looked:
+                chosen = replace(self, prepared=after_looking(self.prepared))
+            release, evaluation = chosen._written(folder, tell)
         declared = self.prepared.declared
         nobody_said_so = declared.schema is None and declared.columns is None
         return Published(
@@ -155,12 +171,20 @@ class Planned:
         bought = prepared.described.circumstances.bought
         with closing(open_ledger(address)) as ledger:
             relation = prepared.method.neighbours
-            return record_release(ledger, dataset, prepared.statement, relation, self.fingerprint, bought)
+            return record_release(
+                ledger,
+                dataset,
+                prepared.statement,
+                relation,
+                self.fingerprint,
+                bought,
+                measured=self.delivery.evaluate or self.delivery.internal is not None,
+            )
 
     def _written(self, folder: Path, tell: Progress) -> tuple[Release, Evaluation | None]:
         prepared, delivery = self.prepared, self.delivery
         if self.engine == "local":
-            return carry_out_columnwise(prepared, folder, delivery.internal, tell), None
+            return carry_out_columnwise(prepared, folder, delivery.internal, tell, self.fingerprint), None
         original = prepared.described.table
         release = carry_out(prepared, tell)
         evaluation = None
@@ -168,13 +192,15 @@ class Planned:
             from shoal.evaluation import evaluate
 
             evaluation = evaluate(original, release, target=delivery.target, progress=tell)
-        release.save(
+        save_bundle(
+            release,
             folder,
             delivery.internal,
-            format=delivery.format,
-            evaluation=evaluation,
-            original=original,
+            delivery.format or release.format,
+            evaluation,
+            original,
             statistics=delivery.statistics,
+            mark=self.fingerprint,
             progress=tell,
         )
         return release, evaluation
@@ -183,7 +209,7 @@ class Planned:
 def publish(
     data: Any,
     schema: Schema | None = None,
-    method: str = "ranking-dp",
+    method: str = DEFAULT_METHOD,
     epsilon: Any = None,
     k: int | None = None,
     seed: int | None = None,
@@ -300,12 +326,29 @@ def plan(
             from shoal.release.duration import internal_seconds
 
             expected = expected.longer(internal_seconds(prepared), "the internal report included")
-    fingerprint = ""
-    if delivery.ledger is not None:
-        from shoal.ledger.releases import fingerprint as fingerprint_of
-
-        fingerprint = fingerprint_of(Path(source.data) if source.on_disk else read(source.data, strict=False))
-    return Planned(prepared, delivery, engine, expected, fingerprint)
+    table_of = cache(lambda: fingerprint_of(source.data))
+    if seen := reports_about(delivery.places, table_of):
+        tell("looking for earlier measurements", 1, 1)
+        prepared = after_looking(prepared)
+    told = f"'{seen[0].name}' measured this table" if seen else ""
+    needed = delivery.ledger is not None or delivery.internal is not None
+    noise = noise_of(prepared.method, prepared.described, prepared.plan)
+    return Planned(
+        prepared,
+        delivery,
+        engine,
+        expected,
+        table_of() if needed else "",
+        noise,
+        tuple(
+            line
+            for line in (
+                drowned(noise, prepared.method, prepared.described.n),
+                told and f"{told}, and this run repeats its release: {_CLEAN}",
+            )
+            if line
+        ),
+    )
 
 
 @internal()

@@ -27,6 +27,8 @@ class Declared(TypedDict, total=False):
     tuned: str | Sequence[str] | Tuned | None
     tuned_epsilon: Any
     tuned_choice: Sequence[Any] | None
+    most_epsilon: Any
+    override: str | None
 
 
 class Options(Declared, total=False):

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from shoal.columns.declaration import read_declared
 from shoal.errors import CancelledError, InputError, ShoalError
+from shoal.evaluation.risk_lines import BEYOND, linkage_line
 from shoal.io import Table, read
 from shoal.progress import Progress, silent
 from shoal.report.excerpt import excerpt, released_rows, some_rows
-from shoal.report.risks import MOST_ROWS, Risks, attacked, linkage_line
+from shoal.report.risks import MOST_ROWS, Risks, attacked
 from shoal.report.subject import Subject
 
 if TYPE_CHECKING:
@@ -25,12 +26,6 @@ if TYPE_CHECKING:
 FROM_DISK = 200_000
 # a sample has groups of its own
 _OF_ALL_ROWS = ("actual_k", "groups", "unique_share", "actual_k_per_attribute")
-# models of the table leave columns as they are, so rows are recognised by them: what else that means
-_BEYOND = {
-    "k-anonymity": "by all columns, and the promise is about the quasi-identifiers",
-    "probabilistic-k-anonymity": "the promise is about confidential values, not about whose a row is",
-    "t-closeness": "the promise is about confidential values, not about whose a row is",
-}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,7 +140,7 @@ def _measurable(release: Release, before: Table, published: Table) -> tuple[Tabl
 def _linkage(measured: Mapping[str, Any] | None, original: Table | None, subject: Subject) -> tuple[Any, ...]:
     if measured is None:
         return ()
-    beyond = _BEYOND.get(subject.statement["model"], "")
+    beyond = BEYOND.get(subject.statement["model"], "")
     return tuple(linkage_line(measured, original, subject.columns, beyond=beyond))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.evaluation.risk_lines import RiskLine
 from shoal.io import Table
 from shoal.method.statement import domain_words
 from shoal.report.attribute_figures import distribution, quantiles
@@ -17,7 +18,6 @@ from shoal.report.drawing import Figure
 from shoal.report.relation_figures import correlation_figures, moved_figure, pair_figures
 from shoal.report.relations import correlate, pair_tables
 from shoal.report.risk_figures import cluster_figure, learning_figure, risk_figure
-from shoal.report.risks import RiskLine
 from shoal.report.subject import Subject
 
 Placed = dict[str, Any]

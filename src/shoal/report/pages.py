@@ -15,17 +15,19 @@ from typing import TYPE_CHECKING, Any
 
 from shoal.columns.declaration import read_declared
 from shoal.errors import InputError, did_you_mean
+from shoal.evaluation.risk_lines import RiskLine
+from shoal.evaluation.verdict import RISK_WORDS, USE_WORDS, verdict
 from shoal.io import Table
+from shoal.io.fingerprint import fingerprint
 from shoal.method.statement import domain_words
 from shoal.progress import Progress, silent
 from shoal.report.compare import percent_words
 from shoal.report.findings import find
 from shoal.report.page_figures import Album
 from shoal.report.profile import equal_rows, profiles
-from shoal.report.risks import RiskLine, Risks, attacked
+from shoal.report.risks import Risks, attacked
 from shoal.report.sections import Page, section_values
 from shoal.report.subject import Subject, of_bundle, of_release, published
-from shoal.report.traffic_light import light
 from shoal.report.words import epsilon_words, explanation, k_words
 
 if TYPE_CHECKING:
@@ -38,6 +40,8 @@ _NOT_LINKED = (
     "Record linkage was not measured: a bundle does not tell which row came from which record. "
     "The internal report that is written with a release measures it."
 )
+# the name under which an internal page keeps the fingerprint of the table that it is about
+LOOKED_AT = "shoal-looked-at"
 # runs of learning for a report: enough for an interval
 _RUNS = 3
 
@@ -53,6 +57,7 @@ def internal_report(
     evaluation: Evaluation | None = None,
     original: Any = None,
     progress: Progress | None = None,
+    mark: str = "",
 ) -> str:
     """A page for the custodian: adds facts about the original data, so it must not be published.
 
@@ -62,6 +67,7 @@ def internal_report(
         original: the table that was protected, a path or a frame: columns are compared before and after, and both
             tables are attacked. Without it the page has only what the release itself knows.
         progress: called with (what, done, total); what it raises ends the work.
+        mark: the fingerprint of the original, by which a later run knows that this page was written about it.
 
     Raises:
         InputError: the original cannot be read, or is not the table that was protected.
@@ -91,7 +97,7 @@ def internal_report(
     first = _first_screen(
         whole, private=True, measured=found.measured, risks=found.risks, before=found.before
     )
-    return _full_page(first, page)
+    return _full_page({**first, "mark": mark}, page)
 
 
 def bundle_report(
@@ -138,7 +144,8 @@ def bundle_report(
         album, subject, before, measured, risks, private=True, remarks=_other_size(before, subject.table)
     )
     first = _first_screen(subject, private=True, measured=measured, risks=risks, before=before)
-    return _full_page(first, page)
+    mark = fingerprint(Path(original) if isinstance(original, (str, Path)) else before)
+    return _full_page({**first, "mark": mark}, page)
 
 
 def _full_page(first: Mapping[str, Any], page: Page) -> str:
@@ -181,11 +188,14 @@ def _first_screen(
     linked = next((line for line in lines if line.links_records and not line.beyond), None)
     return {
         "private": private,
+        "mark": "",
+        "looked_at": LOOKED_AT,
         "compared": before is not None,
         "statement": subject.statement,
         "rows": subject.table.n,
         "told": told,
-        "light": light(subject.statement, lines),
+        "verdict": verdict(subject.statement, measured, lines),
+        "measured_words": {"risk": RISK_WORDS, "use": USE_WORDS},
         "cards": [
             ("ε", *epsilon_words(subject.statement)),
             ("k", *k_words(subject.statement)),

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.evaluation.interval import Interval
+from shoal.evaluation.risk_lines import RiskLine
 from shoal.report.compare import bin_edges
 from shoal.report.drawing import NEUTRAL, ORIGINAL, RELEASED, Figure, rounded_number, short, wrapped
-from shoal.report.risks import RiskLine
 
 _MOST_BARS = 60
 _FEW_SIZES = 24

@@ -128,6 +128,19 @@ def of_bundle(folder: str | Path) -> Subject:
     )
 
 
+def bundle_of(path: str | Path) -> Subject | None:
+    """The bundle that a path names: its folder, or the data in it; None for any other table.
+
+    Raises:
+        InputError: it is a bundle, or a folder, and one of its files cannot be read.
+    """
+    path = Path(path)
+    if path.is_dir():
+        return of_bundle(path)
+    beside = path.stem == "data" and (path.parent / "statement.json").is_file()
+    return of_bundle(path.parent) if beside else None
+
+
 def published(subject: Subject) -> Measurable:
     """The bundle as `shoal.evaluate` takes it, so that kinds, domains and taxonomies are those of the schema."""
     domains = {}

@@ -6,15 +6,12 @@ records, of a table given its groups, and of one actual table are three differen
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from shoal.method.models import MODELS, ModelFacts
-
-# from here on a factor is printed as "more than"
-_LARGEST_EXPONENT = math.log(1_000_000)
+from shoal.method.odds import belief_words, budget_words, factor_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,38 +59,15 @@ def facts_of(statement: Mapping[str, Any]) -> ModelFacts:
     return MODELS[statement["model"]]
 
 
-def factor_words(epsilon: float) -> str:
-    """e^ε, rounded up to three digits.
-
-    >>> factor_words(1.0), factor_words(0.1), factor_words(40.0)
-    ('2.72', '1.11', 'more than 1,000,000')
-    """
-    if epsilon >= _LARGEST_EXPONENT:
-        return "more than 1,000,000"
-    factor = math.exp(epsilon)
-    unit = 10.0 ** (math.floor(math.log10(factor)) - 2)
-    return f"{math.ceil(factor / unit - 1e-9) * unit:,.10g}"
-
-
-def belief_words(epsilon: float) -> str:
-    """What a belief of 50% can become at most, rounded up.
-
-    >>> belief_words(1.0), belief_words(12.0)
-    ('73.2%', 'more than 99.9%')
-    """
-    percent = math.ceil(1000.0 / (1.0 + math.exp(-min(epsilon, 700.0))) - 1e-9) / 10.0
-    return f"{percent:.1f}%" if percent <= 99.9 else "more than 99.9%"
-
-
 def epsilon_words(statement: Mapping[str, Any]) -> tuple[str, str]:
     """The budget and what it counts."""
     epsilon = statement["epsilon"]
     if epsilon is None or not facts_of(statement).budgeted:
         return "none", "this promise has no privacy budget"
     if tainted(statement):
-        return f"{epsilon:.6g}", "what the noise was made for; as it stands it promises nothing"
+        return budget_words(epsilon), "what the noise was made for; as it stands it promises nothing"
     apart = f"; except with probability {statement['delta']:g} (δ)" if "delta" in statement else ""
-    return f"{epsilon:.6g}", f"privacy budget per {statement['unit']}; small is strong{apart}"
+    return budget_words(epsilon), f"privacy budget per {statement['unit']}; small is strong{apart}"
 
 
 def k_words(statement: Mapping[str, Any]) -> tuple[str, str]:
@@ -109,18 +83,24 @@ def k_words(statement: Mapping[str, Any]) -> tuple[str, str]:
 def _differential_privacy(statement: Mapping[str, Any]) -> Explanation:
     epsilon, unit = statement["epsilon"], statement["unit"]
     factor, belief = factor_words(epsilon), belief_words(epsilon)
-    swapped = str(statement["neighbours"]).startswith("replace-one")
-    change, question = (
-        (f"one {unit} been another", "which of two possibilities is true of the remaining one")
-        if swapped
-        else (f"one {unit} been added or left out", "whether one more took part")
-    )
+    if str(statement["neighbours"]).startswith("replace-one"):
+        return Explanation(
+            f"Whoever knows all others and was 50% sure of a fact about one {unit} can become {belief} sure by this "
+            "table, not surer.",
+            f"Had one {unit} been another, no possible outcome would be more than {factor} times as likely, or as "
+            "unlikely.",
+            f"{belief} sure at most",
+            f"about one {unit}, starting from 50% and knowing all other records",
+        )
+    # between two values of a record that is there lie two steps, the one leaves and the other comes, and two δ
+    fact = "" if "delta" in statement else f"; of a fact about it {belief_words(2 * epsilon)}"
     return Explanation(
-        f"Had {change}, no possible outcome would be more than {factor} times as likely, or as unlikely.",
-        f"Somebody who knows all other records and is unsure, 50 to 50, {question}, can be {belief} sure at most after "
-        "reading this table.",
+        f"Whoever knows all others and was 50% sure that one {unit} is among them can become {belief} sure by this "
+        f"table, not surer{fact}.",
+        f"Had one {unit} been added or left out, no possible outcome would be more than {factor} times as likely, or "
+        "as unlikely.",
         f"{belief} sure at most",
-        f"about one {unit}, starting from 50% and knowing all other records",
+        f"whether one {unit} took part, starting from 50% and knowing all other records",
     )
 
 

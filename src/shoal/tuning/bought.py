@@ -17,7 +17,7 @@ from shoal.release.protect import Preparation
 from shoal.tuning.checks import check_options
 from shoal.tuning.grid import Setting, compared, make_grid
 from shoal.tuning.private import METHOD, check_candidates, choose_privately
-from shoal.tuning.question import Question, recipe_of
+from shoal.tuning.question import Question, followed, recipe_of
 from shoal.tuning.result import Tuning
 
 
@@ -77,6 +77,7 @@ def tune_privately(
         )  # what is wrong with the records is said now: nothing may fail after the charge
     best = _paid(candidates, chosen_among, epsilon, charged)
     tuned = Tuned(chosen_among, epsilon, _bought(grid, best, chosen_among))
+    taken = followed(question, best, tuned)
     found = Tuning(
         epsilon=parse_epsilon(question.epsilon),
         utility=None,
@@ -92,7 +93,8 @@ def tune_privately(
         seeds=0,
         columns=described.columns,
         n=described.n,
-        recipe=recipe_of(question, best, tuned),
+        recipe=recipe_of(taken),
+        verdict=taken.statement.verdict,
     )
     if folder is not None:
         found.save(folder)

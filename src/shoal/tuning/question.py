@@ -37,9 +37,13 @@ class Question:
         )
 
 
-def recipe_of(question: Question, setting: Setting, tuned: Tuned | None) -> str:
+def followed(question: Question, setting: Setting, tuned: Tuned | None) -> Preparation:
+    """A release of the same records with a setting that was chosen on them."""
+    return question.prepared(setting, tuned=together(tuned_settings(question.declared["tuned"]), tuned))
+
+
+def recipe_of(prepared: Preparation) -> str:
     """`method.toml` of a setting, with the mark of what was chosen on the records."""
-    prepared = question.prepared(setting, tuned=together(tuned_settings(question.declared["tuned"]), tuned))
     schema = public_schema(prepared.described, prepared.declared)
     return settled_text(prepared.method, schema, prepared.declared, prepared.described.columns)
 

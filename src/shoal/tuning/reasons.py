@@ -40,11 +40,11 @@ def reasons(
             f"Of its rows an intruder links to their own record, in %, {best.risk}; guessing links {chance(n):.2g}."
         )
         if max_risk is None and best.risk.mean > max(_NOTABLE, 10 * chance(n)):
-            from shoal.report.traffic_light import MOST_LINKED
+            from shoal.evaluation.verdict import MOST_LINKED
 
             found.append(
                 "If that is too much, set a limit (max_risk=); "
-                f"above {100 * MOST_LINKED:g} the light of an internal report is red."
+                f"above {100 * MOST_LINKED:g} the measured risk counts as high."
             )
     found += _claims(compared, best)
     facts = MODELS[best.model]

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
+    from shoal.method.verdict import PublicVerdict
     from shoal.tuning.grid import Setting
 
 FILES = ("tuning.json", "tuning.svg", "method.toml")
@@ -47,6 +48,7 @@ class Tuning:
         columns: the released columns.
         n: number of records.
         recipe: `method.toml` of the recommended setting, with the mark that it was chosen on the records.
+        verdict: of a release of the same records with the recommended setting.
     """
 
     epsilon: Fraction | None
@@ -60,6 +62,7 @@ class Tuning:
     columns: tuple[str, ...]
     n: int
     recipe: str | None = field(default=None, repr=False)
+    verdict: PublicVerdict | None = None
 
     @property
     def private(self) -> bool:
@@ -87,6 +90,7 @@ class Tuning:
                 "utility": self.utility,
                 "best": None if self.best is None else self.best.to_dict(),
                 "why": self.why,
+                "verdict": None if self.verdict is None else self.verdict.decision,
                 "tuned": None if self.tuned is None else self.tuned.what,
                 "tuned_epsilon": float(self.tuned.epsilon) if self.tuned and self.tuned.epsilon else None,
                 "tuned_choice": [] if self.tuned is None else [one.to_dict() for one in self.tuned.choice],

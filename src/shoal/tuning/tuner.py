@@ -11,6 +11,7 @@ from shoal.columns.schema import Schema
 from shoal.errors import OptionError
 from shoal.io import Conventions
 from shoal.mechanisms.base import Progress
+from shoal.method.models import MODELS, Model
 from shoal.method.tuned import Tuned
 from shoal.noise import parse_epsilon
 from shoal.progress import silent
@@ -19,7 +20,7 @@ from shoal.tuning.bought import account, tune_privately
 from shoal.tuning.checks import check_comparison, check_options, check_private, private_epsilon
 from shoal.tuning.choose import Row, automatic_utility, best_row, figures, make_row, with_frontier
 from shoal.tuning.grid import Setting, compared, make_grid
-from shoal.tuning.question import Question, candidates_of, recipe_of
+from shoal.tuning.question import Question, candidates_of, followed, recipe_of
 from shoal.tuning.reasons import reasons
 from shoal.tuning.result import Tuning
 from shoal.tuning.simulate import Outcome
@@ -29,6 +30,12 @@ from shoal.workers import available_cores
 
 # rows times settings up to which closed forms take less time than starting processes for them
 _SMALL = 100_000
+# said before the work starts: afterwards it would be too late
+BEFOREHAND = (
+    "A setting that you take from this comparison was chosen by looking at the records: a release of these records "
+    "with it promises nothing, and its verdict is 'do not publish'. To keep the promise, compare on a rehearsal "
+    "('shoal rehearse', on made-up people or last year's table) or choose k privately (private=)."
+)
 
 
 def tune(
@@ -160,6 +167,8 @@ def tune(
         **options,
     }
     store = open_store(folder, table, arguments)
+    if any(_spoiled(found.statement.model) for found in candidates.values()):
+        (notice or _unheard)(BEFOREHAND)
     cores = available_cores() if workers is None else workers
     if fast and table.n * len(candidates) <= _SMALL:
         cores = 1
@@ -200,6 +209,7 @@ def _tuning(
     )
     best = best_row(rows, max_risk)
     tuned = _chosen([row.setting for row in rows if row.apart is None], best)
+    taken = None if best is None else followed(question, best.setting, tuned)
     return Tuning(
         epsilon=None if question.epsilon is None else parse_epsilon(question.epsilon),
         utility=ranked_by,
@@ -211,8 +221,14 @@ def _tuning(
         seeds=len(seeds),
         columns=first.columns,
         n=first.n,
-        recipe=None if best is None else recipe_of(question, best.setting, tuned),
+        recipe=None if taken is None else recipe_of(taken),
+        verdict=None if taken is None else taken.statement.verdict,
     )
+
+
+def _spoiled(model: Model) -> bool:
+    """Whether a choice that looked at the records leaves nothing of a claim."""
+    return MODELS[model].guarantee and not MODELS[model].of_the_table
 
 
 def _chosen(settings: Sequence[Setting], best: Row | None) -> Tuned | None:

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 from shoal.columns.schema import Schema
 from shoal.decimals import exact
 from shoal.errors import InputError, OptionError, did_you_mean
+from shoal.io.fingerprint import fingerprint
 from shoal.io.toml import dumps, load
 from shoal.ledger import Register
-from shoal.ledger.releases import fingerprint
 from shoal.noise.epsilon import parse_epsilon
 from shoal.query.server.names import plain_name
 from shoal.query.server.reading import check_rows, check_size

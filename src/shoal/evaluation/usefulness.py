@@ -1,0 +1,75 @@
+"""What a release is still good for: measures of loss come in, a level and one sentence in words leave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from shoal.method.verdict import LEVELS, Level, Reason
+
+# for each figure: up to where it is good, and from where on poor
+SHIFT = (0.1, 0.3)
+MOVED = (0.15, 0.35)
+KEPT = (0.8, 0.5)
+
+
+def usefulness(utility: Mapping[str, Any]) -> Reason | None:
+    """How useful a release is, by its worst figure; None where nothing could be compared.
+
+    Args:
+        utility: the measures of loss of `shoal.evaluate`.
+
+    >>> print(usefulness({"mean_shift_max": 0.03, "rank_correlations": 45, "rank_correlations_kept": 41}).text)
+    Averages move by at most 3% of their spread; of 45 rank correlations 41 keep sign and size.
+    """
+    words, found = [], []
+    shift = utility.get("mean_shift_max")
+    if shift is not None:
+        words.append(f"averages move by at most {percent(shift)} of their spread")
+        found.append(upwards(shift, SHIFT))
+    pairs = utility.get("rank_correlations") or 0
+    if pairs:
+        kept = utility["rank_correlations_kept"]
+        words.append(relation_words(kept, pairs))
+        found.append(downwards(kept / pairs, KEPT))
+    moved = utility.get("total_variation_max")
+    if moved is not None:
+        words.append(f"{'at most ' if not words else ''}{percent(moved)} of a column's values move")
+        found.append(upwards(moved, MOVED))
+    if not found:
+        return None
+    text = "; ".join(words)
+    return Reason(max(found, key=LEVELS.index), f"{text[0].upper()}{text[1:]}.")
+
+
+def relation_words(kept: int, pairs: int) -> str:
+    """How many relations of columns are left.
+
+    >>> relation_words(41, 45), relation_words(1, 1)
+    ('of 45 rank correlations 41 keep sign and size', 'of 1 rank correlation 1 keeps sign and size')
+    """
+    many = "rank correlation" if pairs == 1 else "rank correlations"
+    return f"of {pairs:,} {many} {kept:,} {'keeps' if kept == 1 else 'keep'} sign and size"
+
+
+def upwards(value: float, limits: tuple[float, float]) -> Level:
+    """The level of a figure that should be small."""
+    good, poor = limits
+    return "green" if value <= good else "amber" if value <= poor else "red"
+
+
+def downwards(value: float, limits: tuple[float, float]) -> Level:
+    """The level of a figure that should be large."""
+    good, poor = limits
+    return "green" if value >= good else "amber" if value >= poor else "red"
+
+
+def percent(share: float) -> str:
+    """A share in percent as one says it.
+
+    >>> percent(0.0312), percent(0.004), percent(0.00001), percent(4.2)
+    ('3%', '0.4%', 'less than 0.1%', '420%')
+    """
+    if 0 < share < 0.0005:
+        return "less than 0.1%"
+    return f"{100 * share:.1f}%" if 0 < share < 0.0095 else f"{100 * share:.0f}%"

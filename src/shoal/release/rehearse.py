@@ -1,0 +1,184 @@
+"""Rehearse: settings come in, what they do to made-up people is measured, and no record is touched.
+
+The people are drawn from the public schema alone, or they are those of another table such as last year's. Whatever is
+seen and chosen here spoils no promise about the records that will be released, and costs nothing of their budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.columns.attribute import DROPPED_ROLES, Attribute
+from shoal.columns.declaration import read_as_asked
+from shoal.columns.lattice import Lattice
+from shoal.columns.schema import Schema
+from shoal.display import internal
+from shoal.errors import OptionError
+from shoal.evaluation import Evaluation, evaluate
+from shoal.evaluation.verdict import Verdict, verdict
+from shoal.io import read
+from shoal.method.presets import DEFAULT_METHOD, configured, preset
+from shoal.progress import Progress, silent
+from shoal.release.expected_noise import public_description
+from shoal.release.protect import Release, carry_out, prepare
+from shoal.release.request import Declared, Options
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+PEOPLE = 5_000
+# how much made-up columns have in common, as correlation of what they are drawn from
+_COMMON = 0.6
+# made-up amounts crowd at the low end of their range and have a long tail, as incomes do
+_MIDDLE, _SPREAD = -2.0, 1.0
+_DECLARED = tuple(Declared.__annotations__)
+
+
+@internal()
+@dataclass(frozen=True, slots=True, eq=False)
+class Rehearsal:
+    """What a release would do, shown on people whom it is not about.
+
+    Attributes:
+        release: of these people; there is no use in publishing it.
+        evaluation: what was lost and risked.
+        verdict: of a release with these settings, beside what was measured.
+        original: the people, a table that `shoal.evaluate` takes.
+        made_up: they were drawn from the public schema; otherwise they are those of another table.
+    """
+
+    release: Release
+    evaluation: Evaluation
+    verdict: Verdict
+    original: Any
+    made_up: bool
+
+    @property
+    def sentence(self) -> str:
+        """Who was rehearsed on."""
+        who = "made-up people, drawn from the public schema" if self.made_up else "people of another table"
+        return f"Rehearsal on {self.original.n:,} {who}: nothing was spent, charged or spoiled."
+
+
+def rehearse(
+    schema: Schema | None = None,
+    method: str = DEFAULT_METHOD,
+    epsilon: Any = None,
+    k: int | None = None,
+    *,
+    on: Any = None,
+    people: int = PEOPLE,
+    progress: Progress | None = None,
+    **options: Unpack[Options],
+) -> Rehearsal:
+    """Try settings on people whom the release is not about, with all measurements, as often as wanted.
+
+    Args:
+        schema: kinds, roles and public domains, as for `shoal.protect`, like method, epsilon, k and options.
+        on: another table with the same columns, such as last year's; made-up people by default.
+        people: how many are made up.
+        options: also `target`, of which it is measured how well it can be learned, whether or not the method knows it.
+        progress: called with (what, done, total).
+
+    Raises:
+        OptionError: a setting or a domain that a release would refuse too.
+
+    >>> found = rehearse(method="laplace", epsilon=1, people=100, domains={"age": (0, 100)})
+    >>> found.made_up, found.evaluation.rows["original"], found.verdict.decision
+    (True, 100, 'publish')
+    """
+    tell = progress or silent
+    target = options.get("target")
+    if "target" not in preset(method).adjustable:
+        options.pop("target", None)
+    if on is None:
+        table = read(made_up_people(schema, method, epsilon, k, people, **options))
+        # columns that are not released have no part in it
+        held = () if schema is None else [a for a in schema.attributes if a.name in table.names]
+        schema = Schema(tuple(held)) if held else None
+    else:
+        table = read_as_asked(on, {**options, "schema": schema})
+    prepared = prepare(table, schema, method, epsilon, k, **options)
+    release = carry_out(prepared, tell)
+    measured = evaluate(table, release, target=target, progress=tell)
+    found = verdict(release, measured, rehearsed=True)
+    return Rehearsal(release, measured, found, table, on is None)
+
+
+def made_up_people(
+    schema: Schema | None,
+    method: str,
+    epsilon: Any,
+    k: int | None,
+    people: int,
+    **options: Any,
+) -> pa.Table:
+    """A table of people who do not exist, with the columns that a release would have."""
+    if isinstance(people, bool) or not isinstance(people, int) or people < 1:
+        raise OptionError(f"people must be a whole number, at least 1, got {people!r}.")
+    own = {name: value for name, value in options.items() if name not in _DECLARED}
+    settled = configured(method, epsilon=epsilon, k=k, **own)
+    described = public_description(settled, schema, options.get("columns"), options.get("domains"), people)
+    return drawn(described.attributes, described.lattices, people, schema)
+
+
+def drawn(
+    attributes: Sequence[Attribute],
+    lattices: dict[str, Lattice],
+    people: int,
+    schema: Schema | None = None,
+    seed: int = 0,
+) -> pa.Table:
+    """Values of public domains: what columns have in common makes correlations, and the seed makes it repeatable."""
+    import pyarrow as pa
+
+    rng = np.random.default_rng(seed)
+    common = rng.normal(size=people)
+    columns: dict[str, Any] = {}
+    for attribute in attributes:
+        own = rng.normal(size=people)
+        mixed = _COMMON**0.5 * common + (1 - _COMMON) ** 0.5 * own
+        columns[attribute.name] = _values(attribute, lattices[attribute.name], mixed)
+    unit = None if schema is None else schema.unit
+    if unit is not None and unit.name not in columns and unit.role in DROPPED_ROLES:
+        columns[unit.name] = np.array([f"P{number:07d}" for number in range(people)])
+    return pa.table(columns)
+
+
+def _values(attribute: Attribute, lattice: Lattice, normal: NDArray[np.float64]) -> Any:
+    facts = attribute.kind_facts
+    tree = attribute.tree
+    names = attribute.ordered if facts.listed else () if tree is None else tree.values
+    if names:
+        # the first names are the likelier ones
+        weights = 1.0 / np.arange(1.0, len(names) + 1) if not facts.listed else np.ones(len(names))
+        ends = np.cumsum(weights / weights.sum())
+        places = np.minimum(np.searchsorted(ends, _uniform(normal)), len(names) - 1)
+        return _typed(np.array([str(name) for name in names], dtype=object)[places], attribute)
+    share = np.minimum(np.exp(_MIDDLE + _SPREAD * normal), 1.0)
+    values = np.minimum(lattice.values(np.floor(share * lattice.steps)), float(lattice.hi))
+    if facts.days:
+        days = np.rint(values).astype(np.int64).astype("datetime64[D]")
+        return np.datetime_as_string(days).astype(object) if attribute.type == "text" else days
+    return np.rint(values).astype(np.int64) if attribute.type == "integer" else values
+
+
+def _typed(names: NDArray[Any], attribute: Attribute) -> Any:
+    """Names as a column of the declared type holds them."""
+    if attribute.type == "boolean":
+        return np.array([name.lower() in ("true", "yes", "1") for name in names])
+    if attribute.type == "integer":
+        return np.array([int(name) for name in names])
+    return names
+
+
+def _uniform(normal: NDArray[np.float64]) -> NDArray[np.float64]:
+    from scipy.special import ndtr
+
+    found: NDArray[np.float64] = ndtr(normal)
+    return found

@@ -1,0 +1,276 @@
+"""A steward's first hour: on three messy tables every command gives one answer to "may I publish this?"."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from messy_tables import TABLES
+
+import shoal
+from shoal.cli import run
+from shoal.io import write
+from shoal.survey import survey, survey_schema
+
+Captured = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def people() -> None:
+    write(survey(1200), Path("survey.csv"))
+    survey_schema().save("survey.toml")
+
+
+def said(captured: Captured, *arguments: str, status: int = 0) -> str:
+    """What a command prints, standard error included."""
+    captured.readouterr()
+    assert run(list(arguments)) == status, captured.readouterr().err
+    out, err = captured.readouterr()
+    return out + err
+
+
+def public_lines(text: str) -> list[str]:
+    """The public part of the verdict, as it was printed."""
+    lines = text.splitlines()
+    start = next(number for number, line in enumerate(lines) if line.startswith("Verdict: "))
+    end = next(number for number, line in enumerate(lines) if number > start and line.startswith("Next: "))
+    return lines[start : end + 1]
+
+
+def on_page(path: Path) -> tuple[str, str]:
+    """Decision and next step of a report."""
+    text = html.unescape(path.read_text("utf-8"))
+    heading = re.search(
+        r"<h2>(?:Green|Amber|Red): (publish|publish with these limits|do not publish)</h2>", text
+    )
+    step = re.search(r"<p>Next: (.*?)\.</p>", text)
+    assert heading is not None
+    assert step is not None
+    return heading[1], step[1]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_all_commands_give_one_verdict(name: str, capsys: Captured) -> None:
+    make, schema, more = TABLES[name]
+    make(Path("people.csv"))
+    Path("people.toml").write_text(schema, "utf-8")
+    said(capsys, "schema", "people.csv", "--out", "draft.toml")
+    settings = ("--schema", "people.toml", "--epsilon", "1", *more)
+    rehearsed = said(capsys, "rehearse", *settings, "--people", "1500")
+    assert "nothing was spent, charged or spoiled" in rehearsed
+    planned = said(capsys, "protect", "people.csv", *settings, "--dry-run")
+    written = said(
+        capsys,
+        "protect",
+        "people.csv",
+        *settings,
+        "--out",
+        "release",
+        "--internal",
+        "inside/i.html",
+        "--evaluate",
+    )
+    told = public_lines(written)
+    assert public_lines(rehearsed) == told
+    assert f"**{told[0]}**" in planned
+    assert public_lines(said(capsys, "evaluate", "people.csv", "release", *more)) == told
+    assert public_lines(said(capsys, "evaluate", "people.csv", "release/data.csv", *more)) == told
+    assert public_lines(said(capsys, "report", "release")) == told
+    original = ("--original", "people.csv", "--out", "again.html")
+    assert public_lines(said(capsys, "report", "release", *original)) == told
+    decision, step = (
+        told[0].removeprefix("Verdict: ").rstrip("."),
+        told[-1].removeprefix("Next: ").rstrip("."),
+    )
+    for page in ("release/report.html", "release-report.html", "inside/i.html", "again.html"):
+        assert on_page(Path(page)) == (decision, step)
+    statement = json.loads(Path("release/statement.json").read_text("utf-8"))
+    assert statement["verdict"]["decision"] == decision
+    assert statement["publishable"] is (decision != "do not publish")
+    assert shoal.verdict(shoal.Bundle.load("release")).decision == decision
+    # a person of the visits has three rows, and so three times the budget
+    assert decision == ("publish with these limits" if name == "visits" else "publish")
+
+
+def test_the_demo_may_be_published_and_is_useful(capsys: Captured) -> None:
+    text = said(capsys, "demo")
+    told = public_lines(text)
+    assert told[0] == "Verdict: publish."
+    assert "Usefulness, good" in text
+    assert on_page(Path("shoal-demo/release/report.html"))[0] == "publish"
+    assert on_page(Path("shoal-demo/internal.html"))[0] == "publish"
+    assert json.loads(Path("shoal-demo/release/statement.json").read_text("utf-8"))["model"] == "dp"
+    assert public_lines(said(capsys, "evaluate", "shoal-demo/survey.csv", "shoal-demo/release")) == told
+
+
+SMALL = ("--schema", "survey.toml", "--columns", "age,income")
+
+
+@pytest.mark.usefixtures("people")
+def test_a_budget_that_protects_nobody_is_not_to_be_published(capsys: Captured) -> None:
+    huge = ("protect", "survey.csv", *SMALL, "--method", "laplace", "--epsilon", "1000")
+    text = said(capsys, *huge, "--out", "one")
+    assert public_lines(text)[0] == "Verdict: do not publish."
+    assert "more than 99.9% sure" in text
+    assert on_page(Path("one/report.html"))[0] == "do not publish"
+    assert shoal.Bundle.load("one").statement.publishable is False
+    why = "The court has ordered these figures."
+    text = said(capsys, *huge, "--override", why, "--out", "two")
+    assert public_lines(text)[0] == "Verdict: publish with these limits."
+    bundle = shoal.Bundle.load("two")
+    assert bundle.statement.publishable
+    assert bundle.statement.override == why
+    assert why in html.unescape(Path("two/report.html").read_text("utf-8"))
+    said(capsys, *huge, "--override", "because", "--out", "three", status=2)
+    said(capsys, *huge[:-1], "1", "--override", why, "--out", "three", status=2)
+    text = said(capsys, *huge, "--most-epsilon", "2000", "--out", "four")
+    assert public_lines(text)[0] == "Verdict: publish with these limits."
+    assert json.loads(Path("four/statement.json").read_text("utf-8"))["most_epsilon"] == 2000
+
+
+@pytest.mark.usefixtures("people")
+def test_following_tune_is_called_what_it_is_before_and_after(capsys: Captured) -> None:
+    arguments = ("tune", "survey.csv", *SMALL, "--epsilon", "1", "--methods", "laplace,ranking-dp", "--fast")
+    text = said(capsys, *arguments, "--ks", "20,50", "--out", "tuning")
+    assert "was chosen by looking at the records" in text
+    assert "shoal rehearse" in text
+    assert "--private" in text
+    followed = said(capsys, "protect", "survey.csv", "--config", "tuning/method.toml", "--out", "release")
+    assert public_lines(text) == public_lines(followed)
+    assert public_lines(text)[0] == "Verdict: do not publish."
+
+
+@pytest.mark.usefixtures("people")
+def test_useless_output_does_not_come_without_a_word(capsys: Captured) -> None:
+    ranking = ("protect", "survey.csv", *SMALL, "--method", "ranking-dp", "--epsilon", "1", "--k", "3")
+    planned = said(capsys, *ranking, "--dry-run")
+    assert "noise will drown age, income" in planned
+    assert re.search(r"--k \d+ brings it to a tenth", planned)
+    written = said(capsys, *ranking, "--out", "release", "--evaluate")
+    assert "noise will drown age, income" in written
+    assert "Usefulness, poor" in written
+    said(capsys, "protect", "survey.csv", *SMALL, "--epsilon", "1", "--k", "3", "--out", "other", status=2)
+
+
+@pytest.mark.usefixtures("people")
+def test_defaults_that_matter_are_said(capsys: Captured) -> None:
+    text = said(
+        capsys, "protect", "survey.csv", *SMALL, "--method", "mdav-dp", "--epsilon", "1", "--out", "a"
+    )
+    assert "Taken by default: k = 50, split = equal, missing = error." in text
+    text = said(capsys, "protect", "survey.csv", *SMALL, "--epsilon", "1", "--out", "b")
+    assert "Taken by default: delta = 0, neighbours = add-remove, missing = error." in text
+
+
+@pytest.mark.usefixtures("people")
+def test_k_without_a_method_names_both_ways_out(capsys: Captured) -> None:
+    text = said(capsys, "protect", "survey.csv", *SMALL, "--epsilon", "1", "--k", "5", "--out", "a", status=2)
+    assert "leave --k out" in text or "leave k out" in text
+    assert "ranking-dp" in text
+
+
+@pytest.mark.usefixtures("people")
+def test_a_rehearsal_leaves_nothing_behind_and_spoils_nothing(capsys: Captured) -> None:
+    before = sorted(path.name for path in Path().iterdir())
+    laplace = ("--method", "laplace", "--epsilon", "1")
+    for _ in range(2):
+        said(capsys, "protect", "survey.csv", *SMALL, *laplace, "--rehearse", "--internal", "rehearsal.html")
+        Path("rehearsal.html").unlink()
+    said(capsys, "rehearse", *SMALL, *laplace, "--on", "survey.csv", "--internal", "rehearsal.html")
+    assert sorted(path.name for path in Path().iterdir()) == sorted([*before, "rehearsal.html"])
+    text = said(capsys, "protect", "survey.csv", *SMALL, *laplace, "--out", "release")
+    assert public_lines(text)[0] == "Verdict: publish."
+
+
+@pytest.mark.usefixtures("people")
+def test_a_run_that_repeats_a_measured_one_was_selected_after_looking(capsys: Captured) -> None:
+    laplace = ("protect", "survey.csv", *SMALL, "--method", "laplace", "--epsilon", "1")
+    said(capsys, *laplace, "--out", "one", "--internal", "i.html")
+    text = said(capsys, *laplace, "--out", "two")
+    assert "Selected after looking" in text
+    assert public_lines(text)[0] == "Verdict: do not publish."
+    statement = shoal.Bundle.load("two").statement
+    assert not statement.publishable
+    assert statement.data_dependent[0].startswith("Selected after looking")
+    # another table, or another place where nothing was measured
+    write(survey(1200, seed=5), Path("other.csv"))
+    text = said(capsys, "protect", "other.csv", *laplace[2:], "--out", "three")
+    assert public_lines(text)[0] == "Verdict: publish."
+    text = said(capsys, *laplace, "--out", "elsewhere/four")
+    assert public_lines(text)[0] == "Verdict: publish."
+
+
+@pytest.mark.usefixtures("people")
+def test_a_ledger_knows_of_earlier_measurements_and_charges_every_run(capsys: Captured) -> None:
+    pytest.importorskip("sqlite3")
+    kept = ("--ledger", "ledger.sqlite", "--dataset", "people")
+    laplace = (
+        "protect",
+        "survey.csv",
+        "--schema",
+        "survey.toml",
+        "--method",
+        "laplace",
+        "--epsilon",
+        "1",
+        *kept,
+    )
+    assert "Verdict: publish." in said(capsys, *laplace, "--columns", "age", "--out", "a/one")
+    # no measurement was shown yet
+    assert "Verdict: publish." in said(capsys, *laplace, "--columns", "age", "--out", "b/two", "--evaluate")
+    text = said(capsys, *laplace, "--columns", "age", "--out", "c/three")
+    assert "Selected after looking" in text
+    assert "Verdict: do not publish." in text
+    # columns of which nothing was shown
+    assert "Verdict: publish." in said(capsys, *laplace, "--columns", "rent", "--out", "d/four")
+    spent = json.loads(said(capsys, "ledger", "show", "ledger.sqlite", "--json"))
+    assert _total(spent) == 4.0
+
+
+def _total(found: Any) -> float:
+    text = json.dumps(found)
+    spent = re.search(r'"spent": (?:\{"epsilon": )?"?([0-9.]+)', text)
+    assert spent is not None, text
+    return float(spent[1])
+
+
+@pytest.mark.usefixtures("people")
+def test_a_control_group_is_held_out_by_persons(capsys: Captured) -> None:
+    text = said(
+        capsys, "hold-out", "survey.csv", "--rest", "rest.csv", "--control", "control.csv", "--share", "0.25"
+    )
+    assert "900 records to protect in rest.csv, 300 held out in control.csv" in text
+    both = [
+        set(shoal.io.read(Path(name)).series("person_id").to_list()) for name in ("rest.csv", "control.csv")
+    ]
+    assert not both[0] & both[1]
+    assert len(both[0] | both[1]) == 1200
+    laplace = ("--method", "laplace", "--epsilon", "1", "--out", "release")
+    said(capsys, "protect", "rest.csv", *SMALL, *laplace)
+    found = said(
+        capsys, "attack", "rest.csv", "release/data.csv", "--control", "control.csv", "--attacks", "50"
+    )
+    assert "control" in found
+    said(capsys, "hold-out", "survey.csv", "--rest", "rest.csv", "--control", "new.csv", status=2)
+    assert not Path("new.csv").exists()
+
+
+def test_evaluate_of_any_table_says_that_nothing_is_promised(capsys: Captured) -> None:
+    write(survey(300), Path("a.csv"))
+    write(survey(300, seed=2), Path("b.csv"))
+    text = said(capsys, "evaluate", "a.csv", "b.csv")
+    assert "Verdict: none." in text
+    assert "log2 SSE" not in text
+    assert "over all columns" in text
+    assert "glossary" in text
+    everything = said(capsys, "evaluate", "a.csv", "b.csv", "--all")
+    assert "total variation" in everything
