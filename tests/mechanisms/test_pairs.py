@@ -23,6 +23,7 @@ from shoal.mechanisms.pairs.names import merged
 from shoal.mechanisms.pairs.plan import Facts, Group, halves, lay_out_oneway, lay_out_pairs
 from shoal.mechanisms.pairs.rows import block_sizes, goals_of
 from shoal.mechanisms.pairs.tables import Block, pair_tables
+from shoal.mechanisms.pairs.tails import with_tails
 from shoal.mechanisms.pairs.thresholds import places, settled
 from shoal.noise import Seeded
 from shoal.taxonomy import Taxonomy
@@ -226,6 +227,22 @@ class TestMarginals:
         drawn = fine.positions((np.arange(20_000) + 0.5) / 20_000)
         assert drawn.mean() / 10_000 == pytest.approx(mean, abs=0.002)
         assert (np.diff(drawn) >= 0).all()
+
+    @pytest.mark.parametrize("noise", [1e-6, 1e6])
+    def test_a_heavy_tail_goes_on_beyond_the_last_cut(self, noise: float) -> None:
+        """As far as its mean says, or without a mean as the other cuts suggest, not evenly over the domain."""
+        values = np.sort(np.exp(np.random.default_rng(0).normal(7, 1, 50_000))).astype(np.int64)
+        edges = np.concatenate(([0], values[[6_250 * i for i in range(1, 8)]], [100_000]))
+        means = np.array([part.mean() for part in np.split(values, np.searchsorted(values, edges[1:-1]))])
+        fine = Fine(edges[:-1], edges[1:] - 1, np.full(8, 1 / 8), np.zeros(8))
+        found = with_tails(fine, edges, means, np.full(8, noise))
+        assert found.shares.sum() == pytest.approx(1)
+        drawn = found.positions((np.arange(10_000) + 0.5) / 10_000)
+        last = drawn[drawn >= edges[-2]]
+        if noise < 1:
+            assert last.mean() == pytest.approx(means[-1], rel=0.02)
+        assert np.median(last) == pytest.approx(np.median(values[values >= edges[-2]]), rel=0.2)
+        assert np.quantile(last, 0.95) < 0.3 * 100_000
 
     def test_rare_names_are_one_group_or_join_their_kin(self) -> None:
         shares = np.array([0.3, 0.01, 0.01, 0.3, 0.01, 0.37])
