@@ -61,6 +61,10 @@ PROMISES = (
     f"- **MST and AIM** claim (ε, δ)-differential privacy of the records, here with δ = {DELTA:g}. Their sensitivities "
     "are those of one record added or removed; the number of rows to draw is given to them as a public number. Rows "
     "are made up: none corresponds to a record.",
+    "- **`pairs-dp`** claims ε-differential privacy of the records without a δ, or with the same δ as they where a row "
+    "says so; one record is added or removed, as for them. Rows are made up, too. *n given*: the number of rows is "
+    "declared, as it is to them; otherwise it is private and costs a part of ε. *predict*: it is told which column is "
+    "the label; they are not.",
     "- **`tree-dp`, `insensitive-dp`, `laplace`** and, on tables of numbers, `ranking-dp` with unlinked columns claim "
     "ε-differential privacy of the records, without a δ, under replacing one record. That asks for more: ε under "
     "adding or removing means no more than 2ε under replacing. `tree-dp` is shown under adding and removing, too.",
@@ -72,7 +76,8 @@ PROMISES = (
 WINNING = (
     "Bold: the winner among methods that claim differential privacy of the records, where the intervals of the means "
     "tell them apart. A synthesiser ran once, so its own spread is not known and not counted; and the "
-    "best of Shoal is the best of four or five methods, the best synthesiser that of two."
+    "best of Shoal is the best of many methods, the best synthesiser that of two: the section above has one "
+    "method at a time."
 )
 
 
@@ -114,8 +119,8 @@ def _one_against_the_best(cells: Sequence[Cell], tasks: Sequence[Task]) -> list[
         "## `pairs-dp` against the better of MST and AIM",
         "",
         "One method at a time, not the best of several, against the better synthesiser in each place. A win: the 95% "
-        "interval of our mean excludes the synthesiser's score; inside is a tie. The synthesisers have δ = 1e-6 and are "
-        "given n.",
+        "interval of our mean excludes the synthesiser's score; inside is a tie. The synthesisers have δ = 1e-6 and "
+        "are given n.",
         "",
         *verdict_table(found),
         "",
