@@ -334,6 +334,34 @@ class TestReleases:
         one = shoal.protect(table[["c0"]], schema(entries[0]), "pairs-dp", 1, seed=1).data
         assert one["c0"].mean() == pytest.approx(table["c0"].mean(), abs=2)
 
+    @pytest.mark.parametrize(
+        ("n", "epsilon", "words"),
+        [
+            (40, "0.1", "Pairs are not measured, noise would drown them"),
+            (
+                2_000,
+                "1",
+                "Shares below 8 thresholds of x, y, which are chosen as the answers come: off by about 0.0",
+            ),
+            (2_000, "20", "The finest tables of pairs tell "),
+            (2_000, "20", "Pairs with name: a count is off by about 0.0"),
+        ],
+    )
+    def test_the_statement_says_what_is_measured_and_how_noisy_it_is(
+        self, n: int, epsilon: str, words: str
+    ) -> None:
+        random = np.random.default_rng(0)
+        table = pd.DataFrame(
+            {"x": random.random(n), "y": random.random(n), "name": random.choice(list("abc"), n)}
+        )
+        declared = schema(
+            {"name": "x", "lo": 0, "hi": 1},
+            {"name": "y", "lo": 0, "hi": 1},
+            {"name": "name", "kind": "nominal", "values": list("abc")},
+        )
+        stated = shoal.protect(table, declared, "pairs-dp", epsilon, rows=n, seed=1).statement
+        assert any(condition.startswith(words) for condition in stated.conditions), stated.conditions
+
     def test_a_column_to_predict_must_be_released(self) -> None:
         table = pd.DataFrame({"a": [1, 2, 3], "b": [0, 1, 0]})
         with pytest.raises(OptionError, match="predict names column 'c', which is not protected"):
