@@ -75,7 +75,11 @@ def test_settings_are_the_adjustable_ones() -> None:
         ("mdav-dp", {"noise": "stairs"}, "Did you mean 'staircase'"),
         ("mdav-dp", {"noise": "box", "optimise": "size"}, "optimise 'size' is not one of variance, interval"),
         ("mdav-dp", {"optimise": "interval"}, "optimise is for noise=staircase"),
-        ("laplace", {"k": 5}, "'laplace' has no option 'k'; it takes epsilon"),
+        (
+            "laplace",
+            {"k": 5},
+            "'laplace' has no groups, and so no k: leave k out, or name a method that has groups",
+        ),
         ("laplace", {"kk": 5}, "no option 'kk'"),
         ("laplace", {"doman": 5}, "no option 'doman'"),
         ("laplace", {"split": 5}, "split must be"),

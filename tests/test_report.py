@@ -117,8 +117,8 @@ def test_bars_cover_the_domain_and_hold_every_row() -> None:
 def test_an_experiment_says_so_on_the_page() -> None:
     data = pa.table({"a": np.arange(20.0)})
     made = shoal.protect(data, method="laplace", epsilon=1, seed=1, domains={"a": (0, 20)})
-    assert "Not for publication" in public_report(made)
-    assert "Not for publication" not in public_report(release())
+    assert "Red: do not publish" in public_report(made)
+    assert "do not publish" not in public_report(release())
 
 
 def test_constant_columns_are_drawn() -> None:

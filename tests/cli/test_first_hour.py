@@ -274,3 +274,28 @@ def test_evaluate_of_any_table_says_that_nothing_is_promised(capsys: Captured) -
     assert "glossary" in text
     everything = said(capsys, "evaluate", "a.csv", "b.csv", "--all")
     assert "total variation" in everything
+
+
+LONG = {
+    "audit": ("audit", "survey.csv", *SMALL, "--method", "laplace", "--epsilon", "1", "--runs", "200"),
+    "tune": ("tune", "survey.csv", *SMALL, "--epsilon", "1", "--methods", "laplace", "--seeds", "2"),
+    "evaluate": ("evaluate", "survey.csv", "survey.csv"),
+    "attack": ("attack", "survey.csv", "survey.csv", "--attacks", "20", "--columns", "age,income"),
+    "check": ("check", "survey.csv", "--quasi", "age,sex", "--confidential", "sector"),
+    "rehearse": ("rehearse", *SMALL, "--method", "laplace", "--epsilon", "1", "--people", "300"),
+    "protect": ("protect", "survey.csv", *SMALL, "--method", "laplace", "--epsilon", "1", "--out", "release"),
+}
+
+
+@pytest.mark.usefixtures("people")
+@pytest.mark.parametrize("command", LONG)
+def test_long_commands_say_in_a_pipe_how_far_they_are(
+    command: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shoal.cli.output._PATIENCE", 0.0)
+    monkeypatch.setattr("shoal.cli.output._PACE", 0.0)
+    assert run(list(LONG[command])) == 0
+    told = [line for line in capsys.readouterr().err.splitlines() if re.search(r"(: \d+%| \.\.\.)$", line)]
+    assert told
+    # plain text: no bars, no colours
+    assert not any("\x1b" in line or "━" in line for line in told)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.columns.declaration import MOST_EPSILON
+from shoal.columns.circumstances import MOST_EPSILON
 from shoal.evaluation.interval import wilson
 from shoal.evaluation.risk_lines import MATTERS, RiskLine
 from shoal.evaluation.verdict import MOST_LINKED, verdict

@@ -333,7 +333,10 @@ def test_an_estimate_comes_before_the_work() -> None:
     heard: list[str] = []
     seen: list[tuple[str, int, int]] = []
     tuned(notice=heard.append, progress=lambda *step: seen.append(step))
-    (estimate,) = heard
+    before, estimate = heard
+    # what following it does to the claim comes first
+    assert "chosen by looking at the records" in before
+    assert "rehearse" in before
     assert "3 of 3 settings are left, 4 runs: about" in estimate
     assert "with 1 process" in estimate
     assert seen[0] == ("timing one run of each method", 0, 2)

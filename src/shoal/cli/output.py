@@ -114,12 +114,14 @@ def plain_lines(say: Callable[[str], None], clock: Callable[[], float] = time.mo
     return report
 
 
-def say_measures(measured: Evaluation, everything: bool) -> None:
+def say_measures(
+    measured: Evaluation, everything: bool, about: str = "internal: facts about the original data"
+) -> None:
     """What was measured: five lines for everybody, or all of it."""
     if everything:
         results().print(measured)
         return
-    results().print(measured.summary())
+    results().print(measured.summary(about))
     results().print("Every measure: --all.", markup=False)
 
 

@@ -115,7 +115,7 @@ def _say(found: Rehearsal, page: Path | None, *, everything: bool, as_json: bool
     console = results()
     console.print(found.sentence, markup=False)
     say_promise(found.release.statement)
-    say_measures(found.evaluation, everything)
+    say_measures(found.evaluation, everything, "on a rehearsal")
     say_verdict(found.verdict)
     if page is not None:
         console.print(f"Page about the rehearsal: {page}.", markup=False)

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 # what is said in the place of a fact about the records
 TAKEN_FROM_DATA = "taken from the data"
+# ε per person above which nobody is protected in practice
+MOST_EPSILON = Fraction(10)
 
 
 @internal()
@@ -48,5 +50,5 @@ class Circumstances:
     separated: bool = False
     nominal: int = 0
     bought: Tuned | None = None
-    most_epsilon: Fraction = Fraction(10)
+    most_epsilon: Fraction = MOST_EPSILON
     override: str = ""

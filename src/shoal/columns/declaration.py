@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from shoal.columns.circumstances import MOST_EPSILON
 from shoal.columns.lattice import OUTSIDE
 from shoal.columns.missing import POLICIES
 from shoal.columns.schema import Schema
@@ -18,8 +19,6 @@ from shoal.io import ColumnType, Conventions, Table, known_type, read
 if TYPE_CHECKING:
     from shoal.method.tuned import Tuned
 
-# ε per person above which nobody is protected in practice
-MOST_EPSILON = Fraction(10)
 # what a reason has at least, in characters: "because" is none
 LEAST_REASON = 20
 

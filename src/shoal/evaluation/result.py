@@ -71,9 +71,9 @@ class Evaluation:
             "learning": plain(self.learning),
         }
 
-    def summary(self) -> Table:
+    def summary(self, about: str = "internal: facts about the original data") -> Table:
         """Five measures that need no explanation, each with a word of judgement."""
-        out = _empty_table("What changed (internal: facts about the original data)")
+        out = _empty_table(f"What changed ({about})")
         for title in ("", "", "judgement"):
             out.add_column(title)
         for line in five(self.to_dict()):

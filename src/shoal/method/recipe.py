@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shoal._version import __version__
-from shoal.columns.declaration import MOST_EPSILON, Declaration
+from shoal.columns.circumstances import MOST_EPSILON
+from shoal.columns.declaration import Declaration
 from shoal.columns.schema import Schema
 from shoal.errors import OptionError
 from shoal.io.toml import dumps, load

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Literal
 
-from shoal.columns.declaration import MOST_EPSILON
+from shoal.columns.circumstances import MOST_EPSILON
 from shoal.columns.kinds import KINDS, ORDERED_KINDS
 from shoal.columns.lattice import OUTSIDE
 from shoal.columns.missing import POLICIES

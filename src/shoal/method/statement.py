@@ -16,8 +16,7 @@ import numpy as np
 
 from shoal import summaries
 from shoal._version import __version__
-from shoal.columns.circumstances import TAKEN_FROM_DATA, Circumstances
-from shoal.columns.declaration import MOST_EPSILON
+from shoal.columns.circumstances import MOST_EPSILON, TAKEN_FROM_DATA, Circumstances
 from shoal.columns.lattice import Lattice
 from shoal.columns.unit import unit_words
 from shoal.decimals import decimal_text

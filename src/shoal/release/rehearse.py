@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.attribute import DROPPED_ROLES, Attribute
+from shoal.columns.attribute import DROPPED_ROLES, MISSING_VALUE, Attribute
 from shoal.columns.declaration import read_as_asked
 from shoal.columns.lattice import Lattice
 from shoal.columns.schema import Schema
@@ -159,7 +159,9 @@ def _values(attribute: Attribute, lattice: Lattice, normal: NDArray[np.float64])
         weights = 1.0 / np.arange(1.0, len(names) + 1) if not facts.listed else np.ones(len(names))
         ends = np.cumsum(weights / weights.sum())
         places = np.minimum(np.searchsorted(ends, _uniform(normal)), len(names) - 1)
-        return _typed(np.array([str(name) for name in names], dtype=object)[places], attribute)
+        # where a gap is one more value, some have one
+        shown = [None if name == MISSING_VALUE else str(name) for name in names]
+        return _typed(np.array(shown, dtype=object)[places], attribute)
     share = np.minimum(np.exp(_MIDDLE + _SPREAD * normal), 1.0)
     values = np.minimum(lattice.values(np.floor(share * lattice.steps)), float(lattice.hi))
     if facts.days:
@@ -171,9 +173,9 @@ def _values(attribute: Attribute, lattice: Lattice, normal: NDArray[np.float64])
 def _typed(names: NDArray[Any], attribute: Attribute) -> Any:
     """Names as a column of the declared type holds them."""
     if attribute.type == "boolean":
-        return np.array([name.lower() in ("true", "yes", "1") for name in names])
+        return [None if name is None else name.lower() in ("true", "yes", "1") for name in names]
     if attribute.type == "integer":
-        return np.array([int(name) for name in names])
+        return [None if name is None else int(name) for name in names]
     return names
 
 

@@ -1,0 +1,67 @@
+"""Rehearsals: people of every kind are made up from public facts alone, and no record is needed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import shoal
+from shoal.errors import OptionError
+from shoal.release.rehearse import made_up_people
+
+SCHEMA = shoal.Schema.from_dict(
+    {
+        "attribute": [
+            {"name": "who", "kind": "nominal", "role": "unit", "type": "text", "max_rows": 1},
+            {"name": "age", "type": "integer", "lo": 0, "hi": 120, "source": "law"},
+            {"name": "pay", "type": "decimal", "decimals": 2, "lo": 0, "hi": 9000, "source": "law"},
+            {"name": "born", "kind": "date", "type": "date", "lo": "1920-01-01", "hi": "2020-12-31"},
+            {"name": "level", "type": "text", "ordered": ["low", "middle", "high"]},
+            {"name": "town", "type": "text", "values": ["A", "B", "C"], "missing": "category"},
+            {"name": "member", "kind": "nominal", "type": "boolean", "values": ["False", "True"]},
+        ]
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("method", "settings"),
+    [("pairs-dp", {}), ("tree-dp", {}), ("laplace", {}), ("mdav-dp", {"k": 20}), ("k-anonymity", {"k": 5})],
+)
+def test_every_kind_of_column_is_rehearsed(method: str, settings: dict[str, Any]) -> None:
+    budget = {} if method == "k-anonymity" else {"epsilon": "1"}
+    found = shoal.rehearse(SCHEMA, method, **budget, people=300, **settings)
+    assert set(found.evaluation.columns) == {"age", "pay", "born", "level", "town", "member"}
+    assert found.evaluation.rows["original"] == 300
+    assert found.verdict.rehearsed
+    assert "nothing was spent" in found.sentence
+    assert found.release.statement.method == method
+
+
+def test_made_up_people_keep_to_the_public_domains_and_are_the_same_each_time() -> None:
+    people = made_up_people(SCHEMA, "laplace", 1, None, 500)
+    assert people.equals(made_up_people(SCHEMA, "laplace", 1, None, 500))
+    assert people["age"].type == pa.int64()
+    ages, towns = people["age"].to_pylist(), people["town"].to_pylist()
+    assert 0 <= min(ages) <= max(ages) <= 120
+    # where a gap is one more value, there are some
+    assert set(towns) == {"A", "B", "C", None}
+    assert people["member"].type == pa.bool_()
+
+
+def test_another_table_can_be_rehearsed_on() -> None:
+    last_year = pa.table({"age": [20, 30, 40, 50] * 25})
+    found = shoal.rehearse(method="laplace", epsilon=1, on=last_year, domains={"age": (0, 120)})
+    assert not found.made_up
+    assert found.sentence.startswith("Rehearsal on 100 people of another table")
+
+
+def test_what_a_release_would_refuse_is_refused() -> None:
+    with pytest.raises(OptionError, match="k"):
+        shoal.rehearse(SCHEMA, epsilon=1, k=5)
+    with pytest.raises(OptionError, match="people must be"):
+        shoal.rehearse(SCHEMA, epsilon=1, people=0)
+    with pytest.raises(shoal.ShoalError, match="domain"):
+        shoal.rehearse(shoal.Schema.from_dict({"attribute": [{"name": "x"}]}), "laplace", epsilon=1)
