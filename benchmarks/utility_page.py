@@ -59,7 +59,7 @@ class Line:
     @property
     def of_the_records(self) -> bool:
         """Whether differential privacy of the original records is claimed, with or without a δ."""
-        return self.claim == "dp" or self.claim.startswith("dp,")
+        return self.claim in ("dp", "approximate-dp") or self.claim.startswith("dp,")
 
     @property
     def claim_words(self) -> str:
@@ -177,6 +177,68 @@ def duels(cells: Sequence[Cell], tables: Sequence[str], epsilons: Sequence[str])
                 if theirs and strict and mine:
                     found.append(Duel(table, epsilon, score, theirs, strict, mine))
     return found
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One method against the better synthesiser, by one score on one table at one ε.
+
+    Attributes:
+        says: `win` if the 95% interval of our mean excludes the synthesiser's score on the good side, `loss` on the bad
+            side, else `tie`; the synthesiser's own spread is not known.
+    """
+
+    table: str
+    epsilon: str
+    score: str
+    ours: Figure
+    theirs: Line
+    says: str
+
+
+def verdicts(
+    cells: Sequence[Cell], method: str, tables: Sequence[str], epsilons: Sequence[str]
+) -> list[Verdict]:
+    """Every comparison of one method for which both sides were measured."""
+    found = []
+    for table in tables:
+        for epsilon in epsilons:
+            lines = lines_of(cells, table, epsilon)
+            mine = next((line for line in lines if line.method == method), None)
+            for score in COMMON if mine is not None else ():
+                theirs = best([line for line in lines if not line.ours], score)
+                if mine is None or theirs is None or score not in mine.figures:
+                    continue
+                ours, other = mine.figures[score], theirs.figures[score].mean
+                gain = ours.mean - other if SCORES[score][2] else other - ours.mean
+                apart = abs(gain) > (ours.half or 0.0)
+                says = ("win" if gain > 0 else "loss") if apart else "tie"
+                found.append(Verdict(table, epsilon, score, ours, theirs, says))
+    return found
+
+
+def verdict_table(found: Mapping[str, Sequence[Verdict]]) -> list[str]:
+    """Wins, ties and losses of each method, and where it does not win."""
+    lines = [
+        "| method | score | wins | ties | losses | not won |",
+        "| --- | --- | ---: | ---: | ---: | --- |",
+    ]
+    for method, all_of_it in found.items():
+        for score in COMMON:
+            these = [verdict for verdict in all_of_it if verdict.score == score]
+            if not these:
+                continue
+            counts = [sum(one.says == word for one in these) for word in ("win", "tie", "loss")]
+            form = SCORES[score][1]
+            rest = "; ".join(
+                f"{one.table} {one.epsilon}: {one.ours.text(form)} against "
+                f"{one.theirs.figures[score].mean:{form}} ({one.theirs.method})"
+                for one in these
+                if one.says != "win"
+            )
+            cells = [f"`{method}`", SCORES[score][0], *map(str, counts), rest]
+            lines.append(f"| {' | '.join(cells)} |")
+    return lines
 
 
 def duel_table(found: Sequence[Duel]) -> list[str]:

@@ -181,7 +181,7 @@ class TestContestants:
         assert {"marginal", "correlation", "f"} <= set(scores)
         assert ("row" in scores) == ("labels" in scores) == (made.aligned is not None)
         assert set(made.data[LABEL].to_pylist()) <= {NO, YES}
-        assert made.data.num_rows == task.records.num_rows or contestant.options.get("neighbours")
+        assert made.data.num_rows == task.records.num_rows or made.neighbours.endswith("is private")
 
     def test_what_the_page_says_about_claims(self) -> None:
         task = made_up_task(domains=ONLY_NUMBERS)
@@ -190,6 +190,10 @@ class TestContestants:
         }
         strict = {name for name, claim in claims.items() if claim == "dp"}
         assert strict == {
+            "pairs-dp, n given",
+            "pairs-dp",
+            "pairs-dp, n given, predict",
+            "pairs-dp, replace-one",
             "tree-dp",
             "tree-dp, add/remove",
             "ranking-dp, unlinked",
@@ -197,6 +201,7 @@ class TestContestants:
             "laplace",
         }
         assert claims["idp-cbls"] == "idp-given-partition"
+        assert claims["pairs-dp, δ"] == "approximate-dp"
 
     def test_methods_for_numbers_stay_away_from_names(self) -> None:
         away = {c.name for c in CONTESTANTS if not c.can(made_up_task())}
@@ -273,6 +278,22 @@ def cell(method: str, f: float, marginal: float = 0.1, *, claim: str = "dp", see
 
 
 class TestPage:
+    def test_one_method_wins_ties_or_loses_by_its_own_interval(self) -> None:
+        theirs = [cell("AIM (dpmm)", 0.6, 0.3, claim="dp, δ = 1e-06"), cell("MST (dpmm)", 0.5, 0.25)]
+        ours = [
+            cell("pairs-dp", f, marginal, seed=seed)
+            for seed, (f, marginal) in enumerate([(0.5, 0.1), (0.8, 0.11)])
+        ]
+        found = utility_page.verdicts([*theirs, *ours], "pairs-dp", ["T"], ["1"])
+        assert {verdict.score: verdict.says for verdict in found} == {
+            "marginal": "win",
+            "correlation": "tie",
+            "f": "tie",
+        }
+        assert found[0].theirs.method == "MST (dpmm)"
+        table = utility_page.verdict_table({"pairs-dp": found})
+        assert "| `pairs-dp` | marginal error | 1 | 0 | 0 |  |" in table
+
     def test_mean_and_interval_over_seeds(self) -> None:
         found = utility_page.figure([1.0, 2.0, 3.0])
         assert found.mean == 2
@@ -339,7 +360,7 @@ class TestPage:
     def test_the_page_names_what_is_missing(self) -> None:
         task = made_up_task(60)
         cells = [*utility_cells.bounds_of(task, 2)]
-        made = CONTESTANTS[2].make(task, "1", 0)
+        made = next(c for c in CONTESTANTS if c.name == "tree-dp").make(task, "1", 0)
         scores = utility_cells.scores_of(task, made, 0)
         cells.append(Cell(task.name, "tree-dp", "1", claim="dp", neighbours=made.neighbours, scores=scores))
         text = utility.page(cells, [task], 2)

@@ -23,6 +23,7 @@ from shoal.mechanisms.pairs.names import merged
 from shoal.mechanisms.pairs.plan import Facts, Group, halves, lay_out_oneway, lay_out_pairs
 from shoal.mechanisms.pairs.rows import block_sizes, goals_of
 from shoal.mechanisms.pairs.tables import Block, pair_tables
+from shoal.mechanisms.pairs.tails import with_tails
 from shoal.mechanisms.pairs.thresholds import places, settled
 from shoal.noise import Seeded
 from shoal.taxonomy import Taxonomy
@@ -227,6 +228,22 @@ class TestMarginals:
         assert drawn.mean() / 10_000 == pytest.approx(mean, abs=0.002)
         assert (np.diff(drawn) >= 0).all()
 
+    @pytest.mark.parametrize("noise", [1e-6, 1e6])
+    def test_a_heavy_tail_goes_on_beyond_the_last_cut(self, noise: float) -> None:
+        """As far as its mean says, or without a mean as the other cuts suggest, not evenly over the domain."""
+        values = np.sort(np.exp(np.random.default_rng(0).normal(7, 1, 50_000))).astype(np.int64)
+        edges = np.concatenate(([0], values[[6_250 * i for i in range(1, 8)]], [100_000]))
+        means = np.array([part.mean() for part in np.split(values, np.searchsorted(values, edges[1:-1]))])
+        fine = Fine(edges[:-1], edges[1:] - 1, np.full(8, 1 / 8), np.zeros(8))
+        found = with_tails(fine, edges, means, np.full(8, noise))
+        assert found.shares.sum() == pytest.approx(1)
+        drawn = found.positions((np.arange(10_000) + 0.5) / 10_000)
+        last = drawn[drawn >= edges[-2]]
+        if noise < 1:
+            assert last.mean() == pytest.approx(means[-1], rel=0.02)
+        assert np.median(last) == pytest.approx(np.median(values[values >= edges[-2]]), rel=0.2)
+        assert np.quantile(last, 0.95) < 0.3 * 100_000
+
     def test_rare_names_are_one_group_or_join_their_kin(self) -> None:
         shares = np.array([0.3, 0.01, 0.01, 0.3, 0.01, 0.37])
         assert merged(shares, 0.02, None).groups.tolist() == [0, 3, 3, 1, 3, 2]
@@ -316,6 +333,34 @@ class TestReleases:
         assert np.corrcoef(released.T)[off].mean() == pytest.approx(0.5, abs=0.1)
         one = shoal.protect(table[["c0"]], schema(entries[0]), "pairs-dp", 1, seed=1).data
         assert one["c0"].mean() == pytest.approx(table["c0"].mean(), abs=2)
+
+    @pytest.mark.parametrize(
+        ("n", "epsilon", "words"),
+        [
+            (40, "0.1", "Pairs are not measured, noise would drown them"),
+            (
+                2_000,
+                "1",
+                "Shares below 8 thresholds of x, y, which are chosen as the answers come: off by about 0.0",
+            ),
+            (2_000, "20", "The finest tables of pairs tell "),
+            (2_000, "20", "Pairs with name: a count is off by about 0.0"),
+        ],
+    )
+    def test_the_statement_says_what_is_measured_and_how_noisy_it_is(
+        self, n: int, epsilon: str, words: str
+    ) -> None:
+        random = np.random.default_rng(0)
+        table = pd.DataFrame(
+            {"x": random.random(n), "y": random.random(n), "name": random.choice(list("abc"), n)}
+        )
+        declared = schema(
+            {"name": "x", "lo": 0, "hi": 1},
+            {"name": "y", "lo": 0, "hi": 1},
+            {"name": "name", "kind": "nominal", "values": list("abc")},
+        )
+        stated = shoal.protect(table, declared, "pairs-dp", epsilon, rows=n, seed=1).statement
+        assert any(condition.startswith(words) for condition in stated.conditions), stated.conditions
 
     def test_a_column_to_predict_must_be_released(self) -> None:
         table = pd.DataFrame({"a": [1, 2, 3], "b": [0, 1, 0]})

@@ -129,7 +129,7 @@ class Concentrated:
     oneway = Fraction(2, 5)
     cut_growth = Fraction(6, 5) ** 2
     count_growth = Fraction(7, 5) ** 2
-    worth = 4.0
+    worth = 8.0
     hopeless = 0.2
     rows = Fraction(1, 100)
 

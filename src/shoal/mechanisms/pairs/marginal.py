@@ -60,8 +60,8 @@ def _exponential_quantile(level: Floats, slope: Floats) -> Floats:
 def slopes_for(means: Floats) -> Floats:
     """The slopes of exponential densities on [0, 1] with these means: most spread out given the mean.
 
-    >>> slopes_for(np.array([0.5, 0.25])).round(2).tolist()
-    [0.0, -3.59]
+    >>> slopes_for(np.array([0.75, 0.25])).round(2).tolist()
+    [3.59, -3.59]
     """
     wanted = np.clip(means, 1 / _STEEPEST, 1 - 1 / _STEEPEST)
     low, high = np.full(wanted.size, -_STEEPEST), np.full(wanted.size, _STEEPEST)

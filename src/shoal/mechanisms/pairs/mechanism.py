@@ -29,6 +29,7 @@ from shoal.mechanisms.pairs.rows import (
     positions_of_latent,
 )
 from shoal.mechanisms.pairs.tables import blocks_of, blocks_of_signs, pair_tables
+from shoal.mechanisms.pairs.words import oneway_words, outline, pair_words
 from shoal.method.budget import Plan
 from shoal.method.method import Method
 from shoal.noise import Source
@@ -67,7 +68,16 @@ def plan(method: Method, described: Described) -> Plan:
         facts.name: layout.cost(number) + shared.pairs * (facts.points > 1)
         for number, facts in enumerate(attributes)
     }
-    return Plan(spending, shares, (condition,), costs if method.neighbours == "replace-one" else {})
+    pairs = lay_out_pairs(
+        currency,
+        *outline(attributes, layout),
+        shared.pairs,
+        rows,
+        _target(method, described),
+        only_target=shared.only_target,
+    )
+    measured = [*oneway_words(attributes, layout, currency, rows), *pair_words(attributes, pairs, rows)]
+    return Plan(spending, shares, (condition, *measured), costs if method.neighbours == "replace-one" else {})
 
 
 def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:

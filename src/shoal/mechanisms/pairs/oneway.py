@@ -14,6 +14,7 @@ from shoal.mechanisms.pairs.currency import Currency, Shape
 from shoal.mechanisms.pairs.marginal import Fine, Marginal, constant, points, slopes_for
 from shoal.mechanisms.pairs.names import merged
 from shoal.mechanisms.pairs.plan import PAIR_LEVELS, SUM_PARTS, Facts, OneWay
+from shoal.mechanisms.pairs.tails import with_tails
 from shoal.mechanisms.pairs.thresholds import likely, places, settled, where
 from shoal.mechanisms.tree.counts import nearest_counts
 from shoal.mechanisms.tree.cuts import draw_edges
@@ -167,7 +168,7 @@ def _cut(
         running = _refined(running, noisy, currency.deviation(shape, share) / rows, doubt, edges, level)
     means = _means(ordered, places, edges, running, layout, currency, rows, source)
     return {
-        a: _of_tree(edges[place], running[place], means[place], levels) for place, a in enumerate(layout.cut)
+        a: _of_tree(edges[place], running[place], *means[place], levels) for place, a in enumerate(layout.cut)
     }
 
 
@@ -197,8 +198,8 @@ def _means(
     currency: Currency,
     rows: float,
     source: Source,
-) -> list[Floats]:
-    """Noisy means inside the finest intervals, in parts of their widths."""
+) -> list[tuple[Floats, Floats]]:
+    """Noisy offsets of the means of the finest intervals from their middles, and their noise."""
     exact = []
     for own, place, cuts in zip(ordered, places, edges, strict=True):
         lows, highs = ends_of(cuts)
@@ -215,17 +216,20 @@ def _means(
         weights = np.maximum(own * rows, 1.0)
         lows, highs = ends_of(cuts)
         half = (highs - lows) / 2
-        offsets = steadied(sums / weights * half, deviation / weights * half, cuts)
-        found.append(0.5 + np.clip(offsets / np.maximum(highs - lows, 1), -0.5, 0.5))
+        found.append((sums / weights * half, deviation / weights * half))
     return found
 
 
-def _of_tree(edges: Integers, shares: Floats, means: Floats, levels: int) -> Marginal:
+def _of_tree(edges: Integers, shares: Floats, offsets: Floats, noise: Floats, levels: int) -> Marginal:
+    """An attribute from the shares of its intervals and noisy offsets of their means from their middles."""
     lows, highs = ends_of(edges)
-    fine = Fine(lows, highs, shares / shares.sum(), slopes_for(means))
+    shares = shares / shares.sum()
+    steady = steadied(offsets, noise, edges) / np.maximum(highs - lows, 1)
+    fine = Fine(lows, highs, shares, slopes_for(0.5 + np.clip(steady, -0.5, 0.5)))
     kept = min(levels, PAIR_LEVELS)
     span = 1 << (levels - kept)
-    return Marginal(fine, fine.shares.reshape(-1, span).sum(axis=1), kept, edges[::span])
+    tails = with_tails(fine, edges, (lows + highs) / 2 + offsets, noise)
+    return Marginal(tails, shares.reshape(-1, span).sum(axis=1), kept, edges[::span])
 
 
 def _shares(counts: Floats) -> Floats:
