@@ -192,10 +192,10 @@ def test_types_on_the_call_and_on_the_command_line(
     command = ["protect", str(path), "--domain", "x=0:10", "--domain", "y=0:10", "--columns", "x,y"]
     command += ["--method", "laplace", "--epsilon", "1"]
     assert run([*command, "--out", str(tmp_path / "untyped")]) == 0
-    assert "not for publication" in capsys.readouterr().err
+    assert "Verdict: do not publish." in capsys.readouterr().out
     typed = ["--type", "x=integer", "--type", "y=decimal:2", "--out", str(tmp_path / "typed")]
     assert run([*command, *typed]) == 0
-    assert "not for publication" not in capsys.readouterr().err
+    assert "Verdict: do not publish." not in capsys.readouterr().out
     for wrong in ("x", "x=whole", "z=integer", "y=decimal:two"):
         assert run([*command, "--type", wrong, "--out", str(tmp_path / "wrong")]) == 2
         assert len(capsys.readouterr().err.strip().splitlines()) == 1
