@@ -107,9 +107,9 @@ def _bisected(
     asked = np.zeros((len(layout.rounds), len(sizes)), dtype=np.int64)
     answers = np.zeros(asked.shape)
     for turn, share in enumerate(layout.rounds):
+        so_far = likely((asked[:turn] / sizes).T, answers[:turn].T, noise)
         for place, size in enumerate(sizes):
-            so_far = likely(asked[:turn, place] / size, answers[:turn, place], noise)
-            wanted = where(so_far, _QUANTILES[turn % len(_QUANTILES)])
+            wanted = where(so_far[place], _QUANTILES[turn % len(_QUANTILES)])
             asked[turn, place] = min(max(round(wanted * size), 1), size - 1)
         exact = np.array(
             [

@@ -35,7 +35,7 @@ def with_tails(fine: Fine, edges: Integers, means: Floats, noise: Floats) -> Fin
         return fine
     running = np.cumsum(fine.shares)[:-1]
     chosen = np.unique(np.linspace(0, running.size - 1, _POINTS).astype(np.int64))
-    curve = likely(edges[1:-1][chosen] / size, running[chosen], _NOISE)
+    curve = likely(edges[None, 1:-1][:, chosen] / size, running[None, chosen], _NOISE)[0]
     parts = [
         tuple(part[here : here + 1] for part in (fine.lows, fine.highs, fine.shares, fine.slopes))
         for here in filled

@@ -35,7 +35,7 @@ def places() -> Floats:
 
 @lru_cache(maxsize=1)
 def _curves() -> Floats:
-    """Distribution functions at all places: normal ones, and normal ones on scales stretched at either end."""
+    """Distribution functions, a row for each place: normal ones, and those on scales stretched at either end."""
     x = places()
     found = []
     for scale in (x, *(np.log1p(x / o) / np.log1p(1 / o) for o in _OFFSETS)):
@@ -45,26 +45,27 @@ def _curves() -> Floats:
         found.append(below)
         if scale is not x:
             found.append(1 - below[:, ::-1])
-    return np.concatenate(found)
+    return np.ascontiguousarray(np.concatenate(found).T)
 
 
 def likely(asked: Floats, answers: Floats, noise: float) -> Floats:
-    """The mean distribution function at all places, given the answers.
+    """The mean distribution function at all places, given the answers; one row for each attribute.
 
-    >>> nothing = np.array([])
-    >>> round(float(np.interp(0.5, places(), likely(nothing, nothing, 1.0))), 6)
+    >>> nothing = np.zeros((1, 0))
+    >>> round(float(np.interp(0.5, places(), likely(nothing, nothing, 1.0)[0])), 6)
     0.5
     """
     curves, x = _curves(), places()
     spread = np.sqrt(noise**2 + _MISFIT**2)
-    score = np.zeros(len(curves))
-    for place, answer in zip(asked, answers, strict=True):
-        right = min(max(int(np.searchsorted(x, place)), 1), x.size - 1)
-        part = (place - x[right - 1]) / (x[right] - x[right - 1])
-        here = curves[:, right - 1] * (1 - part) + curves[:, right] * part
-        score -= ((answer - here) / spread) ** 2 / 2
-    weights = np.exp(score - score.max())
-    mean: Floats = weights @ curves / weights.sum()
+    scores = np.zeros((len(asked), curves.shape[1]))
+    right = np.clip(np.searchsorted(x, asked), 1, x.size - 1)
+    part = (asked - x[right - 1]) / (x[right] - x[right - 1])
+    for number, turn in np.ndindex(asked.shape):
+        place, share = right[number, turn], part[number, turn]
+        here = curves[place - 1] * (1 - share) + curves[place] * share
+        scores[number] -= ((answers[number, turn] - here) / spread) ** 2 / 2
+    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+    mean: Floats = (weights / weights.sum(axis=1, keepdims=True)) @ curves.T
     return mean
 
 
@@ -76,7 +77,7 @@ def where(curve: Floats, level: float) -> float:
 def settled(asked: Floats, answers: Floats, noise: float) -> Floats:
     """A distribution function at all places: the likely one, moved to answers as far as these are clear of noise."""
     x = places()
-    mean = likely(asked, answers, noise)
+    mean = likely(asked[None], answers[None], noise)[0]
     inner, which = np.unique(asked, return_inverse=True)
     times = np.bincount(which)
     expected = np.interp(inner, x, mean)
