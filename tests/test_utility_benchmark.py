@@ -192,7 +192,7 @@ class TestContestants:
         assert strict == {
             "pairs-dp, n given",
             "pairs-dp",
-            "pairs-dp, n given, predict",
+            "pairs-dp, n given, target",
             "pairs-dp, replace-one",
             "tree-dp",
             "tree-dp, add/remove",

@@ -80,7 +80,6 @@ def test_the_picture(table: str, capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["--method", "laplace", "--view", "all"], "view 'all' is not one of"),
         (["--method", "laplas"], "Did you mean 'laplace'?"),
-        ([], "--method is missing"),
         (["--method", "laplace", "--plot", "bounds.png"], "must end in .svg"),
         (["--method", "laplace", "--plot", "no/bounds.svg"], "no folder"),
         (["--method", "laplace", "--confidence", "2"], "confidence must be"),

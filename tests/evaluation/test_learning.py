@@ -412,7 +412,7 @@ def test_protect_and_evaluate_take_a_target(
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("--target", "town"), "--target is measured with --evaluate"),
+        (("--target", "town"), "it is measured with --evaluate"),
         (("--evaluate", "--target", "twn"), "no column 'twn' in the table. Did you mean 'town'?"),
         (("--evaluate", "--target", "wage"), "give a threshold"),
     ],

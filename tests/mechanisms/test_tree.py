@@ -209,7 +209,7 @@ def test_the_plan_under_add_remove_does_not_look_at_the_number_of_records() -> N
         ({"shares": {"cuts": 1, "intervals": 0, "leaves": 1, "means": 1}}, "must be above 0"),
         ({"depth": -1}, "depth must be a whole number"),
         ({"cuts": 1.5}, "cuts must be a whole number"),
-        ({"k": 5}, "has no option 'k'"),
+        ({"k": 5}, "has no groups, and so no k"),
         ({"clip": False}, "has no option 'clip'"),
         ({"labels": [0] * 50}, "has no option 'partition'"),
     ],

@@ -63,7 +63,7 @@ def evaluate(typed: Mapping[str, Any]) -> None:
     if typed["json"]:
         print_json({**measured.to_dict(), **({} if found is None else {"verdict": found.to_dict()})})
         return
-    say_measures(measured, typed["everything"])
+    say_measures(measured, typed["everything"] or typed["target"] is not None)
     if found is not None:
         say_verdict(found)
     else:

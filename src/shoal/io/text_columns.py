@@ -161,6 +161,8 @@ def _two_readings(column: _Column, mine: Signs) -> str | None:
     import pyarrow as pa
     from pyarrow import compute
 
+    if not column.all_match(mine.pattern):
+        return None
     signs = "".join(column.signs)
     for other in USUAL_SIGNS:
         # without its sign between thousands, a number is the same as with no such sign at all
