@@ -107,7 +107,9 @@ _TAXONOMY = Flag(
 
 def data(name: str = "data") -> Flag:
     """The table that a command reads."""
-    return Flag(name, "The table; docs/guide/files.md lists the formats.", "input", Path, argument=True, common=True)
+    return Flag(
+        name, "The table; docs/guide/files.md lists the formats.", "input", Path, argument=True, common=True
+    )
 
 
 def about_the_table() -> tuple[Flag, ...]:
