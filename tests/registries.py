@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from shoal.evaluation import measures
+from shoal.io import FORMATS
 from shoal.mechanisms import table as mechanisms
 from shoal.method import presets, stages
 from shoal.noise import families
@@ -19,6 +20,7 @@ TABLES: tuple[dict[str, Any], ...] = (
     presets.PRESETS,
     measures._MEASURES,
     sections._SECTIONS,
+    FORMATS,
 )
 
 
