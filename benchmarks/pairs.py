@@ -153,18 +153,17 @@ HEAD = (
 TRIED = (
     "## What was tried and is not there",
     "",
+    "Seen on a few development seeds, and not measured again here.",
+    "",
     "- *One block of noise for all nodes of a pair* at each fineness, as in the first design: a pivot whose "
     "nodes are cells apart has 1.2 to 1.5 times less noise for the same budget "
     "([why](proofs/pairs.md#5-pairs)).",
     "- *Plain halving of intervals* instead of asking where the answers so far put a quantile, with values "
-    "spread evenly between thresholds: marginal error of Wine at ε = 1 .022 instead of .007. Normal scores "
-    "that are linear between thresholds: .009.",
+    "spread evenly between thresholds: larger errors of marginals.",
     "- *Latent normals placed independently at first*, then by Gibbs sweeps: with strong correlations the "
-    "sweeps do not mix, correlation error of Census at ε = 1 .19 instead of .085.",
-    "- *A fixed floor of .03 for the variance of latent normals*: Pearson correlations of EIA with a δ stop "
-    "at .070 (ε = 10) instead of .050.",
-    "- *Fewer odd records* (.5% or .1% instead of 2%): rank correlations of EIA at ε = 100 with a δ .019 and "
-    ".021 instead of .016.",
+    "sweeps do not mix.",
+    "- *A fixed floor for the variance of latent normals*: Pearson correlations of heavy tails stop improving.",
+    "- *Fewer odd records* than 2%: rank correlations at a large ε get worse.",
     "- *Joint tails, products of three signs*, with or without a column to predict: not built.",
 )
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import openpyxl
 import pyarrow as pa
 import pytest
 from pyarrow import feather, parquet
@@ -18,8 +19,6 @@ from pyarrow import feather, parquet
 from shoal.cli.flags import in_flags
 from shoal.errors import InputError
 from shoal.io import read
-
-openpyxl = pytest.importorskip("openpyxl")
 
 DAY = datetime.date(1984, 5, 31)
 NAME = "people"

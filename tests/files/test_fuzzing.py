@@ -22,8 +22,6 @@ from shoal.errors import ShoalError
 from shoal.io import read, write
 from shoal.io.conventions import Conventions
 
-pytest.importorskip("openpyxl")
-
 Check = Callable[..., None]
 QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture]
 

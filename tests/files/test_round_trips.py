@@ -6,6 +6,7 @@ import gzip
 from pathlib import Path
 from typing import Any
 
+import openpyxl
 import pyarrow as pa
 import pytest
 
@@ -13,8 +14,6 @@ import shoal
 from shoal.errors import InputError, OptionError
 from shoal.io import FORMATS, Asked, Content, Conventions, Format, Manner, read, register_format, write
 from shoal.io.formats import find_format
-
-openpyxl = pytest.importorskip("openpyxl")
 
 ROWS = 40
 

@@ -10,8 +10,6 @@ import pytest
 from shoal import Taxonomy
 from shoal.errors import InputError
 
-pytest.importorskip("rdflib")
-
 _NESTED = "".join("<!ENTITY e{} '{}'>".format(n, f"&e{n - 1};" * 10) for n in range(1, 10))
 BOMB = f"<?xml version='1.0'?><!DOCTYPE e [<!ENTITY e0 'lol'>{_NESTED}]><e>&e9;</e>"
 HEAD = "<rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#'>"

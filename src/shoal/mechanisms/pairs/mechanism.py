@@ -115,7 +115,8 @@ def run(
     """Measure attributes and pairs, make one model of what was measured, draw rows from it.
 
     Guarantee:
-        ε-DP of the original records, by adaptive composition of the measurements: docs/proofs/pairs.md.
+        ε-DP of the original records, (ε, δ)-DP with a δ, by adaptive composition of the measurements:
+        docs/proofs/pairs.md.
 
     Cost:
         A sort per attribute and one pass over the records per pair of attributes; then, whatever the records,
