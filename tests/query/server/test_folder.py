@@ -6,6 +6,7 @@ import contextlib
 import shutil
 import sqlite3
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -154,4 +155,17 @@ def test_heads_of_a_ledger_that_only_grew_are_accepted(place: Any, tmp_path: Pat
     heads.note(ledger)
     ledger.charge(Charge("survey", "ada", "{}", Fraction(1, 2)))
     check_heads([heads], ledger)
+    ledger.close()
+
+
+def test_several_servers_note_the_heads_of_one_ledger_at_once(place: Any, tmp_path: Path) -> None:
+    ledger, _ = open_folder(Config(place.folder))
+    path = tmp_path / "heads" / "heads.txt"
+    path.parent.mkdir()
+    with ThreadPoolExecutor(8) as pool:
+        # a file of its own each time, as each server has
+        list(pool.map(lambda _: HeadFile(path).note(ledger), range(200)))
+    assert HeadFile(path).heads() == [ledger.standing("survey").head]
+    assert [entry.name for entry in path.parent.iterdir()] == ["heads.txt"]
+    assert path.stat().st_mode & 0o777 == 0o600
     ledger.close()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -57,17 +58,21 @@ class HeadFile:
             self._write("".join(f"{line}\n" for line in (*heads, f"{_CLOSED} {digest}")))
 
     def _write(self, text: str) -> None:
-        aside = self._path.with_name(self._path.name + ".new")
         try:
-            aside.unlink(missing_ok=True)
-            # heads tell when something was asked: nobody but the owner reads them
-            with os.fdopen(
-                os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w", encoding="utf-8"
-            ) as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(aside, self._path)
+            # a name of its own, as several servers may note the heads of one ledger; mkstemp gives it to its owner alone,
+            # which heads need: they tell when something was asked
+            handle, name = tempfile.mkstemp(
+                prefix=f"{self._path.name}.", suffix=".new", dir=self._path.parent
+            )
+            try:
+                with os.fdopen(handle, "w", encoding="utf-8") as file:
+                    file.write(text)
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.replace(name, self._path)
+            except BaseException:
+                Path(name).unlink(missing_ok=True)
+                raise
             self._noted = text
         except OSError as error:
             raise OutputError(f"the heads cannot be noted in '{self._path}': {error.strerror}.") from None
