@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from shoal.auditing import Audit
     from shoal.columns.schema import Attribute, Schema
     from shoal.evaluation import Evaluation
+    from shoal.evaluation.estimates import Estimates
     from shoal.evaluation.verdict import Verdict
     from shoal.method.method import Method
     from shoal.method.statement import PrivacyStatement
@@ -118,6 +119,12 @@ def of_evaluation(found: Evaluation) -> Summary:
         f"Evaluation of {counted(len(found.columns), 'column')}, {counted(measures, 'measure')}",
         ".to_dict() or .table()",
     )
+
+
+def of_estimates(found: Estimates) -> Summary:
+    """How much there is: the figures are those of the table that they were made from."""
+    columns = counted(len(found.numbers) + len(found.tables), "column")
+    return internal_summary(f"Estimates of {columns}", ".numbers, .tables or .to_dict()")
 
 
 def of_tuning(found: Tuning) -> Summary:

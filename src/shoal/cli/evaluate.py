@@ -20,6 +20,13 @@ def flags() -> tuple[Flag, ...]:
         Flag("columns", "Compare only these columns, a,b,c.", "input", common=True, placeholder="A,B,C"),
         *options.ABOUT_FILES,
         replace(options.TARGET, common=True),
+        Flag(
+            "weight",
+            "Survey weight: also compare estimates of the population.",
+            "input",
+            placeholder="COLUMN",
+        ),
+        Flag("strata", "With a weight: the column of the strata.", "input", placeholder="COLUMN"),
         Flag("everything", "Print every measure.", "output", bool, ("--all",), default=False, common=True),
         replace(options.JSON, common=True),
     )
@@ -32,7 +39,8 @@ def evaluate(typed: Mapping[str, Any]) -> None:
 
     Measures that need to know which row came from which (SSE, record linkage) are printed by
     'shoal protect --evaluate'. With --target, a random forest is trained on the released rows, which must hold
-    that column, and tested on the original ones.
+    that column, and tested on the original ones. With --weight, weighted totals, means, quantiles and tables of both
+    tables are compared, with their standard errors.
 
     Examples:
 
@@ -58,12 +66,15 @@ def evaluate(typed: Mapping[str, Any]) -> None:
         chosen = None if columns is None else options.column_names([columns], table.names)
         if bundle is None:
             options.check_compared([table, after], chosen)
-        measured = measure(table, after, columns=chosen, target=typed["target"], progress=progress)
+        survey = {"weight": typed["weight"], "strata": typed["strata"]}
+        measured = measure(table, after, columns=chosen, target=typed["target"], **survey, progress=progress)
     found = None if bundle is None else verdict(bundle.statement, measured)
     if typed["json"]:
         print_json({**measured.to_dict(), **({} if found is None else {"verdict": found.to_dict()})})
         return
     say_measures(measured, typed["everything"] or typed["target"] is not None)
+    if typed["weight"] is not None and not typed["everything"]:
+        results().print(measured.estimates_table())
     if found is not None:
         say_verdict(found)
     else:

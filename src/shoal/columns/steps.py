@@ -7,6 +7,7 @@ tables stay neighbours and every claim about the records holds as before. Parame
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -108,7 +109,7 @@ class Step:
         verbs = [verb for verb in VERBS if isinstance(raw, Mapping) and verb in raw]
         if len(verbs) != 1 or not isinstance(raw[verbs[0]], str):
             raise OptionError(
-                f"every [[step]] entry says what is done and to which column, once: {' | '.join(VERBS)} = \"column\"."
+                f'every [[step]] entry says what is done and to which column, once: {" | ".join(VERBS)} = "column".'
             )
         verb = verbs[0]
         known = {f.name for f in fields(cls)} - {"do", "column"}
@@ -142,7 +143,9 @@ class Step:
 
     def __post_init__(self) -> None:
         if self.do not in VERBS:
-            raise OptionError(f"step '{self.do}' is not one of {', '.join(VERBS)}.{did_you_mean(self.do, VERBS)}")
+            raise OptionError(
+                f"step '{self.do}' is not one of {', '.join(VERBS)}.{did_you_mean(self.do, VERBS)}"
+            )
         if self.source and self.source not in SOURCES:
             raise OptionError(
                 f"{self.where}: source '{self.source}' is not one of {', '.join(SOURCES)}."
@@ -167,7 +170,7 @@ class Step:
 
     def _check_bands(self) -> None:
         ends = self.ends
-        if len(ends) < 2 or any(a >= b for a, b in zip(ends, ends[1:], strict=False)):
+        if len(ends) < 2 or any(a >= b for a, b in itertools.pairwise(ends)):
             raise OptionError(f"{self.where}: breaks must be at least two numbers or dates, ascending.")
         if self.closed not in ("right", "left"):
             raise OptionError(f"{self.where}: closed '{self.closed}' is not one of right, left.")
@@ -392,7 +395,8 @@ def _level(step: Step, before: Attribute) -> Attribute:
 def above(step: Step, before: Attribute) -> dict[str, str]:
     """The concept at the level of the step above each value; a value that is not so deep stays."""
     tree = replace(before, missing=None).tree
-    assert tree is not None and step.level is not None
+    assert tree is not None
+    assert step.level is not None
     found = {}
     for code in tree.domain:
         line = tree.ancestors(code)
@@ -413,7 +417,7 @@ def _mapping(step: Step, before: Attribute) -> Attribute:
                 raise OptionError(f"{step.where}: the column has no value '{old}'.{did_you_mean(old, names)}")
     now = [renamed.get(name, name) for name in names]
     merged = tuple(dict.fromkeys(now))
-    if before.ordered and len(merged) != 1 + sum(a != b for a, b in zip(now, now[1:], strict=False)):
+    if before.ordered and len(merged) != 1 + sum(a != b for a, b in itertools.pairwise(now)):
         raise OptionError(f"{step.where}: values with one new name must be neighbours in the order.")
     if before.ordered and len(merged) < 2:
         raise OptionError(f"{step.where}: one name for all values says nothing: drop the column.")
@@ -478,7 +482,8 @@ def _mapping_words(step: Step) -> str:
     for old, new in step.mapping:
         groups.setdefault(new, []).append(old)
     return f"column {step.column} is recoded: " + "; ".join(
-        f"{names_in_words(old)} {'become' if len(old) > 1 else 'becomes'} {new}" for new, old in groups.items()
+        f"{names_in_words(old)} {'become' if len(old) > 1 else 'becomes'} {new}"
+        for new, old in groups.items()
     )
 
 

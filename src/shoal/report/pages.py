@@ -242,7 +242,15 @@ def _linked(line: RiskLine) -> tuple[str, str]:
 
 def _facts(internal: Mapping[str, Any]) -> dict[str, Any]:
     """The private facts of a release, those without a line of their own flattened."""
-    own = ("rows_read", "rows_released", "values_clipped", "clusters", "repairs", "clusters_without_noise")
+    own = (
+        "rows_read",
+        "rows_released",
+        "values_clipped",
+        "clusters",
+        "repairs",
+        "clusters_without_noise",
+        "steps",
+    )
     more: dict[str, Any] = {}
     for name, value in internal.items():
         if name in own:
