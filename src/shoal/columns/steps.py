@@ -335,10 +335,10 @@ def _listed(value: object, where: str, key: str) -> Sequence[Any]:
     return value
 
 
-def _pairs(value: object, where: str) -> tuple[tuple[str, str], ...]:
+def _pairs(value: Any, where: str) -> tuple[tuple[str, str], ...]:
     found = value.items() if isinstance(value, Mapping) else value
     try:
-        pairs = tuple((str(old).strip(), str(new).strip()) for old, new in found)  # type: ignore[attr-defined]
+        pairs = tuple((str(old).strip(), str(new).strip()) for old, new in found)
     except (TypeError, ValueError):
         raise OptionError(f"{where}: mapping must be a table of old and new names, got {value!r}.") from None
     if not pairs or not all(old and new for old, new in pairs):
@@ -362,13 +362,14 @@ def _bands(step: Step, before: Attribute) -> Attribute:
         raise OptionError(f"{step.where}: its breaks are dates, and the column is {before.kind}.")
     if len(step.bands) < 2:
         raise OptionError(f"{step.where}: one band for all values says nothing: drop the column.")
+    settled = _settled(step, before, "kind", "type", "domain")
+    return replace(_without_range(before), kind="ordinal", type="text", ordered=step.bands, source=settled)
+
+
+def _without_range(before: Attribute) -> Attribute:
+    """A column of names, without what only numbers and dates have."""
     return replace(
-        before,
-        kind="ordinal",
-        type="text",
-        ordered=step.bands,
-        source=_settled(step, before, "kind", "type", "domain"),
-        **dict.fromkeys(("lo", "hi", "step", "decimals", "format")),
+        before, kind="nominal", type="text", lo=None, hi=None, step=None, decimals=None, format=None
     )
 
 
@@ -421,8 +422,10 @@ def _mapping(step: Step, before: Attribute) -> Attribute:
         raise OptionError(f"{step.where}: values with one new name must be neighbours in the order.")
     if before.ordered and len(merged) < 2:
         raise OptionError(f"{step.where}: one name for all values says nothing: drop the column.")
-    changed = {"ordered": merged} if before.ordered else {"values": merged, "taxonomy": None}
-    return replace(before, type="text", source=_settled(step, before, "type", "domain"), **changed)
+    settled = replace(before, type="text", source=_settled(step, before, "type", "domain"))
+    if before.ordered:
+        return replace(settled, ordered=merged)
+    return replace(settled, values=merged, taxonomy=None)
 
 
 def _coded(step: Step, before: Attribute) -> Attribute:
@@ -453,8 +456,7 @@ def _exact(bound: Any) -> Fraction:
 def _withheld(step: Step, before: Attribute) -> Attribute:
     """What can be said about a column whose step is not published: no range, and no names."""
     if step.do == "recode":
-        bare = {"kind": "nominal", "type": "text", "ordered": (), "values": (), "taxonomy": None}
-        return replace(before, **bare, **dict.fromkeys(("lo", "hi", "step", "decimals", "format")))
+        return _without_range(replace(before, ordered=(), values=(), taxonomy=None))
     return replace(before, lo=None, hi=None)
 
 
