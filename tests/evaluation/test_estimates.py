@@ -17,7 +17,7 @@ from conftest import data_file, offices_file
 import shoal
 from shoal import InputError, OptionError, Schema
 from shoal.cli import run
-from shoal.evaluation.estimates import Design, compared, estimates, mean, quantile, share, total
+from shoal.evaluation.population import Design, compared, estimates, mean, quantile, share, total
 
 RNG = np.random.default_rng(5)
 
@@ -71,7 +71,9 @@ def test_errors_of_unequal_weights_are_right_on_average() -> None:
         variances.append(found.error**2)
     average = float(chance @ np.array(totals))
     assert average == pytest.approx(values.sum())
-    assert float(chance @ np.array(variances)) == pytest.approx(float(chance @ (np.array(totals) - average) ** 2))
+    assert float(chance @ np.array(variances)) == pytest.approx(
+        float(chance @ (np.array(totals) - average) ** 2)
+    )
 
 
 def test_a_ratio_is_linearised_by_hand() -> None:
@@ -247,9 +249,12 @@ def test_a_raked_weight_reaches_the_public_margins_and_follows_from_the_released
     assert "raking to the margins of sex (an earlier release); region (law)" in found.statement.steps[0]
     assert found.statement.publishable
     # the original weights had no part in it: without them, the same release can be made
-    assert "w" in shoal.protect(
-        survey().drop_columns(["w"]), declared("raked", **MARGINS), "laplace", epsilon=10
-    ).data.column_names
+    assert (
+        "w"
+        in shoal.protect(
+            survey().drop_columns(["w"]), declared("raked", **MARGINS), "laplace", epsilon=10
+        ).data.column_names
+    )
 
 
 def test_a_raked_weight_leaves_the_k_of_a_release_alone(tmp_path: Any) -> None:
@@ -308,7 +313,9 @@ def test_estimates_before_and_after_stand_in_the_evaluation() -> None:
     assert lines["age", "mean"]["after"] == pytest.approx(ages.mean())
     assert lines["sex", "total of f"]["after"] != pytest.approx(lines["sex", "total of f"]["before"])
     assert "counts alike" in found["about"]
-    assert shoal.evaluate(table, release, columns=["age"]).to_dict()["estimates"]["rows"][0]["column"] == "age"
+    assert (
+        shoal.evaluate(table, release, columns=["age"]).to_dict()["estimates"]["rows"][0]["column"] == "age"
+    )
     assert shoal.evaluate(table.drop_columns(["w"]), table.drop_columns(["w"])).estimates is None
 
 
@@ -325,7 +332,15 @@ def test_a_weight_that_cannot_be_used_does_not_stop_a_release() -> None:
 def test_the_command_line_compares_estimates(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
     pd_table = survey().to_pandas()
     pd_table.to_csv(tmp_path / "a.csv", index=False)
-    command = ["evaluate", str(tmp_path / "a.csv"), str(tmp_path / "a.csv"), "--weight", "w", "--strata", "region"]
+    command = [
+        "evaluate",
+        str(tmp_path / "a.csv"),
+        str(tmp_path / "a.csv"),
+        "--weight",
+        "w",
+        "--strata",
+        "region",
+    ]
     assert run(command) == 0
     shown = capsys.readouterr().out
     assert "Survey estimates" in shown
@@ -338,7 +353,13 @@ def test_the_command_line_compares_estimates(tmp_path: Any, capsys: pytest.Captu
 def test_the_internal_report_shows_estimates_and_counts_and_the_public_one_neither(tmp_path: Any) -> None:
     schema = declared("dropped", step=[{"top": "age", "at": 80}])
     shoal.publish(
-        survey(), schema, "k-anonymity", k=2, out=tmp_path / "out", internal=tmp_path / "in.html", evaluate=True
+        survey(),
+        schema,
+        "k-anonymity",
+        k=2,
+        out=tmp_path / "out",
+        internal=tmp_path / "in.html",
+        evaluate=True,
     )
     inside, outside = ((tmp_path / name).read_text() for name in ("in.html", "out/report.html"))
     changed = sum(age > 80 for age in survey()["age"].to_pylist())
@@ -350,6 +371,8 @@ def test_the_internal_report_shows_estimates_and_counts_and_the_public_one_neith
 
 
 def test_what_is_compared_knows_how_far_it_moved() -> None:
-    before, after = (estimates(pa.table({"x": values, "w": [1, 1, 1]}), "w") for values in ([1, 2, 3], [2, 3, 4]))
+    before, after = (
+        estimates(pa.table({"x": values, "w": [1, 1, 1]}), "w") for values in ([1, 2, 3], [2, 3, 4])
+    )
     line = next(line for line in compared(before, after) if line.what == "mean")
     assert line.moved == pytest.approx(1 / before.numbers["x"]["mean"].error)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from shoal.errors import InputError
-from shoal.evaluation.estimates import compared, estimates
 from shoal.evaluation.pair import Pair
+from shoal.evaluation.population import compared, estimates
 
 _AFTER = {
     "released": "After: with the weight in the release.",
