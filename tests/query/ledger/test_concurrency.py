@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -23,6 +24,7 @@ from shoal.ledger import (
     open_ledger,
     verify,
 )
+from shoal.ledger.store import write_ahead
 
 SPENDER = Path(__file__).with_name("spender.py")
 UNIT = Fraction(1, 1000)
@@ -170,3 +172,27 @@ def test_a_transaction_that_fails_is_heard_of_and_forgotten(
     assert ledger.standing("people").spent == 0
     assert not group.call(spend("0.9", key="k")).repeated
     group.close()
+
+
+class Refusing:
+    """A cursor whose database refuses a number of times to change its journal, as SQLite does when two ask at once."""
+
+    def __init__(self, times: int, code: int) -> None:
+        self.times, self.code = times, code
+
+    def execute(self, statement: str) -> Refusing:
+        if self.times > 0:
+            self.times -= 1
+            error = sqlite3.OperationalError("database is locked")
+            error.sqlite_errorcode = self.code
+            raise error
+        return self
+
+    def fetchone(self) -> tuple[str]:
+        return ("wal",)
+
+
+def test_two_that_open_a_new_ledger_at_once_both_get_it() -> None:
+    assert write_ahead(Refusing(3, sqlite3.SQLITE_BUSY)) == "wal"
+    with pytest.raises(sqlite3.OperationalError):
+        write_ahead(Refusing(1, sqlite3.SQLITE_READONLY))
