@@ -38,6 +38,7 @@ _FLAGS = (
     "out",
     "private",
     "quasi",
+    "same_order",
     "schema",
     "secret",
     "seed",
