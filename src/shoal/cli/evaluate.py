@@ -38,8 +38,8 @@ def evaluate(typed: Mapping[str, Any]) -> None:
     RELEASED is a table from any tool, or the folder of a release; the verdict of a release is printed with it.
 
     Measures that need to know which row came from which (SSE, record linkage, dRisk) are printed by
-    'shoal protect --evaluate', and here with --same-order. With --target, a random forest is trained on the released rows, which must hold
-    that column, and tested on the original ones.
+    'shoal protect --evaluate', and here with --same-order. With --target, a random forest is trained on the released
+    rows, which must hold that column, and tested on the original ones.
 
     Examples:
 

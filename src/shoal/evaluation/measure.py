@@ -42,7 +42,8 @@ def evaluate(
 
     With a `Release` whose rows have an original, all measures exist and are taken on its unrounded values
     in input order. With any other table (or a release without such rows) only the measures that need no row
-    order exist, unless the caller says that the rows are in the same order; the others are None. The k actually reached is always that of the published table.
+    order exist, unless the caller says that the rows are in the same order; the others are None. The k actually
+    reached is always that of the published table.
 
     Numeric columns have all measures. Columns with an order (ordinal and date, where a release says so or the type is
     a date) have those that need no zero; text and truth values are nominal and have their own: errors in the semantic

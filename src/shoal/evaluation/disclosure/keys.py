@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.errors import InputError
 from shoal.evaluation.anonymity import as_arrow
 from shoal.evaluation.groups import row_groups
 from shoal.io import Table
@@ -64,19 +63,19 @@ def coded(table: Table, name: str) -> Coded:
     import pyarrow as pa
     from pyarrow import compute
 
+    values = as_arrow(table.series(name))
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    if pa.types.is_floating(values.type):
+        values = compute.if_else(compute.is_nan(values), None, values)
     try:
-        values = as_arrow(table.series(name))
-        if isinstance(values, pa.ChunkedArray):
-            values = values.combine_chunks()
-        if pa.types.is_floating(values.type):
-            values = compute.if_else(compute.is_nan(values), None, values)
         encoded = values.dictionary_encode()
         order = compute.sort_indices(encoded.dictionary).to_numpy().astype(np.int64)
     except pa.ArrowException:
-        raise InputError(
-            f"column '{name}' holds values of type {table.dtype(name)}, which cannot be compared: convert it, or leave "
-            "it out."
-        ) from None
+        # lists and other nested values have no codes and no order of their own
+        encoded = pa.array([None if value is None else str(value) for value in values.to_pylist()])
+        encoded = encoded.dictionary_encode()
+        order = compute.sort_indices(encoded.dictionary).to_numpy().astype(np.int64)
     place = np.empty(order.size + 1, dtype=np.int64)
     place[order] = np.arange(order.size)
     place[-1] = MISSING

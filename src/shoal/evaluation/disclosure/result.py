@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.display import internal
+from shoal.errors import OutputError
 from shoal.evaluation.disclosure.diversity import Diversity
-from shoal.evaluation.disclosure.frequencies import RULE_WORDS
-from shoal.evaluation.disclosure.individual import HIGH_RISK, endangered, risk_threshold
+from shoal.evaluation.disclosure.figures import RiskFigures, Special
+from shoal.evaluation.disclosure.individual import endangered, risk_threshold
 from shoal.evaluation.disclosure.keys import Coded, Floats
 from shoal.evaluation.disclosure.loglinear import PopulationUniques
 from shoal.evaluation.disclosure.suda import Suda
-from shoal.evaluation.result import plain
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,10 +26,6 @@ if TYPE_CHECKING:
 TOLERATED = 0.01
 # the mark of a file about records, in its first column
 INTERNAL = "internal, not for publication"
-_FORM_WORDS: Mapping[str, str] = {
-    "approximate": "closed forms (Benedetti-Franconi)",
-    "exact": "exact form (Benedetti-Franconi)",
-}
 
 
 @internal(".to_dict() or .table()")
@@ -157,106 +154,57 @@ class Risk:
         }
 
     @property
-    def missing_words(self) -> str:
-        """The rule for missing keys, in words."""
-        part = f", such a match counting {self.alpha:g}" if self.alpha != 1 else ""
-        return f"{RULE_WORDS[self.missing]}{part}"
+    def figures(self) -> RiskFigures:
+        """The risk of the whole table."""
+        return RiskFigures(
+            rows=self.rows,
+            keys=self.keys,
+            weight=self.weight,
+            household=self.household_column,
+            missing=self.missing,
+            alpha=self.alpha,
+            form=self.form,
+            uniques=self.uniques,
+            pairs=self.pairs,
+            below_3=self.below(3),
+            below_5=self.below(5),
+            expected=self.expected,
+            global_risk=self.global_risk,
+            largest=float(self.individual.max()),
+            high=self.high,
+            tolerated=self.tolerated,
+            threshold=self.threshold(self.tolerated),
+            household_expected=self.household_expected,
+            household_risk=self.household_risk,
+            sample_uniques=self.population.sample_uniques,
+            tau1=self.population.tau1,
+            tau2=self.population.tau2,
+            suda=self._special(),
+            diversity={
+                name: {
+                    "distinct": int(one.distinct.min()),
+                    "entropy": float(one.entropy.min()),
+                    "recursive": int(one.recursive.min()),
+                }
+                for name, one in self.diversity.items()
+            },
+        )
+
+    def _special(self) -> Special | None:
+        if self.special is None:
+            return None
+        return Special(
+            records=int((self.special.scores > 0).sum()),
+            score=float(self.special.scores.sum()),
+            dis=float(self.special.dis.sum()),
+            largest_dis=float(self.special.dis.max()),
+            msu_sizes=self.special.sizes,
+            key_contributions=self.key_contributions(),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The figures of the whole table as plain values for JSON; nothing about a single record."""
-        found: dict[str, Any] = {
-            "rows": self.rows,
-            "keys": self.keys,
-            "weight": self.weight,
-            "household": self.household_column,
-            "missing": self.missing,
-            "missing_words": self.missing_words,
-            "alpha": self.alpha,
-            "form": self.form,
-            "uniques": self.uniques,
-            "pairs": self.pairs,
-            "below_3": self.below(3),
-            "below_5": self.below(5),
-            "expected": self.expected,
-            "global_risk": self.global_risk,
-            "largest": float(self.individual.max()),
-            "high": self.high,
-            "tolerated": self.tolerated,
-            "threshold": self.threshold(self.tolerated),
-            "household_expected": self.household_expected,
-            "household_risk": self.household_risk,
-            "population": {
-                "sample_uniques": self.population.sample_uniques,
-                "tau1": self.population.tau1,
-                "tau2": self.population.tau2,
-            },
-            "suda": None,
-            "diversity": {name: self._least(one) for name, one in self.diversity.items()},
-        }
-        if self.special is not None:
-            found["suda"] = {
-                "records": int((self.special.scores > 0).sum()),
-                "score": float(self.special.scores.sum()),
-                "dis": float(self.special.dis.sum()),
-                "largest_dis": float(self.special.dis.max()),
-                "msu_sizes": self.special.sizes,
-                "key_contributions": self.key_contributions(),
-            }
-        return dict(plain(found))
-
-    @staticmethod
-    def _least(found: Diversity) -> dict[str, float]:
-        return {
-            "distinct": int(found.distinct.min()),
-            "entropy": float(found.entropy.min()),
-            "recursive": int(found.recursive.min()),
-        }
-
-    def lines(self) -> list[tuple[str, str, str]]:
-        """Name, value and meaning of every figure, for a page or a terminal."""
-        found = [
-            ("sample uniques", f"{self.uniques:,}", "records that no other record's keys fit (fk = 1)"),
-            ("fk below 3", f"{self.below(3):,}", "records that at most one other fits"),
-            ("expected found", f"{self.expected:.4g}", "re-identifications, sum of the individual risks"),
-            ("global risk", f"{self.global_risk:.4%}", "the same as a share of the records"),
-            ("largest risk", f"{self.individual.max():.4g}", "of one record"),
-            ("high risk", f"{self.high:,}", f"records that stand out, risk above {HIGH_RISK:g}"),
-            ("threshold", _threshold_words(self.threshold(self.tolerated)), self._threshold_meaning()),
-        ]
-        if self.household_expected is not None:
-            found += [
-                (
-                    "by households",
-                    f"{self.household_expected:.4g}",
-                    "records of whose household one is found",
-                ),
-                ("household risk", f"{self.household_risk:.4%}", "the same as a share of the records"),
-            ]
-        # without weights the sample is the population, and every unique is one of it
-        if self.weight is not None:
-            found += [
-                ("tau1", f"{self.population.tau1:.4g}", "uniques expected unique in the population"),
-                ("tau2", f"{self.population.tau2:.4g}", "uniques expected to be matched correctly"),
-            ]
-        if self.special is not None:
-            special = int((self.special.scores > 0).sum())
-            found += [
-                ("special uniques", f"{special:,}", "records with a minimal sample unique (SUDA2)"),
-                ("largest DIS", f"{self.special.dis.max():.4g}", "chance that a match is correct (DIS-SUDA)"),
-            ]
-        for name, one in self.diversity.items():
-            least = self._least(one)
-            found.append(
-                (
-                    f"l of {name}",
-                    f"{least['distinct']} / {least['entropy']:.3g} / {least['recursive']}",
-                    "distinct, entropy and recursive, least over groups",
-                )
-            )
-        return found
-
-    def _threshold_meaning(self) -> str:
-        return f"protect records above it for a global risk below {self.tolerated:g}"
+        return self.figures.to_dict()
 
     def table(self) -> Table:
         """The figures of the whole table with one line of explanation each, for a terminal of 80 columns."""
@@ -274,23 +222,11 @@ class Risk:
         out.add_column("measure", overflow="fold")
         out.add_column("value", justify="right", no_wrap=True)
         out.add_column("meaning")
-        for line in self.lines():
+        figures = self.figures
+        for line in figures.lines():
             out.add_row(*(escape(part) for part in line))
-        out.caption = escape(self.conditions)
+        out.caption = escape(figures.conditions)
         return out
-
-    @property
-    def conditions(self) -> str:
-        """What the figures rest on, in one line."""
-        sampled = (
-            "No weights: the table is taken for the whole population."
-            if self.weight is None
-            else f"Weights: {self.weight}."
-        )
-        return (
-            f"Missing: {self.missing_words}. {sampled} Individual risk: {_FORM_WORDS[self.form]}. In SUDA2, τ and l a "
-            "missing key is no match for a value."
-        )
 
     def __rich__(self) -> Table:
         return self.table()
@@ -320,9 +256,32 @@ class Risk:
             }
         return pa.table(columns)
 
+    def save(self, path: str | Path) -> None:
+        """Write the measures of each record to a new file, in the format of its ending.
 
-def _threshold_words(threshold: float | None) -> str:
-    return "not needed" if threshold is None else f"{threshold:.4g}"
+        Raises:
+            OutputError: the file exists, lies in the folder of a release, or cannot be written.
+        """
+        from shoal.io import write
+
+        target = Path(path)
+        if target.exists():
+            raise OutputError(f"'{target}' exists already: name a new file, nothing is overwritten.")
+        if (target.parent / "statement.json").exists():
+            raise OutputError(
+                f"'{target}' would lie in the folder of a release, and the risk of single records is not for "
+                "publication: put it elsewhere."
+            )
+        aside = target.with_name(f".partial-{target.name}")
+        try:
+            write(self.records(), aside)
+            aside.replace(target)
+        except OSError as error:
+            if isinstance(error, OutputError):
+                raise
+            raise OutputError(f"cannot write '{target}': {error.strerror or error}.") from None
+        finally:
+            aside.unlink(missing_ok=True)
 
 
 def _whole(values: Floats) -> NDArray[Any]:
