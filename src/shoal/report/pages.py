@@ -82,9 +82,9 @@ def internal_report(
     found = find(whole, release, evaluation, original, tell)
     # the risk in a sample is another one
     all_rows = found.subject.table.n == whole.table.n
-    disclosure = (
-        disclosed(found.before, found.subject, tell) if found.before is not None and all_rows else None
-    )
+    disclosure = None
+    if found.before is not None and all_rows:
+        disclosure = disclosed(found.before, found.subject, release.declared.schema, tell)
     tell("drawing the internal report", 0, 1)
     album = Album()
     clusters = [(", ".join(made.columns) or "records", made.sizes) for made in release.partition]
@@ -155,7 +155,7 @@ def bundle_report(
         risks,
         private=True,
         remarks=_other_size(before, subject.table),
-        disclosure=disclosed(before, subject, tell),
+        disclosure=disclosed(before, subject, progress=tell),
     )
     first = _first_screen(subject, private=True, measured=measured, risks=risks, before=before)
     mark = fingerprint(Path(original) if isinstance(original, (str, Path)) else before)
