@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from shoal.evaluation import Estimates, Evaluation, estimates, evaluate
     from shoal.evaluation.attacks import AttackReport, attack
     from shoal.evaluation.checks import check
+    from shoal.evaluation.disclosure import Risk, risk
     from shoal.evaluation.measured import Check
     from shoal.evaluation.verdict import Verdict, verdict
     from shoal.mechanisms.promises import methods
@@ -50,6 +51,8 @@ _PLACES = {
     "Partition": "shoal.partition",
     "PrivacyStatement": "shoal.method.statement",
     "Release": "shoal.release.protect",
+    "Risk": "shoal.evaluation.disclosure",
+    "risk": "shoal.evaluation.disclosure",
     "Schema": "shoal.columns.schema",
     "ShoalError": "shoal.errors",
     "Step": "shoal.columns.schema",
@@ -99,6 +102,7 @@ __all__ = [
     "Published",
     "Rehearsal",
     "Release",
+    "Risk",
     "Schema",
     "ShoalError",
     "Step",
@@ -119,6 +123,7 @@ __all__ = [
     "publish",
     "redo",
     "rehearse",
+    "risk",
     "tune",
     "verdict",
 ]
