@@ -11,7 +11,7 @@ from shoal.display import Summary, counted, internal_summary, names_in_words
 
 if TYPE_CHECKING:
     from shoal.auditing import Audit
-    from shoal.columns.schema import Attribute, Schema
+    from shoal.columns.schema import Attribute, Margin, Schema, Step
     from shoal.evaluation import Evaluation
     from shoal.evaluation.population import Estimates
     from shoal.evaluation.verdict import Verdict
@@ -101,6 +101,17 @@ def of_schema(schema: Schema) -> Summary:
 
 def of_attribute(attribute: Attribute) -> Summary:
     return Summary(f"Attribute '{attribute.name}'", (f"{attribute.kind}, {attribute.role}.",))
+
+
+def of_step(step: Step) -> Summary:
+    """What is done and to which column; parameters can come from the records, and are shown on request."""
+    return Summary(f"Step {step.do} of '{step.column}'", ("see .words and .to_dict().",))
+
+
+def of_margin(margin: Margin) -> Summary:
+    return Summary(
+        f"Margin of '{margin.column}'", (f"{counted(len(margin.totals), 'total')}, from {margin.source}.",)
+    )
 
 
 def of_taxonomy(taxonomy: Taxonomy) -> Summary:

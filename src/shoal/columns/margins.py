@@ -8,14 +8,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from shoal import summaries
 from shoal.columns.attribute import RECORDS, SOURCES, Attribute
 from shoal.decimals import exact
+from shoal.display import displayed
 from shoal.errors import OptionError, did_you_mean
 
 # how far the sums of two margins may be apart: published totals are rounded
 _SAME = Fraction(1, 1000)
 
 
+@displayed(summaries.of_margin)
 @dataclass(frozen=True, slots=True)
 class Margin:
     """How many people of the population have each value of a column, as everybody knows.

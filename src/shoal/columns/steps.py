@@ -20,10 +20,11 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shoal import summaries
 from shoal.columns.attribute import RECORDS, SOURCES, Attribute
 from shoal.columns.dates import ISO_DAY, day_number
 from shoal.decimals import decimal_text, exact
-from shoal.display import names_in_words
+from shoal.display import displayed, names_in_words
 from shoal.errors import OptionError, did_you_mean
 
 Verb = Literal["recode", "top", "bottom", "drop"]
@@ -44,6 +45,7 @@ _PARAMETERS: Mapping[str, tuple[str, ...]] = {
 _RECODES = ("breaks", "level", "mapping")
 
 
+@displayed(summaries.of_step)
 @dataclass(frozen=True, slots=True)
 class Step:
     """One step before protection, on one column.
