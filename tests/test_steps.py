@@ -269,7 +269,7 @@ def test_measures_compare_with_the_table_after_its_steps() -> None:
     assert found.utility["sse"] == 0
 
 
-def test_rehearsal_tuning_audit_and_queries_come_after_the_steps() -> None:
+def test_rehearsal_tuning_risk_and_queries_come_after_the_steps() -> None:
     rehearsed = shoal.rehearse(schema(*ALL), "laplace", epsilon=1, people=50)
     assert rehearsed.release.statement.steps[:5] == tuple(
         f"{s.words[0].upper()}{s.words[1:]}." for s in schema(*ALL).steps if s.column != "zip"
@@ -277,7 +277,9 @@ def test_rehearsal_tuning_audit_and_queries_come_after_the_steps() -> None:
     on = shoal.rehearse(schema(TOP), "laplace", epsilon=1, on=pa.table(people()))
     assert on.release.domains["income"] == (0, 1000)
     tuned = shoal.tune(pa.table(people()), schema(*ALL), epsilon=2, methods=["laplace"], fast=True)
-    assert "age" in tuned.rows[0].statement.attributes if hasattr(tuned.rows[0], "statement") else tuned.rows
+    assert [row.setting.method for row in tuned.rows] == ["laplace"]
+    banded = shoal.risk(pa.table(people()), keys=["age"], schema=schema(BANDS))
+    assert sorted(banded.fk.tolist()) == [2, 2, 2, 2, 4, 4, 4, 4]
     asked = query_table(pa.table(people()), schema(*ALL))
     assert asked.facts.attribute("age").ordered == ("(0,25]", "(25,65]", "(65,inf)")
     assert asked.positions["income"].max() == 1000
