@@ -226,6 +226,21 @@ def test_only_parameters_from_the_records_taint(source: str) -> None:
     assert shoal.protect(pa.table(people()), declared, "k-anonymity", k=2).statement.publishable
 
 
+@pytest.mark.parametrize("step", [BANDS, TOP, MAPPING])
+def test_cells_whose_type_nobody_declared_taint_as_without_steps(
+    step: dict[str, Any], tmp_path: Path
+) -> None:
+    """How a cell is read depends on the other cells of its column then: it is not each record by itself."""
+    csv.write_csv(pa.table(people()), tmp_path / "people.csv")
+    plain = schema(step).to_dict()
+    for entry in plain["attribute"]:
+        del entry["type"]
+    column = next(step[verb] for verb in ("recode", "top") if verb in step)
+    for declared, publishable in ((schema(step), True), (Schema.from_dict(plain), False)):
+        release = shoal.protect(tmp_path / "people.csv", declared, "laplace", epsilon=1, columns=[column])
+        assert release.statement.publishable is publishable
+
+
 def test_parameters_from_the_records_are_withheld_and_the_bundle_can_still_be_read(tmp_path: Path) -> None:
     declared = schema({**TOP, "at": 1234, "source": "these records"}, {**BANDS, "source": "these records"})
     release = shoal.protect(pa.table(people()), declared, "laplace", epsilon=1)
