@@ -300,6 +300,9 @@ def test_rehearsal_tuning_risk_and_queries_come_after_the_steps() -> None:
     assert asked.positions["income"].max() == 1000
     with pytest.raises(OptionError, match="no column 'zip'"):
         asked.facts.attribute("zip")
+    looked = query_table(pa.table(people()), schema({**TOP, "source": "these records"}))
+    with pytest.raises(OptionError, match="column 'income' cannot be asked about"):
+        looked.facts.attribute("income")
 
 
 def test_a_large_file_with_steps_is_read_whole(tmp_path: Path) -> None:
