@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from shoal.columns.schema import Schema
+from shoal.display import internal
 from shoal.errors import CancelledError, ShoalError
 from shoal.evaluation.disclosure import RiskFigures, risk
 from shoal.io import Table
@@ -13,6 +14,7 @@ from shoal.progress import Progress, silent
 from shoal.report.subject import Subject
 
 
+@internal()
 @dataclass(frozen=True, slots=True)
 class Disclosure:
     """Figures of both tables by the same keys.
