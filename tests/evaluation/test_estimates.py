@@ -319,6 +319,26 @@ def test_estimates_before_and_after_stand_in_the_evaluation() -> None:
     assert shoal.evaluate(table.drop_columns(["w"]), table.drop_columns(["w"])).estimates is None
 
 
+def test_the_strata_of_a_method_are_those_of_the_design() -> None:
+    """Several columns together are one stratum each combination."""
+
+    class Stratified:
+        data = survey()
+        aligned, kept, schema, domains = None, None, declared("dropped"), {}
+        columns = ("age", "sex", "region")
+
+        class method:  # noqa: N801
+            strata = ("sex", "region")
+            moments = False
+
+    found = shoal.evaluate(survey(), Stratified(), columns=["age"]).estimates
+    frame = survey().to_pandas()
+    wanted = estimates(frame, "w", strata=(frame.sex + frame.region).tolist(), columns=["age"])
+    assert found is not None
+    assert found["strata"] == ["sex", "region"]
+    assert found["rows"][0]["error_before"] == pytest.approx(wanted.numbers["age"]["total"].error)
+
+
 def test_a_weight_that_cannot_be_used_does_not_stop_a_release() -> None:
     table = survey()
     spoiled = table.set_column(3, "w", pa.array([None, *table["w"].to_pylist()[1:]]))

@@ -10,6 +10,7 @@ import numpy as np
 from shoal.errors import InputError
 from shoal.evaluation.pair import Pair
 from shoal.evaluation.population import compared, estimates
+from shoal.io import Table
 
 _AFTER = {
     "released": "After: with the weight in the release.",
@@ -31,15 +32,14 @@ def survey_estimates(
     if weight is None and named not in pair.before.names:
         return None
     method = getattr(released, "method", None)
-    design = strata or getattr(method, "strata", None) or None
-    if design is not None and not isinstance(design, str):
-        design = design[0] if len(design) == 1 else None
+    found = strata or getattr(method, "strata", None) or ()
+    design = (found,) if isinstance(found, str) else tuple(found)
     try:
         return _side_by_side(pair, columns, named, design)
     except InputError as error:
         if weight is not None:
             raise
-        return {"weight": named, "strata": design, "about": f"Not estimated: {error}", "rows": []}
+        return {"weight": named, "strata": list(design), "about": f"Not estimated: {error}", "rows": []}
 
 
 def _declared_weight(released: Any) -> str | None:
@@ -48,17 +48,28 @@ def _declared_weight(released: Any) -> str | None:
     return None if found is None else str(found.name)
 
 
-def _side_by_side(pair: Pair, columns: Sequence[str], weight: str, strata: str | None) -> dict[str, Any]:
-    chosen = [name for name in columns if name not in (weight, strata)]
-    before = estimates(pair.before, weight, strata=strata, columns=chosen)
+def _strata_of(table: Table, names: Sequence[str]) -> str | list[str] | None:
+    """The stratum of each record: that of one column, or of several together; None where a table lacks one."""
+    if not names or any(name not in table.names for name in names):
+        return None
+    if len(names) == 1:
+        return names[0]
+    rows = zip(*(table.series(name).to_list() for name in names), strict=True)
+    return [repr(values) for values in rows]
+
+
+def _side_by_side(pair: Pair, columns: Sequence[str], weight: str, strata: tuple[str, ...]) -> dict[str, Any]:
+    chosen = [name for name in columns if name not in (weight, *strata)]
+    for name in strata:
+        pair.before.known(name)
+    before = estimates(pair.before, weight, strata=_strata_of(pair.before, strata), columns=chosen)
     after_table = pair.published
     has_weight = weight in after_table.names
     weights: Any = weight
     if not has_weight:
         # the rows of a release without weights stand for the same people, all alike
         weights = np.full(after_table.n, before.population / after_table.n)
-    kept = strata if strata is not None and strata in after_table.names else None
-    after = estimates(after_table, weights, strata=kept, columns=chosen)
+    after = estimates(after_table, weights, strata=_strata_of(after_table, strata), columns=chosen)
     rows = [
         {
             "column": line.column,
@@ -71,10 +82,10 @@ def _side_by_side(pair: Pair, columns: Sequence[str], weight: str, strata: str |
         }
         for line in compared(before, after)
     ]
-    about = f"Weight {weight}" + (f", strata {strata}" if strata else ", a simple design")
+    about = f"Weight {weight}" + (f", strata {', '.join(strata)}" if strata else ", a simple design")
     return {
         "weight": weight,
-        "strata": strata,
+        "strata": list(strata),
         "population_before": before.population,
         "population_after": after.population,
         "about": f"{about}. {_AFTER['released' if has_weight else 'equal']}",
