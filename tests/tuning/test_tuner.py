@@ -469,7 +469,7 @@ def test_budgets_with_and_without_a_delta_are_compared_by_their_claims() -> None
     claims = {str(row.setting): row.model for row in found.rows}
     assert claims == {
         "pairs-dp, delta 0": "dp",
-        "pairs-dp, delta 0.000001": "approximate-dp",
+        "pairs-dp, delta 1e-06": "approximate-dp",
         "tree-dp": "dp",
     }
     alone = shoal.tune(

@@ -16,7 +16,6 @@ from shoal.tuning.choose import check_utility
 from shoal.tuning.grid import Setting
 from shoal.tuning.private import METHOD
 
-
 # what has a list of its own, or an argument
 _COMPARED = ("k", "split", "noise", "delta", "epsilon")
 

@@ -89,7 +89,7 @@ def make_grid(
     >>> [str(setting) for setting in make_grid(["laplace", "ranking-dp"], [5, 9], None, None, 100)]
     ['laplace', 'ranking-dp, k = 5', 'ranking-dp, k = 9']
     >>> [str(setting) for setting in make_grid(["pairs-dp", "tree-dp"], None, None, None, 100, ["0", "1e-6"])]
-    ['pairs-dp, delta 0', 'pairs-dp, delta 0.000001', 'tree-dp']
+    ['pairs-dp, delta 0', 'pairs-dp, delta 1e-06', 'tree-dp']
     """
     names = _listed("methods", methods) or DEFAULT_METHODS
     sizes = _listed("ks", ks) or default_sizes(n)

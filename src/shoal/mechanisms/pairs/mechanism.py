@@ -56,7 +56,6 @@ _LARGEST_NOISE = 1 << 50
 
 def plan(method: Method, described: Described) -> Plan:
     """Share the budget over the number of rows, single attributes and pairs, from public facts."""
-    currency = _currency(method)
     attributes = _facts(described)
     budget = _budget(method)
     counting = _rows_share(method, budget)
