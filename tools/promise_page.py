@@ -81,7 +81,8 @@ def promise_tables(results: Sequence[Result], machine: str) -> str:
             )
     lines += [
         "",
-        "What was run, on which data (columns have the domain 0 to 100, or 0 to 1 in data sets of signs), and what was looked for:",
+        "What was run, on which data (columns have the domain 0 to 100, or 0 to 1 where they are signs), and what was "
+        "looked for:",
         "",
     ]
     lines += [

@@ -1,4 +1,4 @@
-"""Zero-concentrated DP of pairs-dp by exact Rényi divergences: at most ρ·α for every order α, and nearly so for some."""
+"""Zero-concentrated DP of pairs-dp by exact Rényi divergences: at most ρ·α at every order α, nearly so for some."""
 
 from __future__ import annotations
 
