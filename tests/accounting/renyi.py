@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
+from itertools import pairwise
 
 from .laws import Gaussian, Scores, Selection
 from .transcript import Draw, Plain
@@ -80,7 +81,7 @@ def _of_choices(mine: Scores, other: Scores, alpha: Fraction) -> Decimal:
         places = [*sorted({*mine.starts(), *other.starts()}), mine.total]
         runs = [
             (after - before, _decimal(mine.exponent(before)), _decimal(other.exponent(before)))
-            for before, after in zip(places, places[1:], strict=False)
+            for before, after in pairwise(places)
         ]
         here = sum((length * (-a).exp() for length, a, _ in runs), Decimal(0))
         there = sum((length * (-b).exp() for length, _, b in runs), Decimal(0))

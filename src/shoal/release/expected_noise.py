@@ -144,8 +144,10 @@ def noise_of(settled: Method, described: Described, plan: Plan | None) -> tuple[
 def _of_shares(described: Described, noise: ShareNoise) -> tuple[ExpectedNoise, ...]:
     others: dict[str, list[tuple[str, float]]] = {name: [] for name in described.columns}
     for (first, second), found in noise.pairs.items():
-        others[first].append((second, found))
-        others[second].append((first, found))
+        # what is measured beside the columns themselves is not announced
+        if first in others and second in others:
+            others[first].append((second, found))
+            others[second].append((first, found))
     return tuple(
         ExpectedNoise(name, None, None, 1, share_of_rows=noise.alone[name], pairs=tuple(others[name]))
         for name in described.columns
