@@ -274,7 +274,7 @@ def carry_out(prepared: Preparation, progress: Progress | None = None, frozen: A
     if prepared.rakes:
         tell("raking the weights", 0, 1)
         released, notes = with_raked_weight(released, prepared.described.schema)
-    return prepared.release(
+    return prepared.saying(rebuilt.conditions).release(
         data=released,
         notes=notes,
         linked=linked,
@@ -307,6 +307,11 @@ class Preparation:
     def stated(self, described: Described) -> Preparation:
         """The same with other circumstances, and the statement that follows from them."""
         return replace(self, described=described, statement=_statement(self.method, described, self.plan))
+
+    def saying(self, conditions: tuple[str, ...]) -> Preparation:
+        """The same with a statement that says this, too."""
+        statement = replace(self.statement, conditions=(*self.statement.conditions, *conditions))
+        return replace(self, statement=statement)
 
     def release(
         self,
