@@ -1,0 +1,1 @@
+"""Local suppression: cells of quasi-identifiers come in, the fewest of them are released empty."""
