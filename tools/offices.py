@@ -17,7 +17,8 @@ from pyarrow import csv
 from tools.public_data import data_folder
 
 OFFICES_WAY_OUT = (
-    "put the offices' reference figures (results_*.json, fuzz_*.json, csv/) into a folder and name it in SHOAL_OFFICES"
+    "put the offices' reference figures (results_*.json, fuzz_*.json and the folder csv) into a folder and name "
+    "it in SHOAL_OFFICES"
 )
 _NAMES = (
     "workclass",
@@ -93,4 +94,4 @@ def generated(rows: int) -> pa.Table:
 
 def _households(rows: int) -> NDArray[np.int64]:
     place = np.arange(rows)
-    return 1 + 4 * (place // 10) + _HOUSEHOLDS[place % 10]
+    return np.asarray(1 + 4 * (place // 10) + _HOUSEHOLDS[place % 10])

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from shoal.evaluation import Evaluation, evaluate
     from shoal.evaluation.attacks import AttackReport, attack
     from shoal.evaluation.checks import check
+    from shoal.evaluation.disclosure import Risk, risk
     from shoal.evaluation.measured import Check
     from shoal.evaluation.verdict import Verdict, verdict
     from shoal.mechanisms.promises import methods
@@ -47,6 +48,8 @@ _PLACES = {
     "Partition": "shoal.partition",
     "PrivacyStatement": "shoal.method.statement",
     "Release": "shoal.release.protect",
+    "Risk": "shoal.evaluation.disclosure",
+    "risk": "shoal.evaluation.disclosure",
     "Schema": "shoal.columns.schema",
     "ShoalError": "shoal.errors",
     "Taxonomy": "shoal.taxonomy",
@@ -91,6 +94,7 @@ __all__ = [
     "Published",
     "Rehearsal",
     "Release",
+    "Risk",
     "Schema",
     "ShoalError",
     "Taxonomy",
@@ -108,6 +112,7 @@ __all__ = [
     "protect",
     "publish",
     "rehearse",
+    "risk",
     "tune",
     "verdict",
 ]

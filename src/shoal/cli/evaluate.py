@@ -18,6 +18,13 @@ def flags() -> tuple[Flag, ...]:
         Flag("original", "The original table.", "input", Path, argument=True, common=True),
         Flag("released", "The released table, from any tool.", "input", Path, argument=True, common=True),
         Flag("columns", "Compare only these columns, a,b,c.", "input", common=True, placeholder="A,B,C"),
+        Flag(
+            "same_order",
+            "Row i of both tables is the same record, where neither is a release.",
+            "input",
+            bool,
+            default=False,
+        ),
         *options.ABOUT_FILES,
         replace(options.TARGET, common=True),
         Flag("everything", "Print every measure.", "output", bool, ("--all",), default=False, common=True),
@@ -26,13 +33,13 @@ def flags() -> tuple[Flag, ...]:
 
 
 def evaluate(typed: Mapping[str, Any]) -> None:
-    """Compare a released table with its original, without using the order of rows.
+    """Compare a released table with its original, without using the order of rows unless told to.
 
     RELEASED is a table from any tool, or the folder of a release; the verdict of a release is printed with it.
 
-    Measures that need to know which row came from which (SSE, record linkage) are printed by
-    'shoal protect --evaluate'. With --target, a random forest is trained on the released rows, which must hold
-    that column, and tested on the original ones.
+    Measures that need to know which row came from which (SSE, record linkage, dRisk) are printed by
+    'shoal protect --evaluate', and here with --same-order. With --target, a random forest is trained on the released
+    rows, which must hold that column, and tested on the original ones.
 
     Examples:
 
@@ -58,7 +65,14 @@ def evaluate(typed: Mapping[str, Any]) -> None:
         chosen = None if columns is None else options.column_names([columns], table.names)
         if bundle is None:
             options.check_compared([table, after], chosen)
-        measured = measure(table, after, columns=chosen, target=typed["target"], progress=progress)
+        measured = measure(
+            table,
+            after,
+            columns=chosen,
+            same_order=typed["same_order"],
+            target=typed["target"],
+            progress=progress,
+        )
     found = None if bundle is None else verdict(bundle.statement, measured)
     if typed["json"]:
         print_json({**measured.to_dict(), **({} if found is None else {"verdict": found.to_dict()})})

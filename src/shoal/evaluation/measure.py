@@ -30,6 +30,7 @@ def evaluate(
     released: Any,
     *,
     columns: Sequence[str] | None = None,
+    same_order: bool = False,
     target: str | None = None,
     protocol: Protocol = "k-fold",
     folds: int = 5,
@@ -41,7 +42,8 @@ def evaluate(
 
     With a `Release` whose rows have an original, all measures exist and are taken on its unrounded values
     in input order. With any other table (or a release without such rows) only the measures that need no row
-    order exist; the others are None. The k actually reached is always that of the published table.
+    order exist, unless the caller says that the rows are in the same order; the others are None. The k actually
+    reached is always that of the published table.
 
     Numeric columns have all measures. Columns with an order (ordinal and date, where a release says so or the type is
     a date) have those that need no zero; text and truth values are nominal and have their own: errors in the semantic
@@ -51,6 +53,7 @@ def evaluate(
         original: path, or pandas, polars or pyarrow table.
         released: a `Release`, or a path or table.
         columns: measure only these; by default the released columns, or the columns both tables have.
+        same_order: row i of the released table came from row i of the original, where `released` is a plain table.
         target: also measure how well a random forest that learns from the release predicts this column: one of
             classes, or a numeric one with a threshold, such as "income>30000"; see `shoal.evaluation.learn`.
         protocol: of learning: `k-fold`, or `first-66%`, the split of the iDP paper.
@@ -81,7 +84,7 @@ def evaluate(
     if target is not None:
         check_learner()
     tell = progress or silent
-    pair = make_pair(original, released)
+    pair = make_pair(original, released, same_order)
     for table, which in ((pair.before, "original"), (pair.published, "released")):
         if table.n == 0:
             raise InputError(f"the {which} table has no rows: there is nothing to evaluate.")

@@ -22,6 +22,7 @@ from shoal.io.fingerprint import fingerprint
 from shoal.method.statement import domain_words
 from shoal.progress import Progress, silent
 from shoal.report.compare import percent_words
+from shoal.report.disclosure import disclosed
 from shoal.report.findings import find
 from shoal.report.page_figures import Album
 from shoal.report.profile import equal_rows, profiles
@@ -79,6 +80,11 @@ def internal_report(
     whole = of_release(release)
     tell = progress or silent
     found = find(whole, release, evaluation, original, tell)
+    # the risk in a sample is another one
+    all_rows = found.subject.table.n == whole.table.n
+    disclosure = (
+        disclosed(found.before, found.subject, tell) if found.before is not None and all_rows else None
+    )
     tell("drawing the internal report", 0, 1)
     album = Album()
     clusters = [(", ".join(made.columns) or "records", made.sizes) for made in release.partition]
@@ -93,6 +99,7 @@ def internal_report(
         notes=release.notes,
         facts=_facts(release.internal),
         clusters=clusters,
+        disclosure=disclosure,
     )
     first = _first_screen(
         whole, private=True, measured=found.measured, risks=found.risks, before=found.before
@@ -141,7 +148,14 @@ def bundle_report(
     risks = replace(risks, remarks=(*risks.remarks, _NOT_LINKED))
     tell("comparing columns", 0, 1)
     page = Page(
-        album, subject, before, measured, risks, private=True, remarks=_other_size(before, subject.table)
+        album,
+        subject,
+        before,
+        measured,
+        risks,
+        private=True,
+        remarks=_other_size(before, subject.table),
+        disclosure=disclosed(before, subject, tell),
     )
     first = _first_screen(subject, private=True, measured=measured, risks=risks, before=before)
     mark = fingerprint(Path(original) if isinstance(original, (str, Path)) else before)

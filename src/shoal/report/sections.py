@@ -16,6 +16,7 @@ from shoal.report.page_figures import Album, attribute_sections, relation_sectio
 
 if TYPE_CHECKING:
     from shoal.io import Table
+    from shoal.report.disclosure import Disclosure
     from shoal.report.risks import Risks
     from shoal.report.subject import Subject
 
@@ -31,6 +32,7 @@ class Page:
         private: the page holds facts about the original data.
         facts: private facts of the release that its mechanism wrote down.
         clusters: sizes of the clusters, by the columns that they are of.
+        disclosure: the risk by the quasi-identifiers, before and after.
     """
 
     album: Album
@@ -43,6 +45,7 @@ class Page:
     notes: tuple[str, ...] = ()
     facts: Mapping[str, Any] | None = None
     clusters: Sequence[tuple[str, Any]] = ()
+    disclosure: Disclosure | None = None
 
 
 def _nothing(page: Page) -> dict[str, Any]:
@@ -121,6 +124,12 @@ _SECTIONS: dict[str, Section] = {
         ),
         Section("learning", "Learning", _learning, lambda values: bool(values["learning"])),
         Section("risk", "Risk", _risk, lambda values: values["private"]),
+        Section(
+            "disclosure",
+            "Disclosure risk",
+            lambda page: {"disclosure": page.disclosure},
+            lambda values: values["private"] and values["disclosure"] is not None,
+        ),
         Section("facts", "Facts about the original data", _facts, lambda values: values["private"]),
         Section("measures", "All measures", _measures, lambda values: bool(values["measured"])),
         Section("recipe", "Recipe", lambda page: {"recipe": page.subject.recipe}),
