@@ -87,6 +87,15 @@ def facts_from_records(table: Table, schema: Schema, chosen: Sequence[Attribute]
     ]
 
 
+def steps_from_records(schema: Schema) -> list[str]:
+    """The steps before protection whose parameters are known from these records only."""
+    found = [step for step in schema.declared.steps if step.from_records]
+    if not found:
+        return []
+    named = ", ".join(f"{step.do} of {step.column}" for step in found)
+    return [f"steps before protection chosen on the records: {named} (declare another source in the schema)."]
+
+
 _FACT_WORDS = {
     "kind": "kinds",
     "type": "types",

@@ -17,6 +17,8 @@ from shoal.method.settings import DECLARATIONS, SETTINGS
 if TYPE_CHECKING:
     from shoal.release.protect import Release
 
+# the tables of a schema, which a recipe holds too
+_SCHEMA = ("attribute", "file", "step", "margin")
 _HEADER = "# The recipe of a release. Repeat it with: shoal protect DATA --config method.toml --out DIR\n"
 
 
@@ -64,13 +66,13 @@ def load_recipe(path: str | Path) -> dict[str, Any]:
     path = Path(path)
     raw = load(path, "recipe")
     # domains stand with their attributes
-    known = {"shoal", "method", "attribute", "file", *DECLARATIONS, *SETTINGS} - {"domains"}
+    known = {"shoal", "method", *_SCHEMA, *DECLARATIONS, *SETTINGS} - {"domains"}
     for key in raw:
         if key not in known:
             raise OptionError(f"the recipe '{path}' has an unknown key '{key}'.")
     if "method" not in raw:
         raise OptionError(f"the recipe '{path}' names no method.")
-    arguments = {key: value for key, value in raw.items() if key not in ("shoal", "attribute", "file")}
+    arguments = {key: value for key, value in raw.items() if key not in ("shoal", *_SCHEMA)}
     if not isinstance(raw["method"], str):
         raise OptionError(f"the recipe '{path}': method must be the name of a method, got {raw['method']}.")
     if "attribute" in raw:

@@ -212,6 +212,7 @@ def prepare(data: Any, schema: Schema, neighbours: Neighbours = "replace-one") -
     (4, [30, 41, -1, 120])
     """
     table = read_declared(data, schema)
+    schema = schema.stepped
     for attribute in schema.attributes:
         table.known(attribute.name)
     schema = Schema(tuple(with_listed_type(table, attribute) for attribute in schema.attributes))

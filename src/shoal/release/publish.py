@@ -373,7 +373,8 @@ def opened(data: Any, engine: Engine | None = None, **request: Unpack[Request]) 
         if not parquet:
             raise OptionError("engine 'local' reads a Parquet file column by column: save the table as one.")
         return Opened(data, without_texts(read_columnwise(Path(data)), na))
-    if engine is None and parquet and not na:
+    schema = request.get("schema")
+    if engine is None and parquet and not na and not (schema is not None and schema.declared.steps):
         table = read_columnwise(Path(data))
         if table.n * len(table.names) >= _LARGE:
             return Opened(data, table)

@@ -112,7 +112,7 @@ def of_bundle(folder: str | Path) -> Subject:
         raise OptionError(
             f"the recipe '{recipe_file}' describes no column: its [[attribute]] entries are gone."
         )
-    schema = recipe["schema"]
+    schema = recipe["schema"].stepped
     dates = {a.name: a.format for a in schema.attributes if a.format is not None}
     na = tuple(recipe.get("na", ()))
     table = read(tables.pop("data"), na, schema.types, schema.file, dates, strict=False)
