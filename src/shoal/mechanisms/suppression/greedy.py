@@ -19,16 +19,15 @@ _ROUNDS = 8
 _SLACK = 1e-9
 
 
-def blanked(keys: Keys, k: int) -> Integers:
+def finished(found: Assignment) -> Integers:
     """A mask for every row such that every released row occurs at least k times; needs k rows at least.
 
     Cost:
         About 2^m sorts of the distinct rare rows for m columns, and a few passes over the rows that are blanked.
     """
-    found = Assignment.start(keys, k)
     _gather(found)
     _add_left_over(found)
-    improve(found)
+    _improve(found)
     return found.masks
 
 
@@ -36,7 +35,6 @@ class Assignment:
     """Which mask every row has at the moment, and which rows are released together."""
 
     def __init__(self, keys: Keys, k: int, masks: Integers) -> None:
-        assert keys.radix is not None
         self.keys, self.k, self.masks = keys, k, masks
         self.radix = keys.radix
         released = keys.whole.copy()
@@ -46,8 +44,8 @@ class Assignment:
         self.released = released
         self.groups: dict[int, set[int]] = {}
         order = np.argsort(released, kind="stable")
-        starts = np.flatnonzero(np.diff(released[order], prepend=-1))
-        for members in np.split(order, starts[1:]) if order.size else []:
+        starts = np.flatnonzero(released[order][1:] != released[order][:-1]) + 1
+        for members in np.split(order, starts):
             self.groups[int(released[members[0]])] = set(members.tolist())
 
     @classmethod
@@ -88,8 +86,8 @@ class Assignment:
 
     def digits(self, released: Integers) -> Integers:
         """Released rows as codes."""
-        sizes = np.append(self.radix[1:], 2**62)
-        return (released[:, None] % sizes) // self.radix
+        rows = np.array([next(iter(self.groups[key])) for key in released.tolist()], dtype=np.int64)
+        return np.where(self.keys.cells(self.masks[rows]), 0, self.keys.codes[rows])
 
 
 def _gather(found: Assignment) -> None:
@@ -121,14 +119,14 @@ def _open(found: Assignment, mask: int, limit: float) -> None:
     good = (paid + needed * keys.cost(mask)) / count <= limit + _SLACK
     helped = good & (needed > 0)
     if helped.any():
-        good[helped] = _help(found, mask, names[helped], needed[helped])
+        good[helped] = lend(found, mask, names[helped], needed[helped])
     taken = good[place]
     for row, key in zip(found.rare[taken].tolist(), released[taken].tolist(), strict=True):
         found.move(row, mask | int(keys.gaps[row]), key)
     found.rare = found.rare[~taken]
 
 
-def _help(found: Assignment, mask: int, names: Integers, needed: Integers) -> NDArray[np.bool_]:
+def lend(found: Assignment, mask: int, names: Integers, needed: Integers) -> NDArray[np.bool_]:
     """Take rows that other groups can spare into new groups; says for which groups there were enough."""
     keys = found.keys
     rows, spare = found.surplus()
@@ -188,7 +186,7 @@ def _shared(keys: Keys, rows: list[int]) -> int:
     return int(keys.masks_of(((own != own[0]).any(axis=0) | (own[0] == 0))[None])[0])
 
 
-def improve(found: Assignment) -> None:
+def _improve(found: Assignment) -> None:
     """Blank less, step by step, until nothing more is found."""
     for _ in range(_ROUNDS):
         changes = _close(found) + _split(found) + _move(found) + _dissolve(found)

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
+from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
 
 Integers = NDArray[np.int64]
 
-# all sets of blanked columns are listed up to this many columns
-MOST_COLUMNS = 10
+# so many sets of blanked columns are tried at most, small ones first
+MOST_MASKS = 1023
 
 
 @dataclass(frozen=True)
@@ -39,25 +41,30 @@ class Keys:
         return int(self.codes.shape[1])
 
     @cached_property
-    def radix(self) -> Integers | None:
-        """What a digit of each column counts, None where the rows do not fit into one number."""
+    def radix(self) -> Integers:
+        """What a digit of each column counts.
+
+        Where the rows do not fit into one number, digits count odd numbers drawn once and for all, sums wrap around, and
+        two different rows have the same number with a probability of 2^-64; what is released is checked in any case.
+        """
         total, found = 1, []
         for most in self.codes.max(axis=0, initial=0).tolist():
             found.append(total)
             total *= most + 1
-        return np.array(found, dtype=np.int64) if total < 2**62 else None
+        if total < 2**62:
+            return np.array(found, dtype=np.int64)
+        drawn = np.random.Generator(np.random.PCG64(23)).integers(-(2**62), 2**62, self.m)
+        return np.asarray(drawn | 1, dtype=np.int64)
 
-    @property
+    @cached_property
     def listed(self) -> bool:
-        """Whether all masks can be tried."""
-        return self.m <= MOST_COLUMNS and self.radix is not None
+        """Whether all masks are tried."""
+        return len(self.masks) == (1 << self.m) - 1
 
     @cached_property
     def whole(self) -> Integers:
         """Every row as it is, as one number."""
-        if self.radix is None:
-            return np.unique(self.codes, axis=0, return_inverse=True)[1].ravel().astype(np.int64)
-        return self.codes @ self.radix
+        return np.asarray(self.codes @ self.radix, dtype=np.int64)
 
     @cached_property
     def gaps(self) -> Integers:
@@ -73,7 +80,6 @@ class Keys:
 
     def projected(self, mask: int, rows: Integers | slice = slice(None)) -> Integers:
         """Rows as they are released with the columns of the mask blanked."""
-        assert self.radix is not None
         gone = self.columns_of(mask)
         return self.whole[rows] - self.codes[rows][:, gone] @ self.radix[gone]
 
@@ -85,5 +91,14 @@ class Keys:
 
     @cached_property
     def masks(self) -> list[int]:
-        """All masks but the empty one, cheap ones first; among equals those of later, less important columns."""
-        return sorted(range(1, 1 << self.m), key=lambda mask: (self.cost(mask), -mask))
+        """All masks but the empty one, cheap ones first; of many columns the smallest masks, and the one of all columns.
+
+        Among equals those of later columns come first.
+        """
+        found: list[int] = []
+        for size in range(1, self.m + 1):
+            if len(found) + comb(self.m, size) > MOST_MASKS:
+                found.append((1 << self.m) - 1)
+                break
+            found += [sum(1 << column for column in chosen) for chosen in combinations(range(self.m), size)]
+        return sorted(found, key=lambda mask: (self.cost(mask), -mask))

@@ -115,7 +115,6 @@ def program_of(keys: Keys, k: int, rare: Integers) -> Program:
 
 def _needless(program: Program, keys: Keys) -> NDArray[np.bool_]:
     """Released rows that a finer one makes needless: the same rare rows can become it."""
-    assert keys.radix is not None
     size = program.names.size
     needless = np.zeros(size, dtype=np.bool_)
     if not size:
@@ -213,13 +212,16 @@ def solved(program: Program, *, whole: bool, nodes: int = _NODES, gap: float = 0
     return Solution(found.x[:pairs], found.x[pairs : pairs + names], float(found.fun), float(bound))
 
 
-def promising(program: Program, slack: float) -> Program:
-    """The pairs that are nearly the cheapest for their rare row, counting its part of the helpers."""
+def promising(program: Program, most: int) -> Program:
+    """For each rare row the few released rows that cost it least, counting its part of the helpers."""
     rare = program.rare[program.name]
     price = program.paid + np.maximum(program.k - rare, 0) / rare * program.prices[program.name]
-    least = np.full(program.rows.size, np.inf)
-    np.minimum.at(least, program.row, price)
-    return program.only(price <= least[program.row] + slack + _SLACK)
+    order = np.lexsort((program.name, program.paid, price, program.row))
+    starts = np.searchsorted(program.row[order], np.arange(program.rows.size))
+    rank = np.arange(order.size) - starts[program.row[order]]
+    kept = np.zeros(program.pairs, dtype=np.bool_)
+    kept[order[rank < most]] = True
+    return program.only(kept)
 
 
 def rounded_up(bound: float, costs: Floats) -> float:
