@@ -87,6 +87,12 @@ class Method:
     t: int | None = None
     intruder: str = _DEFAULTS["intruder"]
     group_by: str = _DEFAULTS["group_by"]
+    strata: tuple[str, ...] | None = None
+    risk: Fraction | None = None
+    combinations: tuple[tuple[str, int], ...] | None = None
+    importance: tuple[tuple[str, Fraction], ...] | None = None
+    missing_as: str = _DEFAULTS["missing_as"]
+    alpha: Fraction = _DEFAULTS["alpha"]
     kinds: tuple[str, ...] = ("numeric",)
 
     @property
@@ -224,7 +230,7 @@ class Method:
             values["split"] = dict(self.split)
         if isinstance(self.floor, tuple) and "floor" in values:
             values["floor"] = dict(self.floor)
-        for name in ("shares", "sizes"):
+        for name in ("shares", "sizes", "combinations", "importance"):
             if values.get(name) is not None:
                 values[name] = dict(values[name])
         return {name: value for name, value in values.items() if value is not None}
