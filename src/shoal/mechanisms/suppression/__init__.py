@@ -1,1 +1,5 @@
-"""Local suppression: cells of quasi-identifiers come in, the fewest of them are released empty."""
+"""Local suppression: quasi-identifiers come in, the same with the fewest cells emptied leave."""
+
+from shoal.mechanisms.suppression.mechanism import SUPPRESS
+
+__all__ = ["SUPPRESS"]

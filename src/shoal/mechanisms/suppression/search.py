@@ -20,9 +20,10 @@ from shoal.mechanisms.suppression.program import Program
 _BLOCK = 700
 # released rows that a rare row may become in a block
 _OFFERS = 12
-# a solution this near to the bound of its block is good enough
-_GAP = 0.002
-_NODES = 30
+# nodes of the solver's search for a program that is solved to the end
+_NODES = 2000
+# what counts as a part of a record, and as a released row that is open for the most
+_SOME, _MOSTLY = 0.05, 0.4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,33 +109,38 @@ def _blocks(keys: Keys, rare: Integers) -> Iterator[Integers]:
 
 
 def _carried_out(found: Assignment, program: Program, *, exact: bool) -> float:
-    """Blank as the solution of a program says, as far as helpers are there; leaves the bound of the program."""
+    """Blank as the solution of a program says, as far as helpers are there; leaves the bound of the program.
+
+    A program that is not solved to the end opens released rows in part: those that are open for the most come first, and
+    what they leave is left to others.
+    """
     if not program.pairs:
         return 0.0
     # whole costs: nearer to the optimum than one cell is at it
-    few = 0.9 / max(1.0, programs.share_bound(program))
-    gap, nodes = (few, 2000) if exact else (max(few, _GAP), _NODES)
-    if not exact:
-        relaxed = programs.solved(program, whole=False)
-        if relaxed is None:
-            return 0.0
-        program = program.only(relaxed.opened[program.name] > 1e-7)
-    best = programs.solved(program, whole=True, nodes=nodes, gap=gap)
+    gap = 0.9 / max(1.0, programs.share_bound(program))
+    best = programs.solved(program, whole=exact, nodes=_NODES, gap=gap)
     if best is None:
         return 0.0
-    amounts = np.rint(best.amounts).astype(np.int64)
     members: dict[int, list[int]] = {}
     for row in found.rare.tolist():
         members.setdefault(int(found.keys.whole[row]), []).append(row)
-    for name in np.unique(program.name[amounts > 0]).tolist():
-        pairs = np.flatnonzero((program.name == name) & (amounts > 0))
+    owner = found.keys.whole[program.rows]
+    pairs_of: dict[int, list[int]] = {}
+    for pair in np.flatnonzero(best.amounts > _SOME).tolist():
+        pairs_of.setdefault(int(program.name[pair]), []).append(pair)
+    for name in sorted(pairs_of, key=lambda name: (-best.opened[name].round(6), name)):
         key, mask = int(program.names[name]), int(program.masks[name])
-        needed = found.k - int(amounts[pairs].sum()) - len(found.groups.get(key, ()))
+        rows: list[int] = []
+        for pair in pairs_of[name]:
+            own = members[int(owner[program.row[pair]])]
+            rows += own[: round(best.amounts[pair])] if exact else own
+        needed = found.k - len(rows) - len(found.groups.get(key, ()))
+        if not rows or (needed > 0 and best.opened[name] < _MOSTLY):
+            continue
         if needed > 0 and not lend(found, mask, np.array([key]), np.array([needed]))[0]:
             continue
-        for pair in pairs.tolist():
-            own = members[int(found.keys.whole[program.rows[program.row[pair]]])]
-            for row in [own.pop() for _ in range(min(len(own), int(amounts[pair])))]:
-                found.move(row, mask | int(found.keys.gaps[row]), key)
+        for row in rows:
+            members[int(found.keys.whole[row])].remove(row)
+            found.move(row, mask | int(found.keys.gaps[row]), key)
     found.rare = np.array(sorted(row for own in members.values() for row in own), dtype=np.int64)
     return best.bound if exact else 0.0
