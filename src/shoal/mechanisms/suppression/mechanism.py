@@ -149,7 +149,7 @@ def run(
             progress("emptying cells", number * total + done, len(strata) * total)
 
         report(0, 1)
-        own = _Work(method, quasi, codes[stratum.rows], weights_of(described, stratum))
+        own = _Work(method, quasi, codes[stratum.rows], None if columns.weights is None else columns.weights[stratum.rows])
         gone[stratum.rows], bound = own.emptied(report)
         facts.append(_facts(stratum, quasi, gone[stratum.rows], bound))
     return Rebuilt(
@@ -165,16 +165,6 @@ def run(
 def _codes(values: NDArray[np.float64], gaps: NDArray[np.bool_] | None) -> Integers:
     codes = np.unique(values, return_inverse=True)[1].ravel().astype(np.int64) + 1
     return codes if gaps is None else np.where(gaps, 0, codes)
-
-
-def weights_of(described: Described, stratum: Stratum) -> NDArray[np.float64] | None:
-    """The survey weights of a stratum, where the table has them."""
-    weight = None if described.schema is None else described.schema.weight
-    if weight is None or weight.name not in described.table.names:
-        return None
-    values = described.table.numeric(weight.name)
-    kept = values if described.kept is None else values[described.kept]
-    return np.asarray(kept[stratum.rows], dtype=np.float64)
 
 
 def _facts(
