@@ -104,7 +104,7 @@ class Method:
     @property
     def columnwise(self) -> bool:
         """Every attribute is treated by itself, so one column in memory is enough."""
-        return self.groups is None and PARTITIONS[self.partition].columnwise
+        return self.groups is None and not self.strata and PARTITIONS[self.partition].columnwise
 
     @property
     def size(self) -> int:
@@ -151,6 +151,12 @@ class Method:
                 raise OptionError(
                     f"method '{self.name}' has no groups, and so no k: leave k out, or name a method that has groups, "
                     "such as method=ranking-dp."
+                )
+            if name == "strata" and name not in self.adjustable and "epsilon" in self.adjustable:
+                raise OptionError(
+                    f"strata are not for method '{self.name}', whose promise does not take them as known: release the "
+                    "stratum as one more column instead.",
+                    option="strata",
                 )
             if name not in self.adjustable:
                 raise OptionError(

@@ -232,7 +232,9 @@ def columns_of(method: Method, described: Described) -> Columns:
 
 def weight_name(described: Described) -> str | None:
     """The column of survey weights, where the schema has one that the records bring along."""
-    weight = None if described.schema is None else described.schema.weight
+    # a column that only looks like a weight changes nothing
+    declared = described.schema is not None and described.circumstances.weight
+    weight = described.schema.weight if described.schema is not None and declared else None
     # a raked weight is made from released rows and public totals alone
     if weight is None or weight.release == "raked":
         return None
