@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from shoal.mechanisms.suppression.keys import Integers, Keys
 
 _ROUNDS = 8
+# rows times masks that other groups are looked for: there is little to find after the first choice
+_MOST_TRIES = 10_000
 # below this two costs are the same
 _SLACK = 1e-9
 
@@ -65,8 +67,7 @@ class Assignment:
         return self.keys.cost(mask & ~int(self.keys.gaps[row]))
 
     def key_of(self, row: int, mask: int) -> int:
-        code = self.keys.codes[row]
-        return int(sum(int(code[j]) * int(self.radix[j]) for j in range(self.keys.m) if not mask >> j & 1))
+        return int(self.keys.projected(mask, np.array([row]))[0])
 
     def move(self, row: int, mask: int, key: int) -> None:
         """Release a row under another mask; a group that loses its last row is gone."""
@@ -188,8 +189,11 @@ def _shared(keys: Keys, rows: list[int]) -> int:
 
 def _improve(found: Assignment) -> None:
     """Blank less, step by step, until nothing more is found."""
+    touched = int((found.masks != found.keys.gaps).sum())
     for _ in range(_ROUNDS):
-        changes = _close(found) + _split(found) + _move(found) + _dissolve(found)
+        changes = _close(found) + _split(found)
+        if touched * len(found.keys.masks) <= _MOST_TRIES:
+            changes += _move(found) + _dissolve(found)
         if not changes:
             return
 

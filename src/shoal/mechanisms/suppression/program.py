@@ -37,7 +37,7 @@ class Program:
         rows: a record of each rare distinct row.
         counts: how many records each has.
         names: the released rows, as numbers.
-        masks: the mask of each of them.
+        masks: the blanks of each of them, those that some rows have from the start included.
         prices: what a record of a frequent row pays to become each of them.
         row, name: pairs of a rare row and a released row, by their place above.
         paid: what a record pays, pair by pair.
@@ -84,7 +84,7 @@ def program_of(keys: Keys, k: int, rare: Integers) -> Program:
     """
     _, rows, counts = np.unique(keys.whole[rare], return_index=True, return_counts=True)
     rows = rare[rows]
-    names, masks, row, prices = [], [], [], []
+    names, masks, row, prices, paid = [], [], [], [], []
     for mask in keys.masks:
         columns = keys.columns_of(mask)
         released = keys.projected(mask)
@@ -92,22 +92,25 @@ def program_of(keys: Keys, k: int, rare: Integers) -> Program:
         cheapest = np.full(found.size, np.inf)
         # a helper that has gaps pays for the rest only
         np.minimum.at(cheapest, place, (keys.codes[:, columns] > 0) @ keys.costs[columns])
-        fits = (keys.codes[rows][:, columns] > 0).all(axis=1) & (support[place[rows]] >= k)
+        fits = support[place[rows]] >= k
         names.append(released[rows][fits])
         prices.append(cheapest[place[rows]][fits])
         row.append(np.flatnonzero(fits))
-        masks.append(np.full(int(fits.sum()), mask))
+        masks.append(keys.gaps[rows][fits] | mask)
+        paid.append((keys.codes[rows][fits][:, columns] > 0) @ keys.costs[columns])
     every, first, name = np.unique(np.concatenate(names), return_index=True, return_inverse=True)
-    flat_masks = np.concatenate(masks)
+    flat_rows = np.concatenate(row)
+    # a row with gaps becomes the same under several masks
+    _, once = np.unique(flat_rows * every.size + name, return_index=True)
     made = Program(
         rows,
         counts.astype(np.int64),
         every,
-        flat_masks[first],
+        np.concatenate(masks)[first],
         np.concatenate(prices)[first],
-        np.concatenate(row),
-        name.astype(np.int64),
-        np.array([keys.cost(mask) for mask in range(1 << keys.m)])[flat_masks],
+        flat_rows[once],
+        name.astype(np.int64)[once],
+        np.concatenate(paid)[once],
         k,
     )
     return made.only(~_needless(made, keys)[made.name])
@@ -124,7 +127,7 @@ def _needless(program: Program, keys: Keys) -> NDArray[np.bool_]:
         least, most = np.full(size, np.iinfo(np.int64).max), np.full(size, -1)
         np.minimum.at(least, program.name, code)
         np.maximum.at(most, program.name, code)
-        alike = (program.masks >> column & 1 == 1) & (least == most)
+        alike = (program.masks >> column & 1 == 1) & (least == most) & (least > 0)
         finer = program.names + np.where(alike, least, 0) * keys.radix[column]
         place = np.minimum(np.searchsorted(program.names, finer), size - 1)
         needless |= alike & (program.names[place] == finer)

@@ -141,6 +141,6 @@ def _carried_out(found: Assignment, program: Program, *, exact: bool) -> float:
             continue
         for row in rows:
             members[int(found.keys.whole[row])].remove(row)
-            found.move(row, mask | int(found.keys.gaps[row]), key)
+            found.move(row, mask, key)
     found.rare = np.array(sorted(row for own in members.values() for row in own), dtype=np.int64)
     return best.bound if exact else 0.0
