@@ -38,7 +38,9 @@ def reference() -> dict[str, tuple[int, float]]:
     """Cells and seconds of the reference tool, by run."""
     path = offices_folder() / "results_suppression.json"
     found = json.loads(path.read_text("utf-8")) if path.exists() else {}
-    return {name: (one["total"], one["sec"]) for name, one in found.items() if "total" in one and "sec" in one}
+    return {
+        name: (one["total"], one["sec"]) for name, one in found.items() if "total" in one and "sec" in one
+    }
 
 
 def rows(quick: bool) -> list[list[str]]:
@@ -90,9 +92,10 @@ def rows(quick: bool) -> list[list[str]]:
 def section(quick: bool) -> str:
     heads = ["table", "keys", "k", "cells", "at least", "k found", "s", "wildcard", "s", "reference", "s"]
     lines = [
-        f"Measured on {date.today().isoformat()} with {os.cpu_count()} cores, by `python -m benchmarks.suppression`. *Cells* "
-        "is what `suppress` empties under its claim, *at least* the lower bound of any way to do it; *wildcard* is "
-        "`missing_as=wildcard`, *reference* the stored figure of sdcMicro 5.8.1 for the same table, in the wildcard sense.",
+        f"Measured on {date.today().isoformat()} with {os.cpu_count()} cores, by `python -m benchmarks.suppression`. "
+        "*Cells* is what `suppress` empties under its claim, *at least* the lower bound of any way to do it; *wildcard* is "
+        "`missing_as=wildcard`, *reference* the stored figure of sdcMicro 5.8.1 for the same table, in that "
+        "sense.",
         "",
         "| " + " | ".join(heads) + " |",
         "|" + " --- |" * len(heads),

@@ -133,7 +133,13 @@ def test_clusters_given_the_partition_stay_in_their_stratum(table: pa.Table) -> 
     ],
 )
 def test_claims_about_the_original_records_refuse_strata(options: dict[str, object], table: pa.Table) -> None:
-    asked = {"epsilon": 1, "columns": list(DOMAINS), "domains": DOMAINS, "strata": "stratum", "outside": "clip"}
+    asked = {
+        "epsilon": 1,
+        "columns": list(DOMAINS),
+        "domains": DOMAINS,
+        "strata": "stratum",
+        "outside": "clip",
+    }
     with pytest.raises(OptionError, match="one more column instead"):
         shoal.protect(table, **asked, **options)
 

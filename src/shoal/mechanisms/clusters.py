@@ -48,11 +48,14 @@ def strata_conditions(method: Method, described: Described) -> tuple[str, ...]:
     model = privacy_model(method, len(described.columns), len(described.nominal))
     if model in ("dp", "approximate-dp"):
         raise OptionError(
-            f"strata cannot be used where the claim is {model}, as here: a replaced record could change its stratum, and "
-            "all groups with it; release the stratum as one more column instead.",
+            f"strata cannot be used where the claim is {model}, as here: a replaced record could change its stratum, "
+            "and all groups with it; release the stratum as one more column instead.",
             option="strata",
         )
-    return (*strata_words(method), "Which stratum a record belongs to is treated as fixed and known to everybody.")
+    return (
+        *strata_words(method),
+        "Which stratum a record belongs to is treated as fixed and known to everybody.",
+    )
 
 
 def _shared_out(method: Method, described: Described) -> Plan:

@@ -191,7 +191,8 @@ def _importance(setting: Setting, value: Any) -> ByColumn:
             f"{setting.name} must give a weight by column, such as {{'sex': 5}}, got {value!r}."
         )
     found = tuple(
-        (str(column), exact(weight, f"the importance of column '{column}'")) for column, weight in value.items()
+        (str(column), exact(weight, f"the importance of column '{column}'"))
+        for column, weight in value.items()
     )
     for column, weight in found:
         if weight <= 0:

@@ -267,8 +267,8 @@ def _alike(group: Group, method: Method) -> Iterator[tuple[NDArray[np.int64], li
         return
     if group.strata:
         raise OptionError(
-            "strata together with missing=separate would leave too few rows to a group: fill the gaps, or leave out one "
-            "of the two."
+            "strata together with missing=separate would leave too few rows to a group: fill the gaps, or leave out "
+            "one of the two."
         )
     if alike is None:
         yield np.arange(group.n, dtype=np.int64), list(range(len(group.columns)))

@@ -27,8 +27,8 @@ from shoal.errors import LeftOutWarning, OptionError, Problems
 from shoal.io import Codebook, Conventions, Table
 from shoal.mechanisms import MECHANISMS
 from shoal.mechanisms.base import Mechanism, Rebuilt
-from shoal.mechanisms.table import ENTRIES
 from shoal.mechanisms.promises import noise_allowed, privacy_model, promise_of
+from shoal.mechanisms.table import ENTRIES
 from shoal.method.budget import Plan
 from shoal.method.method import Method
 from shoal.method.models import MODELS

@@ -87,7 +87,8 @@ def _conditions(method: Method, described: Described, intruder: str) -> list[str
     weight = weight_name(described)
     if weight is not None:
         found.append(
-            f"Values changed owners among rows of equal {weight} only: weighted totals of every column are as they were."
+            f"Values changed owners among rows of equal {weight} only: weighted totals of every column are as they "
+            "were."
         )
     return [*found, *strata_words(method), _intruder(intruder, described), _UNIFORM]
 
@@ -202,9 +203,7 @@ def _classes(
     return tuple(found)
 
 
-def _by_class(
-    classes: Sequence[Stratum], columns: Columns, swapped: Callable[[Columns], Swap]
-) -> Swap:
+def _by_class(classes: Sequence[Stratum], columns: Columns, swapped: Callable[[Columns], Swap]) -> Swap:
     """A swap of every class, as one of the table."""
     if len(classes) == 1:
         return swapped(columns)

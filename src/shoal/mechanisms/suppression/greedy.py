@@ -203,7 +203,9 @@ def _blanked_groups(found: Assignment) -> Iterator[tuple[int, list[int]]]:
     gaps, masks = found.keys.gaps, found.masks
     touched = np.flatnonzero(masks != gaps)
     names = np.unique(found.released[touched])
-    price = {int(name): found.keys.cost(int(found.masks[next(iter(found.groups[int(name)]))])) for name in names}
+    price = {
+        int(name): found.keys.cost(int(found.masks[next(iter(found.groups[int(name)]))])) for name in names
+    }
     for name in sorted(price, key=lambda name: (-price[name], name)):
         if name in found.groups:
             yield name, sorted(found.groups[name])

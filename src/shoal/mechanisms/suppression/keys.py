@@ -44,8 +44,8 @@ class Keys:
     def radix(self) -> Integers:
         """What a digit of each column counts.
 
-        Where the rows do not fit into one number, digits count odd numbers drawn once and for all, sums wrap around, and
-        two different rows have the same number with a probability of 2^-64; what is released is checked in any case.
+        Where the rows do not fit into one number, digits count odd numbers drawn once and for all, sums wrap around,
+        and two different rows have the same number with a probability of 2^-64; what is released is checked in any case.
         """
         total, found = 1, []
         for most in self.codes.max(axis=0, initial=0).tolist():
@@ -91,7 +91,7 @@ class Keys:
 
     @cached_property
     def masks(self) -> list[int]:
-        """All masks but the empty one, cheap ones first; of many columns the smallest masks, and the one of all columns.
+        """All masks but the empty one, cheap ones first; of many columns the smallest masks, and that of all columns.
 
         Among equals those of later columns come first.
         """

@@ -47,7 +47,9 @@ def settle(method: Method, described: Described) -> tuple[Method, tuple[str, ...
                 f"importance names column '{name}', which is no quasi-identifier.{did_you_mean(name, quasi)}"
             )
     if method.missing_as == "category" and method.alpha != 1:
-        raise OptionError("alpha is for missing_as=wildcard: where an empty cell is a value, rows count in full.")
+        raise OptionError(
+            "alpha is for missing_as=wildcard: where an empty cell is a value, rows count in full."
+        )
     if method.risk is None or method.missing_as == "wildcard":
         return method, ()
     return replace(method, k=max(method.size, math.ceil(1 / method.risk))), ()
@@ -95,8 +97,8 @@ def plan(method: Method, described: Described) -> Plan:
         ]
     else:
         conditions = [
-            f"Quasi-identifiers, which are all that an intruder is assumed to know: {listed(every)}. Cells of them were "
-            "emptied; an empty cell counts as a value of its own and fits no other."
+            f"Quasi-identifiers, which are all that an intruder is assumed to know: {listed(every)}. Cells of them "
+            "were emptied; an empty cell counts as a value of its own and fits no other."
         ]
         conditions += [
             f"Every combination of {listed(columns_of_combination(text))} is shared by at least {k} rows."
@@ -137,9 +139,7 @@ def run(
     """
     quasi = keys_of(method, described)
     columns = columns_of(method, described)
-    codes = np.stack(
-        [_codes(columns.values[name], described.gaps.get(name)) for name in quasi], axis=1
-    )
+    codes = np.stack([_codes(columns.values[name], described.gaps.get(name)) for name in quasi], axis=1)
     strata = strata_of(method, described)
     gone = np.zeros(codes.shape, dtype=np.bool_)
     facts = []
@@ -149,7 +149,12 @@ def run(
             progress("emptying cells", number * total + done, len(strata) * total)
 
         report(0, 1)
-        own = _Work(method, quasi, codes[stratum.rows], None if columns.weights is None else columns.weights[stratum.rows])
+        own = _Work(
+            method,
+            quasi,
+            codes[stratum.rows],
+            None if columns.weights is None else columns.weights[stratum.rows],
+        )
         gone[stratum.rows], bound = own.emptied(report)
         facts.append(_facts(stratum, quasi, gone[stratum.rows], bound))
     return Rebuilt(
@@ -201,7 +206,9 @@ class _Work:
         for _ in range(1 + codes.size):
             before = int((codes == 0).sum())
             for wish in wishes:
-                chosen = sorted(wish.columns, key=lambda column: (-self._costs[column], self._sizes[column], column))
+                chosen = sorted(
+                    wish.columns, key=lambda column: (-self._costs[column], self._sizes[column], column)
+                )
                 keys = Keys(codes[:, chosen], self._costs[chosen])
                 found = fewest(keys, wish.k, report)
                 bound = found.bound if len(wishes) == 1 else None

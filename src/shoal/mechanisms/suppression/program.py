@@ -143,8 +143,8 @@ def _needless(program: Program, keys: Keys) -> NDArray[np.bool_]:
 def share_bound(program: Program) -> float:
     """A lower bound without a solver: what a rare record pays at least, with its part of the helpers.
 
-    A group of the released row P with q rare records, out of R that can become P, has at least k records; so each of the
-    q stands for its own cells and for (k - q)/q helpers, of which there are the fewest when q = R.
+    A group of the released row P with q rare records, out of R that can become P, has at least k records; so each of
+    the q stands for its own cells and for (k - q)/q helpers, of which there are the fewest when q = R.
     """
     rare = program.rare[program.name]
     helpers = np.maximum(program.k - rare, 0) / rare
@@ -185,13 +185,25 @@ def solved(program: Program, *, whole: bool, nodes: int = _NODES, gap: float = 0
     matrix = coo_matrix(
         (
             np.concatenate(
-                [np.ones(pairs), np.ones(pairs), np.full(names, -program.k), np.ones(names), np.ones(pairs)]
-                + [-counts[program.row]]
+                [
+                    np.ones(pairs),
+                    np.ones(pairs),
+                    np.full(names, -program.k),
+                    np.ones(names),
+                    np.ones(pairs),
+                    -counts[program.row],
+                ]
             ),
             (
                 np.concatenate(
-                    [program.row, rows + program.name, rows + np.arange(names), rows + np.arange(names)]
-                    + [rows + names + number, rows + names + number]
+                    [
+                        program.row,
+                        rows + program.name,
+                        rows + np.arange(names),
+                        rows + np.arange(names),
+                        rows + names + number,
+                        rows + names + number,
+                    ]
                 ),
                 np.concatenate([number, number, opened, helpers, number, opened[program.name]]),
             ),

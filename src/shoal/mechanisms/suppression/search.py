@@ -1,7 +1,7 @@
 """The fewest blanked cells: keys and k come in, a mask per row and a lower bound of the cost leave.
 
-Small tables, and tables whose rare rows are few, are solved as one program to the end. Larger ones are split into blocks
-of rare rows that agree in some columns, each block as a program of its own; what is left open is done step by step.
+Small tables, and tables whose rare rows are few, are solved as one program to the end. Larger ones are split into
+blocks of rare rows that agree in some columns, each block as a program of its own; what is left open is done step by step.
 """
 
 from __future__ import annotations
@@ -111,8 +111,8 @@ def _blocks(keys: Keys, rare: Integers) -> Iterator[Integers]:
 def _carried_out(found: Assignment, program: Program, *, exact: bool) -> float:
     """Blank as the solution of a program says, as far as helpers are there; leaves the bound of the program.
 
-    A program that is not solved to the end opens released rows in part: those that are open for the most come first, and
-    what they leave is left to others.
+    A program that is not solved to the end opens released rows in part: those that are open for the most come first,
+    and what they leave is left to others.
     """
     if not program.pairs:
         return 0.0
