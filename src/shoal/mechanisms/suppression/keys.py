@@ -45,7 +45,7 @@ class Keys:
         """What a digit of each column counts.
 
         Where the rows do not fit into one number, digits count odd numbers drawn once and for all, sums wrap around,
-        and two different rows have the same number with a probability of 2^-64; what is released is checked in any case.
+        and two different rows have the same number with a probability of 2^-64; what is written is checked anyway.
         """
         total, found = 1, []
         for most in self.codes.max(axis=0, initial=0).tolist():

@@ -1,7 +1,8 @@
 """The fewest blanked cells: keys and k come in, a mask per row and a lower bound of the cost leave.
 
 Small tables, and tables whose rare rows are few, are solved as one program to the end. Larger ones are split into
-blocks of rare rows that agree in some columns, each block as a program of its own; what is left open is done step by step.
+blocks of rare rows that agree in some columns, each block as a program of its own; what is left open is done step by
+step.
 """
 
 from __future__ import annotations
