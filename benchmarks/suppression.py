@@ -93,7 +93,7 @@ def section(quick: bool) -> str:
     heads = ["table", "keys", "k", "cells", "at least", "k found", "s", "wildcard", "s", "reference", "s"]
     lines = [
         f"Measured on {date.today().isoformat()} with {os.cpu_count()} cores, by `python -m benchmarks.suppression`. "
-        "*Cells* is what `suppress` empties under its claim, *at least* the lower bound of any way to do it; *wildcard* "
+        "*Cells* is what `suppress` empties under its claim, *at least* a lower bound of any way to do it; *wildcard* "
         "is `missing_as=wildcard`, *reference* the stored figure of sdcMicro 5.8.1 for the same table, in that "
         "sense.",
         "",
