@@ -76,7 +76,7 @@ class Keys:
 
     def cells(self, masks: Integers) -> NDArray[np.bool_]:
         """Masks as a table of cells."""
-        return (masks[:, None] >> np.arange(self.m)) & 1 == 1
+        return np.asarray((masks[:, None] >> np.arange(self.m)) & 1 == 1)
 
     def projected(self, mask: int, rows: Integers | slice = slice(None)) -> Integers:
         """Rows as they are released with the columns of the mask blanked."""
