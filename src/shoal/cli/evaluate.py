@@ -27,6 +27,13 @@ def flags() -> tuple[Flag, ...]:
         ),
         *options.ABOUT_FILES,
         replace(options.TARGET, common=True),
+        Flag(
+            "weight",
+            "Survey weight: also compare estimates of the population.",
+            "input",
+            placeholder="COLUMN",
+        ),
+        Flag("strata", "With a weight: the column of the strata.", "input", placeholder="COLUMN"),
         Flag("everything", "Print every measure.", "output", bool, ("--all",), default=False, common=True),
         replace(options.JSON, common=True),
     )
@@ -39,7 +46,8 @@ def evaluate(typed: Mapping[str, Any]) -> None:
 
     Measures that need to know which row came from which (SSE, record linkage, dRisk) are printed by
     'shoal protect --evaluate', and here with --same-order. With --target, a random forest is trained on the released
-    rows, which must hold that column, and tested on the original ones.
+    rows, which must hold that column, and tested on the original ones. With --weight, weighted totals, means, quantiles
+    and tables of both tables are compared, with their standard errors.
 
     Examples:
 
@@ -71,6 +79,8 @@ def evaluate(typed: Mapping[str, Any]) -> None:
             columns=chosen,
             same_order=typed["same_order"],
             target=typed["target"],
+            weight=typed["weight"],
+            strata=typed["strata"],
             progress=progress,
         )
     found = None if bundle is None else verdict(bundle.statement, measured)
@@ -78,6 +88,8 @@ def evaluate(typed: Mapping[str, Any]) -> None:
         print_json({**measured.to_dict(), **({} if found is None else {"verdict": found.to_dict()})})
         return
     say_measures(measured, typed["everything"] or typed["target"] is not None)
+    if typed["weight"] is not None and not typed["everything"]:
+        results().print(measured.estimates_table())
     if found is not None:
         say_verdict(found)
     else:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from shoal import summaries
 from shoal.columns.attribute import RECORDS, SOURCES, Attribute
 from shoal.decimals import exact
+from shoal.display import displayed
 from shoal.errors import OptionError, did_you_mean
 
 # how far the sums of two margins may be apart: published totals are rounded
 _SAME = Fraction(1, 1000)
 
 
+@displayed(summaries.of_margin)
 @dataclass(frozen=True, slots=True)
 class Margin:
     """How many people of the population have each value of a column, as everybody knows.
@@ -54,7 +58,9 @@ class Margin:
     def __post_init__(self) -> None:
         where = f"the margin of '{self.column}'"
         if self.source not in SOURCES:
-            raise OptionError(f"{where} needs a source, one of {', '.join(SOURCES[:-1])}: totals must be public.")
+            raise OptionError(
+                f"{where} needs a source, one of {', '.join(SOURCES[:-1])}: totals must be public."
+            )
         if self.source == RECORDS:
             raise OptionError(f"{where}: totals of these records are not public; take them from elsewhere.")
         for name, total in self.totals:
@@ -81,12 +87,14 @@ def check_margins(margins: tuple[Margin, ...], attributes: Mapping[str, Attribut
                 f"{where}: the schema describes no such column.{did_you_mean(margin.column, list(attributes))}"
             )
         if attribute.kind_facts.ranged:
-            raise OptionError(f"{where}: margins are for names, and the column is {attribute.kind}: recode it.")
+            raise OptionError(
+                f"{where}: margins are for names, and the column is {attribute.kind}: recode it."
+            )
         known = attribute.ordered or (attribute.tree.values if attribute.tree is not None else ())
         for name, _ in margin.totals if known else ():
             if name not in known:
                 raise OptionError(f"{where}: the column has no value '{name}'.{did_you_mean(name, known)}")
-    for first, other in zip(margins, margins[1:], strict=False):
+    for first, other in itertools.pairwise(margins):
         if abs(first.size - other.size) > _SAME * first.size:
             raise OptionError(
                 f"the margins of '{first.column}' and '{other.column}' are about populations of different size "

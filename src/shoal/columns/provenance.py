@@ -74,7 +74,7 @@ def facts_from_records(table: Table, schema: Schema, chosen: Sequence[Attribute]
     found: dict[str, list[str]] = {}
     for attribute in (*chosen, *units):
         facts = set(attribute.from_records)
-        if attribute.name in table.inferred and attribute not in units:
+        if attribute.name in table.inferred | table.guessed and attribute not in units:
             # where nobody declared the type, the guess of the kind rests on it
             facts = (facts | {"type"}) - {"kind"}
         for fact in facts:

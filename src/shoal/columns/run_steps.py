@@ -65,7 +65,10 @@ def with_steps(table: Table, schema: Schema | None, na: Sequence[str] = ()) -> T
             frame, changed = table.frame.drop(step.column), table.n
             table = replace(table, frame=frame, inferred=table.inferred - {step.column})
         else:
+            # how such a cell is read depends on the others of its column
+            read_off = {step.column} & table.inferred
             table, changed = _RUN[step.kind](table, step, before)
+            table = replace(table, guessed=table.guessed | read_off)
         table = replace(table, steps=(*table.steps, (step.key, changed)))
     return table
 

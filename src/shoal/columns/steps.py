@@ -7,6 +7,7 @@ tables stay neighbours and every claim about the records holds as before. Parame
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -19,10 +20,11 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shoal import summaries
 from shoal.columns.attribute import RECORDS, SOURCES, Attribute
 from shoal.columns.dates import ISO_DAY, day_number
 from shoal.decimals import decimal_text, exact
-from shoal.display import names_in_words
+from shoal.display import displayed, names_in_words
 from shoal.errors import OptionError, did_you_mean
 
 Verb = Literal["recode", "top", "bottom", "drop"]
@@ -43,6 +45,7 @@ _PARAMETERS: Mapping[str, tuple[str, ...]] = {
 _RECODES = ("breaks", "level", "mapping")
 
 
+@displayed(summaries.of_step)
 @dataclass(frozen=True, slots=True)
 class Step:
     """One step before protection, on one column.
@@ -108,7 +111,7 @@ class Step:
         verbs = [verb for verb in VERBS if isinstance(raw, Mapping) and verb in raw]
         if len(verbs) != 1 or not isinstance(raw[verbs[0]], str):
             raise OptionError(
-                f"every [[step]] entry says what is done and to which column, once: {' | '.join(VERBS)} = \"column\"."
+                f'every [[step]] entry says what is done and to which column, once: {" | ".join(VERBS)} = "column".'
             )
         verb = verbs[0]
         known = {f.name for f in fields(cls)} - {"do", "column"}
@@ -142,7 +145,9 @@ class Step:
 
     def __post_init__(self) -> None:
         if self.do not in VERBS:
-            raise OptionError(f"step '{self.do}' is not one of {', '.join(VERBS)}.{did_you_mean(self.do, VERBS)}")
+            raise OptionError(
+                f"step '{self.do}' is not one of {', '.join(VERBS)}.{did_you_mean(self.do, VERBS)}"
+            )
         if self.source and self.source not in SOURCES:
             raise OptionError(
                 f"{self.where}: source '{self.source}' is not one of {', '.join(SOURCES)}."
@@ -167,7 +172,7 @@ class Step:
 
     def _check_bands(self) -> None:
         ends = self.ends
-        if len(ends) < 2 or any(a >= b for a, b in zip(ends, ends[1:], strict=False)):
+        if len(ends) < 2 or any(a >= b for a, b in itertools.pairwise(ends)):
             raise OptionError(f"{self.where}: breaks must be at least two numbers or dates, ascending.")
         if self.closed not in ("right", "left"):
             raise OptionError(f"{self.where}: closed '{self.closed}' is not one of right, left.")
@@ -332,10 +337,10 @@ def _listed(value: object, where: str, key: str) -> Sequence[Any]:
     return value
 
 
-def _pairs(value: object, where: str) -> tuple[tuple[str, str], ...]:
+def _pairs(value: Any, where: str) -> tuple[tuple[str, str], ...]:
     found = value.items() if isinstance(value, Mapping) else value
     try:
-        pairs = tuple((str(old).strip(), str(new).strip()) for old, new in found)  # type: ignore[attr-defined]
+        pairs = tuple((str(old).strip(), str(new).strip()) for old, new in found)
     except (TypeError, ValueError):
         raise OptionError(f"{where}: mapping must be a table of old and new names, got {value!r}.") from None
     if not pairs or not all(old and new for old, new in pairs):
@@ -359,13 +364,14 @@ def _bands(step: Step, before: Attribute) -> Attribute:
         raise OptionError(f"{step.where}: its breaks are dates, and the column is {before.kind}.")
     if len(step.bands) < 2:
         raise OptionError(f"{step.where}: one band for all values says nothing: drop the column.")
+    settled = _settled(step, before, "kind", "type", "domain")
+    return replace(_without_range(before), kind="ordinal", type="text", ordered=step.bands, source=settled)
+
+
+def _without_range(before: Attribute) -> Attribute:
+    """A column of names, without what only numbers and dates have."""
     return replace(
-        before,
-        kind="ordinal",
-        type="text",
-        ordered=step.bands,
-        source=_settled(step, before, "kind", "type", "domain"),
-        **dict.fromkeys(("lo", "hi", "step", "decimals", "format")),
+        before, kind="nominal", type="text", lo=None, hi=None, step=None, decimals=None, format=None
     )
 
 
@@ -392,7 +398,8 @@ def _level(step: Step, before: Attribute) -> Attribute:
 def above(step: Step, before: Attribute) -> dict[str, str]:
     """The concept at the level of the step above each value; a value that is not so deep stays."""
     tree = replace(before, missing=None).tree
-    assert tree is not None and step.level is not None
+    assert tree is not None
+    assert step.level is not None
     found = {}
     for code in tree.domain:
         line = tree.ancestors(code)
@@ -413,12 +420,14 @@ def _mapping(step: Step, before: Attribute) -> Attribute:
                 raise OptionError(f"{step.where}: the column has no value '{old}'.{did_you_mean(old, names)}")
     now = [renamed.get(name, name) for name in names]
     merged = tuple(dict.fromkeys(now))
-    if before.ordered and len(merged) != 1 + sum(a != b for a, b in zip(now, now[1:], strict=False)):
+    if before.ordered and len(merged) != 1 + sum(a != b for a, b in itertools.pairwise(now)):
         raise OptionError(f"{step.where}: values with one new name must be neighbours in the order.")
     if before.ordered and len(merged) < 2:
         raise OptionError(f"{step.where}: one name for all values says nothing: drop the column.")
-    changed = {"ordered": merged} if before.ordered else {"values": merged, "taxonomy": None}
-    return replace(before, type="text", source=_settled(step, before, "type", "domain"), **changed)
+    settled = replace(before, type="text", source=_settled(step, before, "type", "domain"))
+    if before.ordered:
+        return replace(settled, ordered=merged)
+    return replace(settled, values=merged, taxonomy=None)
 
 
 def _coded(step: Step, before: Attribute) -> Attribute:
@@ -449,8 +458,7 @@ def _exact(bound: Any) -> Fraction:
 def _withheld(step: Step, before: Attribute) -> Attribute:
     """What can be said about a column whose step is not published: no range, and no names."""
     if step.do == "recode":
-        bare = {"kind": "nominal", "type": "text", "ordered": (), "values": (), "taxonomy": None}
-        return replace(before, **bare, **dict.fromkeys(("lo", "hi", "step", "decimals", "format")))
+        return _without_range(replace(before, ordered=(), values=(), taxonomy=None))
     return replace(before, lo=None, hi=None)
 
 
@@ -478,7 +486,8 @@ def _mapping_words(step: Step) -> str:
     for old, new in step.mapping:
         groups.setdefault(new, []).append(old)
     return f"column {step.column} is recoded: " + "; ".join(
-        f"{names_in_words(old)} {'become' if len(old) > 1 else 'becomes'} {new}" for new, old in groups.items()
+        f"{names_in_words(old)} {'become' if len(old) > 1 else 'becomes'} {new}"
+        for new, old in groups.items()
     )
 
 

@@ -22,6 +22,7 @@ from shoal.evaluation.mean_sse import mean_sse
 from shoal.evaluation.measures import computed
 from shoal.evaluation.pair import Pair, make_pair
 from shoal.evaluation.result import Evaluation, plain
+from shoal.evaluation.survey_estimates import survey_estimates
 from shoal.progress import Progress, silent
 
 
@@ -36,6 +37,8 @@ def evaluate(
     folds: int = 5,
     runs: int = 5,
     trees: int = 100,
+    weight: str | None = None,
+    strata: str | None = None,
     progress: Progress | None = None,
 ) -> Evaluation:
     """Measure what a release lost and what risk it leaves.
@@ -60,6 +63,9 @@ def evaluate(
         folds: number of folds of `k-fold`.
         runs: number of runs of learning, with different seeds; the intervals are over these.
         trees: number of trees of a forest.
+        weight: the survey weight of the original: also compare what both tables say about the population, as
+            `shoal.estimates` does; by default the weight of a release's schema.
+        strata: with a weight, the column of the strata of the sample.
         progress: called with (what, done, total); what it raises ends the work.
 
     Returns:
@@ -108,6 +114,7 @@ def evaluate(
         learning=None
         if target is None
         else learn_pairs([pair], target, settings, columns=columns, progress=tell),
+        estimates=survey_estimates(pair, released, chosen, weight, strata),
     )
 
 

@@ -63,14 +63,17 @@ def rake(
 
 def check_raking(schema: Schema | None, columns: Sequence[str]) -> None:
     """Refuse, before anything is spent, margins of columns that are not released."""
-    assert schema is not None and schema.weight is not None
+    assert schema is not None
+    assert schema.weight is not None
     if schema.weight.name in columns:
-        raise OptionError(f"column '{schema.weight.name}' is released already: a raked weight needs its name.")
+        raise OptionError(
+            f"column '{schema.weight.name}' is released already: a raked weight needs its name."
+        )
     for margin in schema.margins:
         if margin.column not in columns:
             raise OptionError(
-                f"the weight '{schema.weight.name}' is raked to the margin of '{margin.column}', which is not released: "
-                "release it, or remove the margin."
+                f"the weight '{schema.weight.name}' is raked to the margin of '{margin.column}', which is not "
+                "released: release it, or remove the margin."
             )
 
 
@@ -80,7 +83,8 @@ def with_raked_weight(frame: Any, schema: Schema | None) -> tuple[Any, tuple[str
     Raises:
         OptionError: a column of a margin is in another table.
     """
-    assert schema is not None and schema.weight is not None
+    assert schema is not None
+    assert schema.weight is not None
     table = read(frame)
     margins = schema.margins
     for margin in margins:
@@ -96,9 +100,13 @@ def with_raked_weight(frame: Any, schema: Schema | None) -> tuple[Any, tuple[str
         found = set(which.tolist())
         gone = [name for place, (name, _) in enumerate(margin.totals) if place not in found]
         if gone:
-            notes.append(f"no released row has {margin.column} = {', '.join(gone)}: its total is not reached.")
+            notes.append(
+                f"no released row has {margin.column} = {', '.join(gone)}: its total is not reached."
+            )
         if -1 in found:
-            notes.append(f"released rows with a {margin.column} that has no total keep their share of the weights.")
+            notes.append(
+                f"released rows with a {margin.column} that has no total keep their share of the weights."
+            )
     if left > 1e-6:
         notes.append(f"raking did not settle: a margin is missed by {100 * left:.2g}%.")
     column = nw.new_series(schema.weight.name, weights, backend=table.frame.implementation)

@@ -83,9 +83,9 @@ def internal_report(
     found = find(whole, release, evaluation, original, tell)
     # the risk in a sample is another one
     all_rows = found.subject.table.n == whole.table.n
-    disclosure = (
-        disclosed(found.before, found.subject, tell) if found.before is not None and all_rows else None
-    )
+    disclosure = None
+    if found.before is not None and all_rows:
+        disclosure = disclosed(found.before, found.subject, release.declared.schema, tell)
     tell("drawing the internal report", 0, 1)
     album = Album()
     clusters = [(", ".join(made.columns) or "records", made.sizes) for made in release.partition]
@@ -156,7 +156,7 @@ def bundle_report(
         risks,
         private=True,
         remarks=_other_size(before, subject.table),
-        disclosure=disclosed(before, subject, tell),
+        disclosure=disclosed(before, subject, progress=tell),
     )
     first = _first_screen(subject, private=True, measured=measured, risks=risks, before=before)
     mark = fingerprint(Path(original) if isinstance(original, (str, Path)) else before)
@@ -257,7 +257,15 @@ def _linked(line: RiskLine) -> tuple[str, str]:
 
 def _facts(internal: Mapping[str, Any]) -> dict[str, Any]:
     """The private facts of a release, those without a line of their own flattened."""
-    own = ("rows_read", "rows_released", "values_clipped", "clusters", "repairs", "clusters_without_noise")
+    own = (
+        "rows_read",
+        "rows_released",
+        "values_clipped",
+        "clusters",
+        "repairs",
+        "clusters_without_noise",
+        "steps",
+    )
     more: dict[str, Any] = {}
     for name, value in internal.items():
         if name in own:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.display import internal
 from shoal.evaluation.anonymity import as_arrow
 from shoal.evaluation.groups import row_groups
 from shoal.io import Table
@@ -23,6 +24,7 @@ Floats = NDArray[np.float64]
 MISSING = -1
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Coded:
     """A column as numbers.
@@ -36,6 +38,7 @@ class Coded:
     levels: tuple[Any, ...]
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Patterns:
     """The different combinations of key values, a missing value counted as one more value.

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from shoal.columns.declaration import read_declared
 from shoal.columns.schema import Schema
 from shoal.errors import InputError, OptionError
 from shoal.evaluation.disclosure.diversity import diversity
@@ -55,7 +56,7 @@ def risk(
             table is taken for the whole population.
         household: the column that says who lives together; by default the one with the role `unit` in the schema. A
             record without one is a household of its own.
-        schema: roles of the columns.
+        schema: roles of the columns, and steps that are run before anything is measured.
         sensitive: columns whose l-diversity is measured; a missing value is taken for the commonest of its group.
         missing: whether a missing key fits any value in fk and Fk (`wildcard`) or is a value of its own (`category`).
         alpha: what a record that fits by a wildcard counts, 0 to 1.
@@ -84,7 +85,8 @@ def risk(
     >>> found.fk.tolist(), found.Fk.tolist(), round(found.expected, 3), found.suda.tolist()
     ([2.0, 2.0, 1.0, 1.0], [22.0, 22.0, 5.0, 2.0], 1.248, [0.0, 0.0, 2.0, 1.0])
     """
-    data = read(table)
+    data = read(table) if schema is None else read_declared(table, schema)
+    schema = None if schema is None else schema.stepped
     if data.n == 0:
         raise InputError("the table has no rows: there is no risk to measure.")
     known = _keys(data, keys, schema)

@@ -15,6 +15,7 @@ from typing import Literal
 
 import numpy as np
 
+from shoal.display import internal
 from shoal.evaluation.disclosure._suda_kernel import minimal_uniques
 from shoal.evaluation.disclosure.keys import MISSING, Codes, Floats, Patterns
 
@@ -23,6 +24,7 @@ Points = Literal["original", "ihsn"]
 MOST_KEYS = 30
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Suda:
     """Special uniques of a table.
