@@ -12,6 +12,7 @@ from conftest import data_file, offices_file
 
 import shoal
 from shoal import Attribute, OptionError, Schema
+from shoal.report import internal_report
 from tools.offices import census
 
 MONEY = ("FICA", "FEDTAX", "AGI")
@@ -44,7 +45,14 @@ def test_mdav_within_strata_is_the_stored_one(table: pa.Table) -> None:
     expected = np.array(rows, dtype=np.float64)
     found = np.stack([numbers(made.aligned, name) for name in names], axis=1)
     assert np.allclose(found, expected, rtol=1e-6)
-    assert [facts["groups"] for facts in made.internal["strata"]] == [90] * 4
+    facts = made.internal["strata"]
+    assert [(one["rows"], one["groups"], one["smallest"]) for one in facts] == [(270, 90, 3)] * 4
+    original = np.stack([numbers(table, name) for name in names], axis=1)
+    lost = ((found - original) ** 2 / original.var(axis=0)).mean(axis=1)
+    for stratum, one in enumerate(facts, start=1):
+        assert one["loss"] == pytest.approx(lost[numbers(table, "stratum") == stratum].mean(), rel=1e-6)
+    page = internal_report(made)
+    assert f'<td class="number" data-label="loss">{facts[0]["loss"]:.3g}</td>' in page
     assert any("within strata" in condition for condition in made.statement.conditions)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from shoal.mechanisms.suppression.keys import Keys
 from shoal.mechanisms.suppression.program import program_of, share_bound
 from shoal.mechanisms.suppression.search import fewest
 from shoal.mechanisms.suppression.wildcard import Wish, emptied
+from shoal.report import internal_report
 from tools.offices import KEYS4, KEYS6, KEYS_MISSING, adult
 
 Codes = NDArray[np.int64]
@@ -236,6 +238,50 @@ def test_strata_are_kept_apart() -> None:
     made = shoal.protect(people(), schema(), "suppress", k=3, strata=["part"], seed=1)
     assert shoal.check(made.data, [*KEYS, "part"]).k >= 3
     assert [facts["stratum"] for facts in made.internal["cells_emptied"]] == ["part=north", "part=south"]
+    page = internal_report(made)
+    (table,) = re.findall(r'<h2 id="strata">.*?</table>', page, re.DOTALL)
+    for facts in made.internal["cells_emptied"]:
+        assert facts["lower_bound"] <= facts["cells"] == sum(facts["by_column"].values())
+        (line,) = re.findall(rf'<tr><th scope="row">{facts["stratum"]}</th>.*?</tr>', table)
+        shown = [int(number) for number in re.findall(r">([0-9]+)</td>", line)]
+        assert shown[2:] == [facts["cells"], facts["lower_bound"], *facts["by_column"].values()]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_bound_holds_for_combinations_too(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    codes = draw.integers(1, 3, (5, 3))
+    names = ("a", "b", "c")
+    table = pa.table({name: codes[:, place] for place, name in enumerate(names)})
+    own = Schema(tuple(Attribute(name, role="quasi-identifier") for name in names))
+    made = shoal.protect(table, own, "suppress", k=1, combinations={"a,b": 2, "c": 3}, seed=1)
+    least = least_by_trying(Keys(codes[:, :2], np.ones(2)), 2) + least_by_trying(
+        Keys(codes[:, 2:], np.ones(1)), 3
+    )
+    # columns in common are none: the two bounds add up
+    assert made.internal["cells_emptied"][0]["lower_bound"] <= least <= cells(made)
+    assert made.internal["cells_emptied"][0]["lower_bound"] > 0 or least == 0
+
+
+def test_the_command_says_how_many_cells_and_how_few_they_could_be(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, described = tmp_path / "people.csv", tmp_path / "people.toml"
+    shoal.io.write(people(), data)
+    schema().save(described)
+    start = ["protect", str(data), "--schema", str(described), "--method", "suppress", "--k", "3"]
+    for number, (more, words) in enumerate(
+        [
+            (
+                ["--strata", "part"],
+                r"Cells emptied in part=north: \d+ \(at least \d+\) in \d+ of \d+ rows; .*job \d+",
+            ),
+            (["--importance", "sex=3"], r"Cells emptied: \d+, \d+ by importance \(at least \d+\)"),
+            (["--missing-as", "wildcard"], r"Cells emptied: \d+ \(no lower bound\)"),
+        ]
+    ):
+        run([*start, *more, "--out", str(tmp_path / f"out{number}")])
+        assert re.search(words, capsys.readouterr().out.replace("\n", " "))
 
 
 def test_commands_take_the_options(tmp_path: Path) -> None:

@@ -261,6 +261,23 @@ def _say_plan(planned: Planned, as_json: bool, given: Mapping[str, Any]) -> None
     console.print("Nothing was written.", markup=False)
 
 
+def emptied_lines(internal: Mapping[str, Any]) -> list[str]:
+    """What local suppression emptied, stratum by stratum, beside its lower bound; a fact about the original data."""
+    found = []
+    for facts in internal.get("cells_emptied", ()):
+        where = f" in {facts['stratum']}" if "stratum" in facts else ""
+        by_column = ", ".join(f"{name} {count:,}" for name, count in facts["by_column"].items() if count)
+        cost = f", {facts['cost']:,.6g} by importance" if "cost" in facts else ""
+        bound = f"at least {facts['lower_bound']:,.6g}" if "lower_bound" in facts else "no lower bound"
+        found.append(
+            f"Cells emptied{where}: {facts['cells']:,}{cost} ({bound}) in {facts['rows_with_emptied_cells']:,} of "
+            f"{facts['rows']:,} rows{'; ' if by_column else ''}{by_column}."
+        )
+    return (
+        [*found, "How many were needed is a fact about the original data: keep it inside."] if found else []
+    )
+
+
 def _say(published: Published, as_json: bool, everything: bool, given: Mapping[str, Any]) -> None:
     from shoal.evaluation.verdict import verdict
 
@@ -272,6 +289,8 @@ def _say(published: Published, as_json: bool, everything: bool, given: Mapping[s
             complain(text)
         extra = {} if measured is None else {"evaluation": measured.to_dict(), "verdict": found.to_dict()}
         statement, notes = release.statement.to_dict(), list(release.notes)
+        if "cells_emptied" in release.internal:
+            extra["cells_emptied"] = release.internal["cells_emptied"]
         print_json({"out": str(published.folder), "statement": statement, "notes": notes, **extra})
         return
     console = results()
@@ -285,6 +304,8 @@ def _say(published: Published, as_json: bool, everything: bool, given: Mapping[s
     for note in release.notes:
         if note not in published.warnings:
             messages().print(f"note: {with_flags(note)}", markup=False, style="dim")
+    for line in emptied_lines(release.internal):
+        console.print(line, markup=False)
     if measured is not None:
         say_measures(measured, everything)
         console.print("These measures are facts about the original data: keep them inside.", markup=False)

@@ -28,6 +28,7 @@ from shoal.io import Codebook, Conventions, Table
 from shoal.mechanisms import MECHANISMS
 from shoal.mechanisms.base import Mechanism, Rebuilt
 from shoal.mechanisms.promises import noise_allowed, privacy_model, promise_of
+from shoal.mechanisms.stratum_facts import by_stratum
 from shoal.mechanisms.table import ENTRIES
 from shoal.method.budget import Plan
 from shoal.method.method import Method
@@ -281,7 +282,7 @@ def carry_out(prepared: Preparation, progress: Progress | None = None, frozen: A
         linked=linked,
         aligned=_measured(prepared.described, rebuilt) if rebuilt.aligned else None,
         partitions=rebuilt.partitions,
-        internal=rebuilt.internal,
+        internal={**rebuilt.internal, **by_stratum(prepared.method, prepared.described, rebuilt)},
         statistics=None if rebuilt.statistics is None else table.like(rebuilt.statistics, keep_dtypes=False),
     )
 

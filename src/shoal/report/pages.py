@@ -265,6 +265,8 @@ def _facts(internal: Mapping[str, Any]) -> dict[str, Any]:
         "repairs",
         "clusters_without_noise",
         "steps",
+        "cells_emptied",
+        "strata",
     )
     more: dict[str, Any] = {}
     for name, value in internal.items():

@@ -107,6 +107,12 @@ def _facts(page: Page) -> dict[str, Any]:
     return {"facts": page.facts, "clusters": drawn, "notes": page.notes}
 
 
+def _strata(page: Page) -> dict[str, Any]:
+    """Private facts by stratum: groups and loss, or the cells that were emptied."""
+    found = page.facts or {}
+    return {"strata": found.get("strata") or (), "emptied": found.get("cells_emptied") or ()}
+
+
 def _log(page: Page) -> dict[str, Any]:
     """What was done; where facts about the original are, with the number of cells that each step changed."""
     counts = {} if page.facts is None else page.facts.get("steps", {})
@@ -142,6 +148,12 @@ _SECTIONS: dict[str, Section] = {
             lambda values: values["private"] and values["disclosure"] is not None,
         ),
         Section("facts", "Facts about the original data", _facts, lambda values: values["private"]),
+        Section(
+            "strata",
+            "Strata and emptied cells",
+            _strata,
+            lambda values: values["private"] and bool(values["strata"] or values["emptied"]),
+        ),
         Section("measures", "All measures", _measures, lambda values: bool(values["measured"])),
         Section("log", "What was done", _log, lambda values: bool(values["log"])),
         Section("recipe", "Recipe", lambda page: {"recipe": page.subject.recipe}),

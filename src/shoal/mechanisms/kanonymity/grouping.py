@@ -73,15 +73,7 @@ def grouped(
             made = similar_records(method, own, names, progress, None)
         made, cost = enforced(method, own, own.points(names), made)
         parts.append(made)
-        costs.append(
-            {
-                "stratum": stratum.name,
-                "rows": int(stratum.rows.size),
-                "groups": len(made),
-                "smallest": int(made.sizes.min()),
-                **cost,
-            }
-        )
+        costs.append({"stratum": stratum.name, **cost})
     return joined(strata, parts, columns.n), {"strata": costs}
 
 

@@ -19,7 +19,7 @@ from shoal.mechanisms.kanonymity.columns import columns_of, listed, quasi_identi
 from shoal.mechanisms.kanonymity.verify import reached
 from shoal.mechanisms.strata import Stratum, check_strata, strata_of, strata_words
 from shoal.mechanisms.suppression.keys import Integers, Keys
-from shoal.mechanisms.suppression.search import fewest
+from shoal.mechanisms.suppression.search import fewest, lower_bound
 from shoal.mechanisms.suppression.wildcard import Wish, emptied
 from shoal.method.budget import Plan
 from shoal.method.forms import columns_of_combination
@@ -156,7 +156,7 @@ def run(
             None if columns.weights is None else columns.weights[stratum.rows],
         )
         gone[stratum.rows], bound = own.emptied(report)
-        facts.append(_facts(stratum, quasi, gone[stratum.rows], bound))
+        facts.append(_facts(method, stratum, quasi, gone[stratum.rows], bound))
     return Rebuilt(
         values=dict(columns.values),
         partitions=[],
@@ -173,15 +173,22 @@ def _codes(values: NDArray[np.float64], gaps: NDArray[np.bool_] | None) -> Integ
 
 
 def _facts(
-    stratum: Stratum, quasi: tuple[str, ...], gone: NDArray[np.bool_], bound: float | None
+    method: Method,
+    stratum: Stratum,
+    quasi: tuple[str, ...],
+    gone: NDArray[np.bool_],
+    bound: float | None,
 ) -> dict[str, Any]:
-    """What the internal report says about a stratum."""
+    """What the internal report says about a stratum; the bound is about the cost, by importance where some is given."""
+    given = dict(method.importance or ())
+    cost = float(sum(gone[:, place].sum() * float(given.get(name, 1)) for place, name in enumerate(quasi)))
     return {
         **({"stratum": stratum.name} if stratum.name else {}),
         "rows": int(stratum.rows.size),
         "cells": int(gone.sum()),
         "rows_with_emptied_cells": int(gone.any(axis=1).sum()),
         "by_column": {name: int(gone[:, place].sum()) for place, name in enumerate(quasi)},
+        **({"cost": cost} if given else {}),
         **({} if bound is None else {"lower_bound": bound}),
     }
 
@@ -201,23 +208,40 @@ class _Work:
         if self.method.missing_as == "wildcard":
             return self._as_wildcard(wishes, report), None
         codes = self.codes.copy()
-        bound = None
+        bound = self._bound(wishes) if len(wishes) > 1 else 0.0
         # what is emptied for one combination can make another one rare: until all hold
         for _ in range(1 + codes.size):
             before = int((codes == 0).sum())
             for wish in wishes:
-                chosen = sorted(
-                    wish.columns, key=lambda column: (-self._costs[column], self._sizes[column], column)
-                )
+                chosen = self._ordered(wish)
                 keys = Keys(codes[:, chosen], self._costs[chosen])
                 found = fewest(keys, wish.k, report)
-                bound = found.bound if len(wishes) == 1 else None
+                if len(wishes) == 1:
+                    bound = found.bound
                 block = codes[:, chosen]
                 block[keys.cells(found.masks)] = 0
                 codes[:, chosen] = block
             if len(wishes) == 1 or int((codes == 0).sum()) == before:
                 break
         return (codes == 0) & (self.codes > 0), bound
+
+    def _ordered(self, wish: Combination) -> list[int]:
+        """The columns of a wish, important ones and those with few values first."""
+        return sorted(wish.columns, key=lambda column: (-self._costs[column], self._sizes[column], column))
+
+    def _bound(self, wishes: list[Combination]) -> float:
+        """What all wishes together cost at least: each alone is a bound, and those without a common column add up."""
+        alone = []
+        for wish in wishes:
+            chosen = self._ordered(wish)
+            keys = Keys(self.codes[:, chosen], self._costs[chosen])
+            alone.append((lower_bound(keys, wish.k), set(wish.columns)))
+        total, taken = 0.0, set[int]()
+        for bound, columns in sorted(alone, key=lambda one: -one[0]):
+            if not columns & taken:
+                total += bound
+                taken |= columns
+        return total
 
     @property
     def _sizes(self) -> list[int]:
@@ -247,7 +271,7 @@ class _Work:
                 codes[:, own] = block
             if len(wishes) == 1 or int((codes == 0).sum()) == before:
                 break
-        return (codes == 0) & (self.codes > 0)
+        return np.asarray((codes == 0) & (self.codes > 0))
 
 
 def verify(method: Method, described: Described, table: Table, linked: Mapping[str, Table]) -> None:
@@ -266,7 +290,7 @@ def _compatible(method: Method, table: Table, names: list[str], strata: list[str
     """Count compatible rows; the risk by weights cannot be measured without them."""
     if method.risk is not None or (method.strata and not strata):
         return
-    codes = np.stack([coded(table, name).codes + 1 for name in names], axis=1)
+    codes = np.stack([_read_back(table, name) for name in names], axis=1)
     places = np.zeros(codes.shape[0], dtype=np.int64)
     if strata:
         own = np.stack([coded(table, name).codes for name in strata], axis=1)
@@ -278,6 +302,13 @@ def _compatible(method: Method, table: Table, names: list[str], strata: list[str
                 f"the written table was read back, and a row is compatible with {counts.min():g} rows instead of {k}, "
                 "so nothing is kept: probably a bug, please report it."
             )
+
+
+def _read_back(table: Table, name: str) -> Integers:
+    """The codes of a written column, 0 for an empty cell; in a text file that is an empty text."""
+    found = coded(table, name)
+    empty = np.array([value == "" for value in found.levels] + [False])
+    return np.where(empty[found.codes], 0, found.codes + 1)
 
 
 SUPPRESS = Mechanism(plan, run, settle=settle, verify=verify, check=check)

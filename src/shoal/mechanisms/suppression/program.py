@@ -76,6 +76,13 @@ class Program:
             paid=self.paid[kept],
         )
 
+    def of_rows(self, keys: Keys, rare: Integers) -> Program:
+        """The program of some of its rare records, all of those that are equal together."""
+        own = np.isin(keys.whole[self.rows], keys.whole[rare])
+        kept = self.only(own[self.row])
+        made = replace(kept, rows=self.rows[own], counts=self.counts[own], row=(np.cumsum(own) - 1)[kept.row])
+        return made.only(~_needless(made, keys)[made.name])
+
 
 def program_of(keys: Keys, k: int, rare: Integers) -> Program:
     """The program for some rare records of a table, all of those that are equal together.
@@ -84,17 +91,24 @@ def program_of(keys: Keys, k: int, rare: Integers) -> Program:
     """
     _, rows, counts = np.unique(keys.whole[rare], return_index=True, return_counts=True)
     rows = rare[rows]
+    # equal rows are looked at once
+    _, every_row, times = np.unique(keys.whole, return_index=True, return_counts=True)
     names, masks, row, prices, paid = [], [], [], [], []
     for mask in keys.masks:
         columns = keys.columns_of(mask)
-        released = keys.projected(mask)
-        found, place, support = np.unique(released, return_inverse=True, return_counts=True)
+        helpers = keys.projected(mask, every_row)
+        released = keys.projected(mask, rows)
+        found, place = np.unique(released, return_inverse=True)
+        at = np.minimum(np.searchsorted(found, helpers), found.size - 1)
+        same = np.flatnonzero(found[at] == helpers)
+        support = np.bincount(at[same], times[same], minlength=found.size)
         cheapest = np.full(found.size, np.inf)
         # a helper that has gaps pays for the rest only
-        np.minimum.at(cheapest, place, (keys.codes[:, columns] > 0) @ keys.costs[columns])
-        fits = support[place[rows]] >= k
-        names.append(released[rows][fits])
-        prices.append(cheapest[place[rows]][fits])
+        own = (keys.codes[every_row[same]][:, columns] > 0) @ keys.costs[columns]
+        np.minimum.at(cheapest, at[same], own)
+        fits = support[place] >= k
+        names.append(released[fits])
+        prices.append(cheapest[place][fits])
         row.append(np.flatnonzero(fits))
         masks.append(keys.gaps[rows][fits] | mask)
         paid.append((keys.codes[rows][fits][:, columns] > 0) @ keys.costs[columns])

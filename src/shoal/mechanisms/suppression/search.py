@@ -77,10 +77,18 @@ def fewest(
         for number, block in enumerate(blocks):
             if progress is not None:
                 progress(number, len(blocks))
-            part = whole if len(blocks) == 1 else programs.program_of(keys, k, block)
+            part = whole if len(blocks) == 1 else whole.of_rows(keys, block)
             _carried_out(guided, programs.promising(part, _OFFERS), exact=False)
     best = min((finished(guided), finished(plain)), key=lambda masks: _cost(keys, masks))
     return Found(best, _cost(keys, best), programs.rounded_up(bound, keys.costs))
+
+
+def lower_bound(keys: Keys, k: int, most_pairs: int = programs.MOST_PAIRS) -> float:
+    """What no way to reach k costs less than, without looking for one."""
+    rare = Assignment.start(keys, k).rare
+    if not rare.size:
+        return 0.0
+    return programs.rounded_up(_bound(keys, programs.program_of(keys, k, rare), rare, most_pairs), keys.costs)
 
 
 def _cost(keys: Keys, masks: Integers) -> float:
