@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -22,6 +23,9 @@ Codes = NDArray[np.int64]
 # a matrix with more columns than this cannot be read
 MOST_COLUMNS = 24
 MOST_PAIRS = 6
+# pairs of which is said whether they were kept, and the shares of a relation from which on they were, or partly
+MOST_KEPT = 12
+KEPT, WEAKENED = 0.75, 0.25
 _CELLS = 16
 # two-way tables of larger tables are counted on a sample
 _MOST_ROWS = 100_000
@@ -72,6 +76,34 @@ class PairTable:
     moved: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class KeptPair:
+    """How far two columns belong together, as a share of the rows: that many are not where independence would put them.
+
+    Attributes:
+        before, after: in the original and in the released table.
+        noise: what columns that have nothing to do with each other would show in a table of that size, about.
+    """
+
+    first: str
+    second: str
+    before: float
+    after: float
+    noise: float
+
+    @property
+    def word(self) -> str:
+        """Whether the release still shows the relation.
+
+        >>> KeptPair("age", "pay", 0.3, 0.28, 0.01).word, KeptPair("age", "pay", 0.3, 0.02, 0.01).word
+        ('kept', 'lost')
+        """
+        if self.before <= 2 * self.noise:
+            return "none to keep"
+        left = (self.after - self.noise) / (self.before - self.noise)
+        return "kept" if left >= KEPT else "weakened" if left >= WEAKENED else "lost"
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Pairs:
     """Two-way tables.
@@ -80,12 +112,18 @@ class Pairs:
         names: the columns that take part.
         moved: for each pair of columns the share of rows that would have to move; None without an original.
         shown: the pairs to draw: those that changed most, then those that belong together most.
+        kept: how far columns belong together before and after, the closest pairs first; empty without an original.
+        axes: the columns, cut into cells.
+        strongest: the pairs as places among the columns, those that belong together most first.
     """
 
     names: tuple[str, ...]
     moved: Floats | None
     shown: tuple[PairTable, ...]
     left_out: tuple[str, ...]
+    kept: tuple[KeptPair, ...]
+    axes: tuple[Axis, ...]
+    strongest: tuple[tuple[int, int], ...]
 
 
 def correlate(subject: Subject, original: Table | None) -> Correlations | None:
@@ -115,15 +153,18 @@ def pair_tables(subject: Subject, original: Table | None) -> Pairs | None:
     if len(used) < 2:
         return None
     tables = [subject.table] if original is None else [original, subject.table]
-    rows = [_sample(table.n) for table in tables]
+    rows = [sampled(table.n) for table in tables]
     axes = [_axis(subject, name, tables, rows) for name in used]
     moved = None if original is None else np.zeros((len(used), len(used)))
     together: dict[tuple[int, int], float] = {}
+    kept: list[KeptPair] = []
     for i, j in itertools.combinations(range(len(used)), 2):
         grids = _grids(axes[i], axes[j])
         together[i, j] = _dependence(grids[0])
         if moved is not None:
             moved[i, j] = moved[j, i] = 0.5 * float(np.abs(grids[1] - grids[0]).sum())
+            noise = max(_by_chance(grid, own.size) for grid, own in zip(grids, rows, strict=True))
+            kept.append(KeptPair(used[i], used[j], together[i, j], _dependence(grids[1]), noise))
     shown = []
     for i, j in _worth_showing(together, moved):
         grids = _grids(axes[i], axes[j])
@@ -131,7 +172,15 @@ def pair_tables(subject: Subject, original: Table | None) -> Pairs | None:
         shown.append(
             PairTable(axes[i], axes[j], before, grids[-1], None if moved is None else float(moved[i, j]))
         )
-    return Pairs(tuple(used), moved, tuple(shown), tuple(left_out))
+    return Pairs(
+        tuple(used),
+        moved,
+        tuple(shown),
+        tuple(left_out),
+        tuple(sorted(kept, key=lambda pair: -(pair.before - pair.noise))),
+        tuple(axes),
+        tuple(sorted(together, key=lambda pair: (-together[pair], pair))),
+    )
 
 
 def _worth_showing(together: dict[tuple[int, int], float], moved: Floats | None) -> list[tuple[int, int]]:
@@ -148,7 +197,8 @@ def _matrix(table: Table, subject: Subject, names: Sequence[str]) -> Floats:
     return np.where(np.isfinite(values), values, np.nan)
 
 
-def _sample(n: int) -> Codes:
+def sampled(n: int) -> Codes:
+    """The rows of a table that are counted: the same ones every time."""
     if n <= _MOST_ROWS:
         return np.arange(n)
     return np.sort(np.random.default_rng(0).choice(n, _MOST_ROWS, replace=False))
@@ -201,3 +251,13 @@ def _dependence(grid: Floats) -> float:
     """How far a two-way table is from that of independent columns, as a share of the rows."""
     expected = grid.sum(axis=1, keepdims=True) * grid.sum(axis=0, keepdims=True)
     return 0.5 * float(np.abs(grid - expected).sum())
+
+
+def _by_chance(grid: Floats, rows: int) -> float:
+    """The dependence that independent columns with these shares show in a table of so many rows, about.
+
+    A cell of share p then has a standard deviation of sqrt(p(1-p)/n), of which the mean distance is sqrt(2/pi).
+    """
+    expected = grid.sum(axis=1, keepdims=True) * grid.sum(axis=0, keepdims=True)
+    spread = np.sqrt(expected * (1 - expected) / max(rows, 1))
+    return 0.5 * math.sqrt(2 / math.pi) * float(spread.sum())
