@@ -78,18 +78,18 @@ class PairTable:
 
 @dataclass(frozen=True, slots=True)
 class KeptPair:
-    """How far two columns belong together, as a share of the rows: that many are not where independence would put them.
+    """How far two columns belong together: Cramér's V of their two-way tables, without what chance adds to it.
 
     Attributes:
-        before, after: in the original and in the released table.
-        noise: what columns that have nothing to do with each other would show in a table of that size, about.
+        before, after: in the original and in the released table, 0 (nothing) to 1 (one tells the other).
+        chance: what columns that have nothing to do with each other hardly reach in a table of that size.
     """
 
     first: str
     second: str
     before: float
     after: float
-    noise: float
+    chance: float
 
     @property
     def word(self) -> str:
@@ -98,9 +98,9 @@ class KeptPair:
         >>> KeptPair("age", "pay", 0.3, 0.28, 0.01).word, KeptPair("age", "pay", 0.3, 0.02, 0.01).word
         ('kept', 'lost')
         """
-        if self.before <= 2 * self.noise:
+        if self.before <= self.chance:
             return "none to keep"
-        left = (self.after - self.noise) / (self.before - self.noise)
+        left = self.after / self.before
         return "kept" if left >= KEPT else "weakened" if left >= WEAKENED else "lost"
 
 
@@ -163,8 +163,8 @@ def pair_tables(subject: Subject, original: Table | None) -> Pairs | None:
         together[i, j] = _dependence(grids[0])
         if moved is not None:
             moved[i, j] = moved[j, i] = 0.5 * float(np.abs(grids[1] - grids[0]).sum())
-            noise = max(_by_chance(grid, own.size) for grid, own in zip(grids, rows, strict=True))
-            kept.append(KeptPair(used[i], used[j], together[i, j], _dependence(grids[1]), noise))
+            first, second = (cramers_v(grid, own.size) for grid, own in zip(grids, rows, strict=True))
+            kept.append(KeptPair(used[i], used[j], first, second, _hardly_by_chance(grids[0], rows[0].size)))
     shown = []
     for i, j in _worth_showing(together, moved):
         grids = _grids(axes[i], axes[j])
@@ -177,7 +177,7 @@ def pair_tables(subject: Subject, original: Table | None) -> Pairs | None:
         moved,
         tuple(shown),
         tuple(left_out),
-        tuple(sorted(kept, key=lambda pair: -(pair.before - pair.noise))),
+        tuple(sorted(kept, key=lambda pair: -pair.before)),
         tuple(axes),
         tuple(sorted(together, key=lambda pair: (-together[pair], pair))),
     )
@@ -253,11 +253,32 @@ def _dependence(grid: Floats) -> float:
     return 0.5 * float(np.abs(grid - expected).sum())
 
 
-def _by_chance(grid: Floats, rows: int) -> float:
-    """The dependence that independent columns with these shares show in a table of so many rows, about.
+def cramers_v(grid: Floats, rows: int) -> float:
+    """Cramér's V of a two-way table of shares, with the correction of its bias by Bergsma (2013).
 
-    A cell of share p then has a standard deviation of sqrt(p(1-p)/n), of which the mean distance is sqrt(2/pi).
+    >>> round(cramers_v(np.diag([0.5, 0.5]), 1000), 2), cramers_v(np.full((2, 2), 0.25), 1000)
+    (1.0, 0.0)
     """
-    expected = grid.sum(axis=1, keepdims=True) * grid.sum(axis=0, keepdims=True)
-    spread = np.sqrt(expected * (1 - expected) / max(rows, 1))
-    return 0.5 * math.sqrt(2 / math.pi) * float(spread.sum())
+    used = _filled(grid)
+    if min(used.shape) < 2 or rows < 3:
+        return 0.0
+    expected = used.sum(axis=1, keepdims=True) * used.sum(axis=0, keepdims=True)
+    phi = float(((used - expected) ** 2 / expected).sum())
+    wide, tall = (size - (size - 1) ** 2 / (rows - 1) for size in used.shape)
+    left = max(0.0, phi - math.prod(size - 1 for size in used.shape) / (rows - 1))
+    return min(math.sqrt(left / max(min(wide, tall) - 1, 1e-9)), 1.0)
+
+
+def _hardly_by_chance(grid: Floats, rows: int) -> float:
+    """Three standard deviations of the squared measure above nothing, and never less than 0.05."""
+    used = _filled(grid)
+    if min(used.shape) < 2:
+        return 1.0
+    degrees = math.prod(size - 1 for size in used.shape)
+    return max(0.05, math.sqrt(3 * math.sqrt(2 * degrees) / max(rows, 1) / (min(used.shape) - 1)))
+
+
+def _filled(grid: Floats) -> Floats:
+    """A two-way table without empty rows and columns."""
+    filled: Floats = grid[grid.sum(axis=1) > 0][:, grid.sum(axis=0) > 0]
+    return filled
