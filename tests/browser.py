@@ -63,7 +63,8 @@ class Visit:
     def barriers(self) -> list[str]:
         """Serious and critical findings of axe-core: the rule, and the first place."""
         self.page.evaluate(axe_source())
-        found = self.page.evaluate("() => axe.run(document, {resultTypes: ['violations']})")
+        # axe would fetch stylesheets again, which a page from a disk may not
+        found = self.page.evaluate("() => axe.run(document, {resultTypes: ['violations'], preload: false})")
         return [
             f"{rule['id']}: {rule['nodes'][0]['html'][:120]}"
             for rule in found["violations"]

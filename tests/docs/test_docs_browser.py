@@ -1,4 +1,4 @@
-"""The documentation in a real browser, opened from a disk: nobody is kept out, nothing is asked of the network, search works."""
+"""The documentation in a real browser, from a disk: nobody is kept out, no network is asked, search works."""
 
 from __future__ import annotations
 
