@@ -13,14 +13,23 @@ from scipy.special import ndtri
 from shoal.columns.describe import Described
 from shoal.errors import OptionError, did_you_mean
 from shoal.evaluation.target import target_column
-from shoal.mechanisms.base import Mechanism, Rebuilt
+from shoal.mechanisms.base import Mechanism, Rebuilt, ShareNoise
 from shoal.mechanisms.pairs import mixture
 from shoal.mechanisms.pairs.contrasts import PairCounts, group_sums, sign_products
 from shoal.mechanisms.pairs.correlation import shrunk, tetrachoric
 from shoal.mechanisms.pairs.currency import Concentrated, Currency, PureEpsilon, Shape
+from shoal.mechanisms.pairs.expected import noise_alone, noise_of_pairs
 from shoal.mechanisms.pairs.marginal import Marginal
 from shoal.mechanisms.pairs.oneway import measure_oneway
-from shoal.mechanisms.pairs.plan import Facts, Halves, Pairs, halves, lay_out_oneway, lay_out_pairs
+from shoal.mechanisms.pairs.plan import (
+    Facts,
+    Halves,
+    OneWay,
+    Pairs,
+    halves,
+    lay_out_oneway,
+    lay_out_pairs,
+)
 from shoal.mechanisms.pairs.rows import (
     block_sizes,
     draw_block,
@@ -46,7 +55,6 @@ _LARGEST_NOISE = 1 << 50
 
 def plan(method: Method, described: Described) -> Plan:
     """Share the budget over the number of rows, single attributes and pairs, from public facts."""
-    currency = _currency(method)
     attributes = _facts(described)
     budget = _budget(method)
     counting = _rows_share(method, budget)
@@ -58,26 +66,59 @@ def plan(method: Method, described: Described) -> Plan:
         spending["single attributes and pairs, as finely as the number of rows allows"] = budget
         condition = "What is measured follows from the noisy number of rows, ε and the declared domains."
         return Plan(spending, shares, (condition,), {})
-    shared = halves(currency, attributes, budget, rows, _target(method, described))
-    spending["single attributes"] = shared.oneway
-    if shared.pairs:
-        spending["pairs of attributes"] = shared.pairs
+    laid_out = _lay_out(method, described, rows, budget)
+    spending["single attributes"] = laid_out.shared.oneway
+    if laid_out.shared.pairs:
+        spending["pairs of attributes"] = laid_out.shared.pairs
     condition = f"What is measured follows from {rows} rows, ε and the declared domains."
-    layout = lay_out_oneway(currency, attributes, shared.oneway, rows)
     costs = {
-        facts.name: layout.cost(number) + shared.pairs * (facts.points > 1)
+        facts.name: laid_out.oneway.cost(number) + laid_out.shared.pairs * (facts.points > 1)
         for number, facts in enumerate(attributes)
     }
+    conditions = (condition, *laid_out.words(rows))
+    return Plan(spending, shares, conditions, costs if method.neighbours == "replace-one" else {})
+
+
+@dataclass(frozen=True, slots=True)
+class _LaidOut:
+    """All that is measured for a number of rows, as far as it is known before any of it is."""
+
+    currency: Currency
+    attributes: tuple[Facts, ...]
+    shared: Halves
+    oneway: OneWay
+    pairs: Pairs
+
+    def words(self, rows: float) -> tuple[str, ...]:
+        return (
+            *oneway_words(self.attributes, self.oneway, self.currency, rows),
+            *pair_words(self.attributes, self.pairs, rows),
+        )
+
+
+def _lay_out(method: Method, described: Described, rows: float, budget: Fraction) -> _LaidOut:
+    """What a budget without the share of the number of rows is spent on."""
+    currency, attributes, target = _currency(method), _facts(described), _target(method, described)
+    shared = halves(currency, attributes, budget, rows, target)
+    oneway = lay_out_oneway(currency, attributes, shared.oneway, rows)
     pairs = lay_out_pairs(
         currency,
-        *outline(attributes, layout),
+        *outline(attributes, oneway),
         shared.pairs,
         rows,
-        _target(method, described),
+        target,
         only_target=shared.only_target,
     )
-    measured = [*oneway_words(attributes, layout, currency, rows), *pair_words(attributes, pairs, rows)]
-    return Plan(spending, shares, (condition, *measured), costs if method.neighbours == "replace-one" else {})
+    return _LaidOut(currency, attributes, shared, oneway, pairs)
+
+
+def share_noise(method: Method, described: Described) -> ShareNoise:
+    """The noise to expect on shares of the rows, from public facts and the number of rows."""
+    rows = _public_rows(method, described) or described.n
+    budget = _budget(method)
+    found = _lay_out(method, described, rows, budget - _rows_share(method, budget))
+    alone = noise_alone(found.attributes, found.oneway, found.currency, rows)
+    return ShareNoise(alone, noise_of_pairs(found.attributes, found.oneway, alone, found.pairs, rows))
 
 
 def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
@@ -128,7 +169,8 @@ def run(
     for facts in attributes:
         found, clipped[facts.name] = described.positions(facts.name)
         positions.append(found)
-    rows, budget = _public_rows(method, described), _budget(method)
+    public, budget = _public_rows(method, described), _budget(method)
+    rows = public
     if rows is None:
         share = _rows_share(method, budget)
         budget -= share
@@ -151,7 +193,9 @@ def run(
         else:
             drawn[facts.name] = np.asarray(tree.domain)[placed.astype(np.int64)].astype(np.float64)
     internal = {"values_clipped": clipped, "rows_released": rows, "clusters": []}
-    return Rebuilt(drawn, [], aligned=False, internal=internal)
+    # a number of rows that was public has had its words before
+    conditions = () if public is not None else _lay_out(method, described, rows, budget).words(rows)
+    return Rebuilt(drawn, [], aligned=False, internal=internal, conditions=conditions)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -299,4 +343,4 @@ def _facts(described: Described) -> tuple[Facts, ...]:
     return tuple(found)
 
 
-PAIRS = Mechanism(plan, run, check=check)
+PAIRS = Mechanism(plan, run, check=check, share_noise=share_noise)
