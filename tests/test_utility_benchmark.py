@@ -246,7 +246,7 @@ class TestCells:
     def test_cells_on_file_are_not_measured_again(self, tmp_path: Path) -> None:
         path, steady, task, said = tmp_path / "new" / "cells.jsonl", Steady(), made_up_task(60), list[str]()
         for _ in range(2):
-            utility_cells.fill(path, task, [steady], ["1", "10"], 2, 1, said.append)  # type: ignore[list-item]
+            utility_cells.fill(path, task, [steady], ["1", "10"], range(2), range(1), 1, said.append)  # type: ignore[list-item]
         assert steady.asked == 4 == len(said)
         cells = utility_cells.read_cells(path).values()
         assert {cell.method for cell in cells} == {"steady", ORIGINAL, LARGER_CLASS, ALWAYS_YES}
@@ -262,7 +262,7 @@ class TestCells:
 
     def test_a_synthesiser_that_takes_too_long_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def late(*arguments: Any, **options: Any) -> None:
-            raise subprocess.TimeoutExpired("dpmm", options["timeout"])
+            raise subprocess.TimeoutExpired("dpmm", 7)
 
         monkeypatch.setattr(subprocess, "run", late)
         cell = utility_cells.measure(made_up_task(30), Synthesiser("AIM (dpmm)", "AIM"), "1", 0, 7)
@@ -359,7 +359,7 @@ class TestPage:
 
     def test_the_page_names_what_is_missing(self) -> None:
         task = made_up_task(60)
-        cells = [*utility_cells.bounds_of(task, 2)]
+        cells = [*utility_cells.bounds_of(task, range(2))]
         made = next(c for c in CONTESTANTS if c.name == "tree-dp").make(task, "1", 0)
         scores = utility_cells.scores_of(task, made, 0)
         cells.append(Cell(task.name, "tree-dp", "1", claim="dp", neighbours=made.neighbours, scores=scores))
@@ -369,7 +369,7 @@ class TestPage:
             in text
         )
         assert "Without `ranking-dp, unlinked`, `optimal-dp`, `xm-6`, `idp-cbls`: they take no names." in text
-        assert "Not measured yet: `AIM (dpmm)`, `MST (dpmm)`, `insensitive-dp`" in text
+        assert "Not measured: `AIM (dpmm)`, `MST (dpmm)`, `insensitive-dp`" in text
         assert f"| {ORIGINAL} |" in text
         assert "Incomplete: 6 of 6 runs of the synthesisers are not measured yet." in text
         assert f"| `tree-dp` | **dp**, replace-one | - | - | **{scores['marginal']:.4f}**" in text
