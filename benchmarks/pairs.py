@@ -234,9 +234,10 @@ HEAD = (
 TRIALS = (
     "By these something was chosen, or dropped; errors as above. Shrinkage: *spectral* removes what eigenvalues of "
     "noise explain, *diagonal kept* does so with ones on the diagonal, *as one* shrinks all products alike, *never* "
-    "takes the nearest correlation matrix. None is best everywhere, and the rule that was kept looks at the noise: spectral "
-    "where noise alone makes eigenvalues above a half. Pairs that count as hopeless are not measured: a larger limit "
-    "brings no better correlations and costs marginals. Made-up tables have 2 to 4 common factors.",
+    "takes the nearest correlation matrix. None is best everywhere. The rule that was kept looks at the noise: "
+    "spectral where noise alone makes eigenvalues above a half. Pairs that count as hopeless are not measured: a "
+    "larger limit brought no better correlations, and on Census worse marginals. Made-up tables have 2 to 4 common "
+    "factors.",
 )
 
 TRIED = (
