@@ -9,7 +9,6 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
-from scipy.stats import norm
 
 from shoal.columns.describe import Described
 from shoal.errors import OptionError, did_you_mean
@@ -270,7 +269,7 @@ def _correlations(
 ) -> Floats:
     left = np.array([marginals[a].shares[: marginals[a].bins // 2].sum() for a in layout.signs])
     left = np.clip(left, 1e-4, 1 - 1e-4)
-    density = norm.pdf(ndtri(left))
+    density = np.exp(-(ndtri(left) ** 2) / 2) / np.sqrt(2 * np.pi)
     # fewer records are behind the products of an attribute with gaps, and noise is larger beside them
     scale = 2 * density * np.array([gaps.shares.get(a, 1.0) for a in layout.signs])
     return shrunk(tetrachoric(products, left), scale, layout.sign_deviation / rows)
