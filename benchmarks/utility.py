@@ -151,7 +151,7 @@ def _one_against_the_best(cells: Sequence[Cell], tasks: Sequence[Task]) -> list[
         "",
         "### Goals",
         "",
-        "Set before this was measured: without a target, n given, on the three tables above.",
+        "Set before this was measured: without a target, n given, on Census, Adult and Wine.",
         "",
         *goal_table(chosen_by),
         "",

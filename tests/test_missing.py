@@ -126,7 +126,9 @@ def test_a_gap_is_one_of_the_values_whether_or_not_the_type_of_the_frame_has_roo
 @pytest.mark.parametrize("method", [name for name in METHODS if name not in FLAGGING])
 def test_other_methods_have_a_category_for_names_only(method: str) -> None:
     data = columns(gaps=["age"])
-    with pytest.raises(InputError, match=r"column 'age' has 48 missing values.* with pairs-dp, tree-dp or laplace"):
+    with pytest.raises(
+        InputError, match=r"column 'age' has 48 missing values.* with pairs-dp, tree-dp or laplace"
+    ):
         protect(table(data, "polars"), method, missing="category")
     with pytest.raises(
         OptionError,

@@ -294,6 +294,37 @@ class TestPage:
         table = utility_page.verdict_table({"pairs-dp": found})
         assert "| `pairs-dp` | marginal error | 1 | 0 | 0 |  |" in table
 
+    def test_a_goal_says_how_far_it_is(self) -> None:
+        name = "pairs-dp, δ, n given"
+        theirs = [cell("MST (dpmm)", 0.5, 0.25, seed=seed) for seed in (0, 1)]
+        ours = [cell(name, f, 0.1 + seed / 1000, seed=seed) for seed, f in enumerate((0.4, 0.41))]
+        found = {name: utility_page.verdicts([*theirs, *ours], name, ["T"], ["1"])}
+        table = utility_page.goal_table(found)
+        assert f"| `{name}` | marginal error | wins ≥ 9 | 1 of 1 | missed by 8 |" in table
+        assert f"| `{name}` | F | wins ≥ 4 | 0 of 1 | missed by 4 |" in table
+        assert utility_page.runs_of([*theirs, *ours], "MST (dpmm)", ["T"]) == [2]
+
+    def test_a_bound_on_an_error_says_how_far_it_is(self) -> None:
+        ours = [replace(cell("pairs-dp, δ, n given", 0.5), table="EIA", epsilon=e) for e in ("10", "100")]
+        ours[1] = replace(ours[1], scores={"correlation": 0.02, "rank": 0.01})
+        table = utility_page.bound_table(ours)
+        assert (
+            "| EIA, 10 | `pairs-dp, δ, n given` | correlation error | ≤ 0.055 | 0.2000 | missed by 0.1450 |"
+            in table
+        )
+        assert (
+            "| EIA, 100 | `pairs-dp, δ, n given` | correlation error | ≤ 0.03 | 0.0200 | reached |" in table
+        )
+        assert len(table) == 5
+        assert utility_page.bound_table(ours[:0]) == []
+
+    def test_scores_that_a_recorded_run_lacks_come_from_the_others(self) -> None:
+        runs = [cell("MST (dpmm)", 0.5), cell("MST (dpmm)", 0.7, seed=1)]
+        runs[1] = replace(runs[1], scores={**runs[1].scores, "rank": 0.3})
+        (line,) = utility_page.lines_of(runs, "T", "1")
+        assert line.figures["rank"].mean == 0.3
+        assert line.figures["f"].mean == pytest.approx(0.6)
+
     def test_mean_and_interval_over_seeds(self) -> None:
         found = utility_page.figure([1.0, 2.0, 3.0])
         assert found.mean == 2
