@@ -176,21 +176,17 @@ def _protocol(cells: Sequence[Cell], seeds: range) -> list[str]:
         "## How it was measured",
         "",
         "A third of the rows is held out before anything else. The rest is protected, and the label with it: a column "
-        "of its own, made of the target before protection and released by every method as part of its ε. Methods for "
-        "numbers only take it as 0 or 1, and more than one half is read as yes. No method gets unprotected labels "
-        "beside its release. But where the clusters count as public, so does who shares one: a method that groups like "
-        "labels gives most rows back the label of their record, however small ε is (*labels kept*). A good F of such a "
-        "method is bought with that. "
+        "of its own, made of the target before protection and released by every method as part of its ε. No method "
+        "gets unprotected labels beside its release. "
         "Domains are constants, round numbers written down in `benchmarks/utility_tables.py` after a look at the "
         "ranges of these tables, the same for all methods. For a release that would be a choice that looked at the "
         "records.",
         "",
-        "- *Row error*: squared error over squared distance from the mean, averaged over the numeric columns; 1 is "
-        "what releasing the mean would cost. Only where rows correspond.",
-        "- *Labels kept*: share of the rows whose released label is that of their record, where rows correspond.",
+        *_about_rows(cells),
         "- *Marginal error*: mean over the columns of the Wasserstein distance in parts of the domain, for names the "
         "total variation.",
-        "- *Correlation error*: mean absolute difference of the correlations between columns, names as zeros and ones.",
+        "- *Correlation error*: mean absolute difference of the (Pearson) correlations between columns, names as zeros "
+        "and ones; *rank correlation error*: the same for ranks, which heavy tails do not move.",
         f"- *F*: F-measure of the class yes on the held-out records, of a random forest of {TREES} trees trained on "
         "the released rows with their released labels.",
         "- *Seconds*: processor time of one release on one core, without reading and scoring.",
@@ -209,6 +205,19 @@ def _protocol(cells: Sequence[Cell], seeds: range) -> list[str]:
         "comparisons. They were not tuned on these tables. Private binning, dpmm's default, would cost a part of ε; "
         "one trial, MST on Census at ε = 1, showed no clear difference.",
         "",
+    ]
+
+
+def _about_rows(cells: Sequence[Cell]) -> list[str]:
+    """Scores of methods whose rows correspond to records, where there is one."""
+    if not any("labels" in cell.scores for cell in cells):
+        return []
+    return [
+        "- *Row error*: squared error over squared distance from the mean, averaged over the numeric columns; 1 is "
+        "what releasing the mean would cost. Only where rows correspond.",
+        "- *Labels kept*: share of the rows whose released label is that of their record, where rows correspond. Where "
+        "the clusters count as public, so does who shares one: a method that groups like labels gives most rows back "
+        "the label of their record, however small ε is. A good F of such a method is bought with that.",
     ]
 
 
@@ -264,14 +273,16 @@ def _table_section(cells: Sequence[Cell], task: Task) -> list[str]:
         f"columns of numbers{f', {len(names)} of names' if names else ''}, and the label: {task.target}.",
         "",
     ]
-    absent = [contestant.name for contestant in CONTESTANTS if not contestant.can(task)]
+    measured = {cell.method for cell in cells}
+    taking_part = [c for c in CONTESTANTS if isinstance(c, Synthesiser) or c.name in measured]
+    absent = [contestant.name for contestant in taking_part if not contestant.can(task)]
     if absent:
         lines += [f"Without {', '.join(f'`{name}`' for name in absent)}: they take no names.", ""]
     for epsilon in (*EPSILONS, LARGE):
         found = _in_order(lines_of(cells, task.name, epsilon))
         if epsilon == LARGE and not found:
             continue
-        missing = {c.name for c in CONTESTANTS if c.can(task)} - {line.method for line in found}
+        missing = {c.name for c in taking_part if c.can(task)} - {line.method for line in found}
         lines += [
             f"### {task.name}, ε = {epsilon}",
             "",

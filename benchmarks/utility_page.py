@@ -115,16 +115,20 @@ def best(lines: Iterable[Line], score: str) -> Line | None:
 
 
 def result_table(lines: Sequence[Line], bounds: Sequence[Line]) -> list[str]:
-    """Markdown rows; the best of those that claim differential privacy of the records are bold."""
+    """Markdown rows; the best of those that claim differential privacy of the records are bold.
+
+    Scores that no line has are left out: rows that were made up have no row error.
+    """
+    shown = {name: facts for name, facts in SCORES.items() if any(name in line.figures for line in lines)}
     found = [
-        "| method | claim | " + " | ".join(words for words, _, _ in SCORES.values()) + " | seconds |",
-        "| --- | --- |" + " ---: |" * (len(SCORES) + 1),
+        "| method | claim | " + " | ".join(words for words, _, _ in shown.values()) + " | seconds |",
+        "| --- | --- |" + " ---: |" * (len(shown) + 1),
     ]
     strict = [line for line in lines if line.of_the_records]
     winners = {score: best(strict, score) for score, (_, _, more) in SCORES.items() if more is not None}
     for line in (*bounds, *lines):
         row = [line.method if line.method in BOUNDS else f"`{line.method}`", line.claim_words]
-        for score, (_, form, _) in SCORES.items():
+        for score, (_, form, _) in shown.items():
             text = line.figures[score].text(form) if score in line.figures else "-"
             row.append(f"**{text}**" if winners.get(score) is line else text)
         found.append(f"| {' | '.join([*row, line.failed or _seconds(line.seconds)])} |")
