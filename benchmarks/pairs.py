@@ -15,7 +15,7 @@ import datetime
 import json
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -208,15 +208,13 @@ SIZES = (
 LIMITS = {"Adult": 3.0, "made up": 30.0}
 
 
-def times() -> list[Time]:
+def times() -> Iterator[Time]:
     """Processor time of tables of growing size; the first release compiles, and is not counted."""
     sized(500, 3)
     adult = TASKS["Adult"]()
-    found = [timed("Adult", adult.records, adult.schema())]
+    yield timed("Adult", adult.records, adult.schema())
     for number, columns in SIZES:
-        found.append(sized(number, columns))
-        print(found[-1], flush=True)
-    return found
+        yield sized(number, columns)
 
 
 HEAD = (
@@ -367,8 +365,9 @@ def main() -> None:
                     add(arguments.keep, found)
                     print(found, flush=True)
     if not arguments.page_only and (arguments.speed or not any("what" in one for one in entries)):
-        for one in times():
-            add(arguments.keep, one)
+        for time_taken in times():
+            add(arguments.keep, time_taken)
+            print(time_taken, flush=True)
     arguments.out.write_text(page(read(arguments.keep), read(RECORDED)), "utf-8")
     print(f"Written to {arguments.out}.")
 
