@@ -88,9 +88,9 @@ OTHERS = (
 )
 
 WINNING = (
-    "Bold: the winner among methods that claim differential privacy of the records, where the intervals of the means "
-    "tell them apart. The best of Shoal is the best of many methods, the best synthesiser that of two: the section "
-    "above has one method at a time."
+    "Bold: the winner among methods that claim differential privacy of the records, where the 95% interval of our mean "
+    "excludes the synthesiser's score. The best of Shoal is the best of many methods, the best synthesiser that of two: "
+    "the section above the tables has one method at a time."
 )
 
 
@@ -299,6 +299,7 @@ def _incomplete(cells: Sequence[Cell], tasks: Sequence[Task]) -> list[str]:
     wanted = {
         (task.name, epsilon, c.name)
         for task in tasks
+        if task.name not in FRESH
         for epsilon in EPSILONS
         for c in CONTESTANTS
         if isinstance(c, Synthesiser)
