@@ -89,7 +89,7 @@ OTHERS = (
 
 WINNING = (
     "Bold: the winner among methods that claim differential privacy of the records, where the 95% interval of our mean "
-    "excludes the synthesiser's score. The best of Shoal is the best of many methods, the best synthesiser that of two: "
+    "excludes the score of the synthesiser. The best of Shoal is the best of many methods, its rival that of two: "
     "the section above the tables has one method at a time."
 )
 
