@@ -84,6 +84,12 @@ def of_verdict(verdict: Verdict) -> Summary:
 
 def of_expected_noise(noise: ExpectedNoise) -> Summary:
     """All of it: nothing but public quantities went in."""
+    if noise.share_of_rows is not None:
+        shares = f"shares of the rows off by {noise.share_of_rows:.3g} of them"
+        return Summary(
+            f"ExpectedNoise of '{noise.column}'",
+            (f"{shares}; {counted(len(noise.pairs), 'measured pair')}, see .pairs.",),
+        )
     if noise.standard_deviation is None or noise.share_of_range is None:
         return Summary(f"ExpectedNoise of '{noise.column}'", (f"not known: {noise.why}.",))
     size = f"standard deviation {noise.standard_deviation:.4g}, {noise.share_of_range:.3g} of the range"

@@ -270,7 +270,7 @@ def carry_out(prepared: Preparation, progress: Progress | None = None, frozen: A
     tell("shuffling rows", 0, 1)
     publish = prepared.mechanism.publish or _one_table
     released, linked = publish(prepared.method, prepared.described, rebuilt, prepared.source)
-    return prepared.release(
+    return prepared.saying(rebuilt.conditions).release(
         data=released,
         linked=linked,
         aligned=_measured(prepared.described, rebuilt) if rebuilt.aligned else None,
@@ -297,6 +297,11 @@ class Preparation:
     def stated(self, described: Described) -> Preparation:
         """The same with other circumstances, and the statement that follows from them."""
         return replace(self, described=described, statement=_statement(self.method, described, self.plan))
+
+    def saying(self, conditions: tuple[str, ...]) -> Preparation:
+        """The same with a statement that says this, too."""
+        statement = replace(self.statement, conditions=(*self.statement.conditions, *conditions))
+        return replace(self, statement=statement)
 
     def release(
         self,
