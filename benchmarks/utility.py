@@ -44,7 +44,7 @@ from benchmarks.utility_tables import FRESH, TASKS, Numbers, Task
 from shoal.workers import machine_words
 
 ROOT = Path(__file__).parents[1]
-# runs of MST and AIM that took hours, as an earlier version of the page had them
+# runs of MST and AIM, which take long: run 0 as an earlier version of the page had it, later ones measured again
 RECORDED = ROOT / "benchmarks" / "utility_recorded.jsonl"
 ALL = TASKS | FRESH
 EPSILONS = ("0.1", "1", "10")
