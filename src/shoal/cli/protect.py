@@ -46,7 +46,7 @@ _DELIVERED = (
 _HELP = """Protect a table and write a bundle that may be published.
 
     DIR gets the data in the format of the input (data.csv, data.parquet, data.dta or data.sav), statement.json,
-    method.toml and report.html. Nothing is written when anything goes wrong, and nothing is overwritten.
+    method.toml, log.toml and report.html. Nothing is written when anything goes wrong, and nothing is overwritten.
 
     Examples:
 

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from shoal import summaries
-from shoal.columns.attribute import DROPPED_ROLES
 from shoal.columns.circumstances import Circumstances
 from shoal.columns.describe import Described
 from shoal.columns.schema import Attribute, Schema
@@ -260,8 +259,8 @@ def public_description(
             )
     problems = Problems()
     attributes, lattices = [], {}
-    for attribute in declared.with_domains(given).attributes:
-        taken = attribute.role not in DROPPED_ROLES and attribute.kind in method.kinds
+    for attribute in declared.declared.with_domains(given).stepped.attributes:
+        taken = not attribute.dropped and attribute.kind in method.kinds
         if attribute.name not in columns if columns is not None else not taken:
             continue
         with problems.collected():
