@@ -220,9 +220,8 @@ def times() -> Iterator[Time]:
 HEAD = (
     "Every row leaves one idea of [`pairs-dp`](proofs/pairs.md) out, or does it another way. Domains are "
     "those of `benchmarks/utility_tables.py`, the number of rows is given, one record is added or removed, "
-    "and there is no δ, unless a row says so. Census, Wine and, for two constants (the floor of latent "
-    "variances, the share of odd records), EIA were looked at when constants were chosen, with other seeds; "
-    "Diabetes was not.",
+    "and there is no δ, unless a row says so. Constants were chosen on Census, Wine and Adult with other "
+    "seeds, two of them (the floor of latent variances, the share of odd records) with a look at EIA.",
     "",
     "Errors: *marginal*, mean Wasserstein distance in parts of the domain (names: total variation); "
     "*correlation*, mean absolute difference of Pearson correlations; *rank*, of rank correlations. Means ± "
@@ -234,7 +233,7 @@ TRIALS = (
     "noise explain, *diagonal kept* does so with ones on the diagonal, *as one* shrinks all products alike, *never* "
     "takes the nearest correlation matrix. None is best everywhere. The rule that was kept looks at the noise: "
     "spectral where noise alone makes eigenvalues above a half. Pairs that count as hopeless are not measured: a "
-    "larger limit brought no better correlations, and on Census worse marginals. Made-up tables have 2 to 4 common "
+    "larger limit brought no better correlations, and on Census worse marginals. Made-up tables have 3 or 4 common "
     "factors. `tree-dp`, one record added or removed: the density that places values inside intervals here does not "
     "help it everywhere (outer intervals reach to the ends of the domain), and it keeps its own. Block noise and joint "
     "bisection were not tried there.",
