@@ -176,7 +176,14 @@ def test_bad_input_is_said_in_one_line(options: dict[str, Any], complaint: str) 
 
 def test_too_many_keys_for_special_uniques_is_said_and_by_default_they_are_left_out() -> None:
     table = pa.table({f"k{place}": [1, 2] for place in range(31)})
-    assert shoal.risk(table, table.column_names).suda is None
+    left_out = shoal.risk(table, table.column_names)
+    assert left_out.suda is None
+    assert "not searched" in left_out.figures.conditions
+    twelve = table.column_names[:12]
+    assert shoal.risk(table, twelve).suda is not None
+    many = pa.table(dict.fromkeys(twelve[:9], range(40_000)))
+    assert shoal.risk(many, twelve[:9]).suda is None
+    assert shoal.risk(many, twelve[:8]).suda is not None
     with pytest.raises(OptionError, match="at most 30 keys, and there are 31"):
         shoal.risk(table, table.column_names, special=True)
     with pytest.raises(InputError, match="no rows"):

@@ -67,7 +67,7 @@ def flags() -> tuple[Flag, ...]:
         Flag("tolerated", aim, "method", float, default=0.01, common=True, placeholder="SHARE"),
         Flag(
             "special",
-            "Search special uniques (SUDA2); by default with at most 12 keys.",
+            "Search special uniques (SUDA2); by default with few keys.",
             "method",
             bool,
             ("--special/--no-special",),

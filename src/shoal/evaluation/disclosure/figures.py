@@ -107,6 +107,7 @@ class RiskFigures:
         return (
             f"fk, Fk and individual risk: {self.missing_words}; {_FORM_WORDS[self.form]} of Benedetti and Franconi. "
             f"{sampled} SUDA2, τ and l: a missing key fits no other value."
+            + ("" if self.suda is not None else " Special uniques were not searched.")
         )
 
     def lines(self) -> list[tuple[str, str, str]]:

@@ -21,8 +21,10 @@ from shoal.evaluation.disclosure.suda import MOST_KEYS, Points, suda
 from shoal.io import Table, read
 from shoal.progress import Progress, silent
 
-# with more keys than this, special uniques are searched only on request: there may be very many sets of keys
-SEARCHED_KEYS = 12
+# with more keys than this special uniques are searched only on request, with more than the smaller number only where
+# records times sets of keys are not too many: a record can have hundreds of minimal sample uniques
+SEARCHED_KEYS, ALWAYS_SEARCHED = 12, 8
+_SEARCHED_SETS = 1 << 24
 
 
 def risk(
@@ -62,7 +64,7 @@ def risk(
         alpha: what a record that fits by a wildcard counts, 0 to 1.
         form: of the individual risk: closed forms (`approximate`) or the mean of 1/F itself (`exact`).
         tolerated: the global risk that the threshold is for.
-        special: search special uniques (SUDA2); by default with at most 12 keys.
+        special: search special uniques (SUDA2); by default with at most 8 keys, or 12 where few records are unique.
         fraction: share of the population that is in the sample, for DIS scores.
         points: how minimal sample uniques are weighed: `original`, (m-s)!, or `ihsn`.
         interactions: sets of keys whose joint tables the log-linear model keeps.
@@ -93,8 +95,7 @@ def risk(
     weight = weight if weight is not None else _by_role(data, schema, "weight")
     household = household if household is not None else _by_role(data, schema, "unit")
     _check_options(missing, alpha, form, tolerated, fraction, points, c)
-    searched = len(known) <= SEARCHED_KEYS if special is None else special
-    if searched and len(known) > MOST_KEYS:
+    if special and len(known) > MOST_KEYS:
         raise OptionError(
             f"special uniques can be searched among at most {MOST_KEYS} keys, and there are {len(known)}: name fewer "
             "keys, or leave them out (special=False).",
@@ -109,6 +110,7 @@ def risk(
     fk, population = RULES[missing](found, alpha)
     individual = FORMS[form](fk, population)[found.labels]
     tell("searching special uniques", 0, 1)
+    searched = _by_default(len(known), int((found.counts == 1).sum())) if special is None else special
     return Risk(
         keys=known,
         weight=weight,
@@ -143,6 +145,11 @@ def _keys(table: Table, keys: Sequence[str] | None, schema: Schema | None) -> tu
             option="keys",
         )
     return tuple(table.known(name) for name in dict.fromkeys(named))
+
+
+def _by_default(keys: int, uniques: int) -> bool:
+    """Whether special uniques are searched without being asked for."""
+    return keys <= ALWAYS_SEARCHED or (keys <= SEARCHED_KEYS and uniques << keys <= _SEARCHED_SETS)
 
 
 def _by_role(table: Table, schema: Schema | None, role: str) -> str | None:
