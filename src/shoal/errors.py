@@ -171,6 +171,10 @@ class Problems:
     def __bool__(self) -> bool:
         return bool(self._found)
 
+    @property
+    def found(self) -> tuple[ShoalError, ...]:
+        return tuple(self._found)
+
     def add(self, error: ShoalError) -> None:
         self._found += error.problems
 
