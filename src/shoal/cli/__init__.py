@@ -27,6 +27,7 @@ from shoal.cli import (
     reproduce,
     schema,
     serve,
+    studio,
     token,
     tune,
 )
@@ -80,6 +81,7 @@ for _command in (
     reproduce.reproduce,
     listing.methods,
     schema,
+    studio.studio,
     serve,
     ask.ask,
 ):
