@@ -15,7 +15,9 @@ def studio(
     file: Annotated[
         Path | None, typer.Argument(metavar="[FILE]", help="A table to begin with; it is read where it lies.")
     ] = None,
-    port: Annotated[int, typer.Option(help="Port on this machine; 0 takes a free one.", min=0, max=65535)] = 8260,
+    port: Annotated[
+        int, typer.Option(help="Port on this machine; 0 takes a free one.", min=0, max=65535)
+    ] = 8260,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Print the address only.")] = False,
 ) -> None:
     """Open the window a data custodian works in: a page in your browser, served by this machine to itself.

@@ -421,14 +421,10 @@ class Angle:
 Look = Callable[[Table, Declaration, Angle], tuple[Described, tuple[ShoalError, ...]]]
 
 
-def look_at(
-    table: Table, declared: Declaration, angle: Angle
-) -> tuple[Described, tuple[ShoalError, ...]]:
+def look_at(table: Table, declared: Declaration, angle: Angle) -> tuple[Described, tuple[ShoalError, ...]]:
     """Describe a table and look through its values; what was chosen on the records plays no part."""
     problems = Problems()
-    described = describe(
-        table, declared, angle.kinds, free=angle.free, flags=angle.flags, problems=problems
-    )
+    described = describe(table, declared, angle.kinds, free=angle.free, flags=angle.flags, problems=problems)
     for attribute in described.attributes:
         with problems.collected():
             check_storable(described.table, attribute, generalise=angle.generalise)

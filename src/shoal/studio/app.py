@@ -1,4 +1,4 @@
-"""The routes of the studio: a request comes in, one call of a desk and one of a view go out. Nothing is decided here."""
+"""The routes of the studio: a request comes in, one call of a desk and one of a view go out. Nothing else."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import unquote
 
-from fastapi import Body, Depends, FastAPI, Request
+from fastapi import APIRouter, Body, Depends, FastAPI, Request
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
@@ -29,6 +29,9 @@ _BEAT = 0.25
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
+router = APIRouter()
+
+
 def create_app(desks: Desks, access: Access) -> App:
     """The application with its guard."""
 
@@ -39,264 +42,306 @@ def create_app(desks: Desks, access: Access) -> App:
         desks.close()
 
     app = FastAPI(lifespan=alive, docs_url=None, redoc_url=None, openapi_url=None)
+    app.state.desks = desks
+    app.include_router(router)
+    app.add_exception_handler(ShoalError, refused)
+    return Guard(app, access)
 
-    def at(desk: str) -> Desk:
-        return desks.find(desk)
 
-    At = Annotated[Desk, Depends(at)]
+def refused(request: Request, error: Exception) -> Response:
+    """What can be expected is answered and not refused: a status of 4xx is an error in the browser's console."""
+    gone = isinstance(error, ShoalError) and error.code == "gone"
+    return HTMLResponse(views.problem(str(error)), headers={"x-shoal-gone": "1"} if gone else None)
 
-    @app.exception_handler(ShoalError)
-    def refused(request: Request, error: Exception) -> Response:
-        # what can be expected is answered, not refused: a status of 4xx is an error in the browser's console
-        gone = isinstance(error, ShoalError) and error.code == "gone"
-        return HTMLResponse(views.problem(str(error)), headers={"x-shoal-gone": "1"} if gone else None)
 
-    @app.get("/")
-    def shell() -> Response:
-        return HTMLResponse(views.page())
+def all_desks(request: Request) -> Desks:
+    found: Desks = request.app.state.desks
+    return found
 
-    @app.get("/ping")
-    def ping() -> Response:
-        return JSONResponse({"alive": True})
 
-    @app.get("/static/{name}")
-    def static(name: str) -> Response:
-        if name == "tokens.css":
-            return Response(tokens(), media_type="text/css")
-        path = views.HERE / "static" / name
-        if path.parent != views.HERE / "static" or not path.is_file():
-            return Response(status_code=404)
-        return FileResponse(path, media_type=_TYPES.get(path.suffix))
+All = Annotated[Desks, Depends(all_desks)]
 
-    @app.post("/desk")
-    def new_desk() -> Response:
-        desk = desks.new()
-        return JSONResponse({"desk": desk.name, "step": "data"})
 
-    def whole(desk: Desk, step: str) -> str:
-        return views.step(desk, step) if step != "data" else _data(desk)
+def one_desk(desk: str, desks: All) -> Desk:
+    return desks.find(desk)
 
-    def _data(desk: Desk) -> str:
-        main = views.fragment("#main", views.data(desk, desks.limit))
-        return main + views.around(desk, "data")
 
-    @app.post("/desk/{desk}/step/{name}")
-    def step(desk: At, name: str) -> Response:
-        with desk.lock:
-            known = name if name in views.STEPS else "data"
-            return HTMLResponse(whole(desk, known if desk.table is not None else "data"))
+At = Annotated[Desk, Depends(one_desk)]
 
-    # 1 data
 
-    @app.post("/desk/{desk}/survey")
-    def survey(desk: At) -> Response:
-        desk.open_survey()
-        return HTMLResponse(_data(desk))
+def whole(desk: Desk, desks: Desks, step: str) -> str:
+    """A step with everything around it; without a table there is only the first."""
+    return views.step(desk, step, desks.limit)
 
-    @app.post("/desk/{desk}/announce")
-    def announce(desk: At, body: Payload) -> Response:
-        """Asked before a file is sent: what would be refused at the end is refused now."""
-        name, size = str(body.get("name", "")), int(body.get("size", 0))
-        desk.problem = ""
-        try:
-            format_of(Path(name))
-        except ShoalError as error:
-            desk.problem = str(error)
-        if size > desks.limit:
-            desk.problem = views.too_large(desk, name, size, desks.limit)
-        return HTMLResponse(_data(desk), headers={} if desk.problem else {"x-shoal-send": "1"})
 
-    @app.put("/desk/{desk}/file")
-    async def upload(desk: At, request: Request) -> Response:
-        name = Path(unquote(request.headers.get("x-name", "table.csv"))).name
-        known = find_format(Path(name))
-        target = desk.folder / f"table{known.ending if known is not None else '.csv'}"
-        aside, size = target.with_suffix(".part"), 0
-        try:
-            with open(aside, "wb") as file:
-                async for chunk in request.stream():
-                    size += len(chunk)
-                    if size > desks.limit:
-                        raise OptionError(views.too_large(desk, name, size, desks.limit))
-                    file.write(chunk)
-            desk.close()
-            aside.replace(target)
-        finally:
-            aside.unlink(missing_ok=True)
-        await run_in_threadpool(desk.open, target, name)
-        if desk.table is None:
-            target.unlink(missing_ok=True)
-        return HTMLResponse(await run_in_threadpool(_data, desk))
+@router.get("/")
+def shell() -> Response:
+    return HTMLResponse(views.page())
 
-    @app.post("/desk/{desk}/close")
-    def close(desk: At) -> Response:
+
+@router.get("/ping")
+def ping() -> Response:
+    return JSONResponse({"alive": True})
+
+
+@router.get("/static/{name}")
+def static(name: str) -> Response:
+    if name == "tokens.css":
+        return Response(tokens(), media_type="text/css")
+    path = views.HERE / "static" / name
+    if path.parent != views.HERE / "static" or not path.is_file():
+        return Response(status_code=404)
+    return FileResponse(path, media_type=_TYPES.get(path.suffix))
+
+
+@router.post("/desk")
+def new_desk(desks: All) -> Response:
+    desk = desks.new()
+    return JSONResponse({"desk": desk.name, "step": "data"})
+
+
+@router.post("/desk/{desk}/step/{name}")
+def step(desk: At, desks: All, name: str) -> Response:
+    with desk.lock:
+        known = name if name in views.STEPS else "data"
+        return HTMLResponse(whole(desk, desks, known if desk.table is not None else "data"))
+
+
+# 1 data
+
+
+@router.post("/desk/{desk}/survey")
+def survey(desk: At, desks: All) -> Response:
+    desk.open_survey()
+    return HTMLResponse(whole(desk, desks, "data"))
+
+
+@router.post("/desk/{desk}/announce")
+def announce(desk: At, desks: All, body: Payload) -> Response:
+    """Asked before a file is sent: what would be refused at the end is refused now."""
+    name, size = str(body.get("name", "")), int(body.get("size", 0))
+    desk.problem = ""
+    try:
+        format_of(Path(name))
+    except ShoalError as error:
+        desk.problem = str(error)
+    if size > desks.limit:
+        desk.problem = views.too_large(desk, name, size, desks.limit)
+    return HTMLResponse(whole(desk, desks, "data"), headers={} if desk.problem else {"x-shoal-send": "1"})
+
+
+@router.put("/desk/{desk}/file")
+async def upload(desk: At, desks: All, request: Request) -> Response:
+    name = Path(unquote(request.headers.get("x-name", "table.csv"))).name
+    known = find_format(Path(name))
+    target = desk.folder / f"table{known.ending if known is not None else '.csv'}"
+    aside, size = target.with_suffix(".part"), 0
+    try:
+        with open(aside, "wb") as file:
+            async for chunk in request.stream():
+                size += len(chunk)
+                if size > desks.limit:
+                    raise OptionError(views.too_large(desk, name, size, desks.limit))
+                file.write(chunk)
         desk.close()
-        return HTMLResponse(_data(desk))
+        aside.replace(target)
+    finally:
+        aside.unlink(missing_ok=True)
+    await run_in_threadpool(desk.open, target, name)
+    if desk.table is None:
+        target.unlink(missing_ok=True)
+    return HTMLResponse(await run_in_threadpool(whole, desk, desks, "data"))
 
-    @app.post("/desk/{desk}/written")
-    def written(desk: At, body: Payload) -> Response:
-        """How the file is written."""
-        from shoal.io import Conventions
 
-        told = {name: body[name] for name in ("encoding", "separator", "decimal") if body.get(name)}
-        texts = tuple(text.strip() for text in str(body.get("na", "")).split(",") if text.strip())
-        desk.reread(Conventions(**told, na=texts))
-        return HTMLResponse(_data(desk) + (views.problem(desk.problem) if desk.problem else ""))
+@router.post("/desk/{desk}/close")
+def close(desk: At, desks: All) -> Response:
+    desk.close()
+    return HTMLResponse(whole(desk, desks, "data"))
 
-    @app.get("/desk/{desk}/rows")
-    def rows(desk: At, start: int = 0, count: int = views.WINDOW) -> Response:
-        return HTMLResponse(views.window(desk, start, count))
 
-    # 2 columns
+@router.post("/desk/{desk}/written")
+def written(desk: At, desks: All, body: Payload) -> Response:
+    """How the file is written."""
+    from shoal.io import Conventions
 
-    @app.post("/desk/{desk}/column/{number}")
-    def column(desk: At, number: int, body: Payload) -> Response:
-        with desk.lock:
-            what = str(body.get("what", ""))
-            if what == "open":
-                before = desk.open_column
-                desk.open_column = desk.column(number).name
-                names = desk.recipe.schema.names
-                changed = {number, *([names.index(before)] if before in names else [])}
-                return HTMLResponse(
-                    views.fragment("#inspector", views.inspector(desk))
-                    + "".join(views.fragment(f"#mark-{one}", "") for one in changed)
-                )
-            if what == "look":
-                desk.look(desk.column(number).name)
-            elif what == "taxonomy":
-                desk.give_taxonomy(number, str(body.get("value", "")), str(body.get("name", "")))
-            else:
-                desk.change(number, what, body.get("value"))
-            return HTMLResponse(views.column_changed(desk, number, whole=what != "range"))
+    told = {name: body[name] for name in ("encoding", "separator", "decimal") if body.get(name)}
+    texts = tuple(text.strip() for text in str(body.get("na", "")).split(",") if text.strip())
+    desk.reread(Conventions(**told, na=texts))
+    return HTMLResponse(whole(desk, desks, "data") + (views.problem(desk.problem) if desk.problem else ""))
 
-    @app.post("/desk/{desk}/look")
-    def look(desk: At) -> Response:
-        with desk.lock:
-            desk.look("*")
-            return HTMLResponse(whole(desk, "columns"))
 
-    @app.post("/desk/{desk}/vouch")
-    def vouch(desk: At, body: Payload) -> Response:
-        with desk.lock:
-            desk.vouch(str(body.get("value", "")))
-            return HTMLResponse(whole(desk, "columns"))
+@router.get("/desk/{desk}/rows")
+def rows(desk: At, start: int = 0, count: int = views.WINDOW) -> Response:
+    return HTMLResponse(views.window(desk, start, count))
 
-    # 3 promise
 
-    @app.post("/desk/{desk}/promise")
-    def promise(desk: At, body: Payload) -> Response:
-        with desk.lock:
-            what, value = str(body.get("what", "")), str(body.get("value", ""))
-            name = str(body.get("name", ""))
-            if what == "card":
-                desk.choose_card(value)
-            elif what == "method":
-                desk.choose_method(value)
-            elif what == "slider":
-                desk.slide(name, int(value))
-            elif what == "sealed":
-                desk.back_to_sealed()
-            elif what == "undo":
-                desk.undo()
-            elif what == "ledger":
-                desk.ledger, desk.dataset = str(body.get("ledger", "")), str(body.get("dataset", ""))
-            elif what == "leave":
-                desk.change(desk.recipe.schema.names.index(value), "publish", None)
-            elif what in ("outside", "missing"):
-                desk.set(what, value)
-            else:
-                desk.set(name, value)
-            method = what in ("card", "method", "sealed", "undo", "leave", "setting", "outside", "missing")
-            return HTMLResponse(views.promised(desk, method=method, moved=name, by=what))
+# 2 columns
 
-    # runs
 
-    @app.post("/desk/{desk}/run/{kind}")
-    def run(desk: At, kind: str, body: Payload) -> Response:
-        with desk.lock:
-            if kind == "compare":
-                desk.compare()
-            elif kind == "buy":
-                desk.start("buy", price=str(body.get("price", "0.1")))
-            elif kind == "learn":
-                of = desk.run_of(desk.shown)
-                desk.start("learn", target=str(body.get("target", "")), of=str(of.folder))
-            elif kind in ("release", "rehearse"):
-                desk.start(kind)
-            else:
-                raise OptionError(f"there is no run of the kind '{kind}'.")
-            return HTMLResponse(views.strip(desk))
+@router.post("/desk/{desk}/column/{number}")
+def column(desk: At, number: int, body: Payload) -> Response:
+    with desk.lock:
+        what = str(body.get("what", ""))
+        if what == "open":
+            before = desk.open_column
+            desk.open_column = desk.column(number).name
+            names = desk.recipe.schema.names
+            changed = {number, *([names.index(before)] if before in names else [])}
+            return HTMLResponse(
+                views.fragment("#inspector", views.inspector(desk))
+                + "".join(views.fragment(f"#mark-{one}", "") for one in changed)
+            )
+        if what == "look":
+            desk.look(desk.column(number).name)
+        elif what == "taxonomy":
+            desk.give_taxonomy(number, str(body.get("value", "")), str(body.get("name", "")))
+        else:
+            desk.change(number, what, body.get("value"))
+        return HTMLResponse(views.column_changed(desk, number, whole=what != "range"))
 
-    @app.post("/desk/{desk}/cancel")
-    def cancel(desk: At) -> Response:
-        with desk.lock:
-            desk.cancel()
-            return HTMLResponse(views.strip(desk))
 
-    @app.get("/desk/{desk}/events")
-    async def events(desk: At, request: Request) -> Response:
-        async def stream() -> AsyncIterator[str]:
-            told, finished = -1, True
-            while not await request.is_disconnected():
-                running = desk.running is not None
-                if desk.version != told or running:
-                    told = desk.version
-                    html = await run_in_threadpool(_news, desk, not running and not finished)
-                    finished = not running
-                    yield f"data: {json.dumps(html)}\n\n"
-                await asyncio.sleep(_BEAT)
+@router.post("/desk/{desk}/look")
+def look(desk: At) -> Response:
+    with desk.lock:
+        desk.look("*")
+        return HTMLResponse(views.step(desk, "columns"))
 
-        return StreamingResponse(stream(), media_type="text/event-stream")
 
-    # 4 judge
+@router.post("/desk/{desk}/vouch")
+def vouch(desk: At, body: Payload) -> Response:
+    with desk.lock:
+        desk.vouch(str(body.get("value", "")))
+        return HTMLResponse(views.step(desk, "columns"))
 
-    @app.post("/desk/{desk}/judge")
-    def judge(desk: At, body: Payload) -> Response:
-        with desk.lock:
-            what = str(body.get("what", ""))
-            shown = desk.judge(str(body.get("run", "")))
-            if shown is None:
-                return HTMLResponse(whole(desk, "judge"))
-            if what == "tab":
-                part = views.judge_part(desk, shown, str(body.get("tab", "distributions")), str(body.get("column", "")))
-                return HTMLResponse(views.fragment("#part", part))
-            if what == "person":
-                return HTMLResponse(views.fragment("#person", views.person(shown, int(body.get("value") or 1))))
-            if what == "take":
-                desk.take(json.loads(body.get("value", "{}")) if isinstance(body.get("value"), str) else body["value"])
-                return HTMLResponse(whole(desk, "promise"), headers={"x-shoal-step": "promise"})
-            return HTMLResponse(whole(desk, "judge"))
 
-    # 5 publish
+# 3 promise
 
-    @app.post("/desk/{desk}/override")
-    def override(desk: At, body: Payload) -> Response:
-        with desk.lock:
-            chosen = desk.to_publish
-            if chosen is None:
-                raise OptionError("there is no run to publish.")
-            publishing.overridden(chosen, str(body.get("reason", "")), str(body.get("name", "")))
-            return HTMLResponse(whole(desk, "publish"))
 
-    @app.get("/desk/{desk}/bundle.zip")
-    def bundle(desk: At) -> Response:
+@router.post("/desk/{desk}/promise")
+def promise(desk: At, body: Payload) -> Response:
+    with desk.lock:
+        what, value = str(body.get("what", "")), str(body.get("value", ""))
+        name = str(body.get("name", ""))
+        if what == "card":
+            desk.choose_card(value)
+        elif what == "method":
+            desk.choose_method(value)
+        elif what == "slider":
+            desk.slide(name, int(value))
+        elif what == "sealed":
+            desk.back_to_sealed()
+        elif what == "undo":
+            desk.undo()
+        elif what == "ledger":
+            desk.ledger, desk.dataset = str(body.get("ledger", "")), str(body.get("dataset", ""))
+        elif what == "leave":
+            desk.change(desk.recipe.schema.names.index(value), "publish", None)
+        elif what in ("outside", "missing"):
+            desk.set(what, value)
+        else:
+            desk.set(name, value)
+        method = what in ("card", "method", "sealed", "undo", "leave", "setting", "outside", "missing")
+        return HTMLResponse(views.promised(desk, method=method, moved=name, by=what))
+
+
+# runs
+
+
+@router.post("/desk/{desk}/run/{kind}")
+def run(desk: At, kind: str, body: Payload) -> Response:
+    with desk.lock:
+        if kind == "compare":
+            desk.compare()
+        elif kind == "buy":
+            desk.start("buy", price=str(body.get("price", "0.1")))
+        elif kind == "learn":
+            of = desk.run_of(desk.shown)
+            desk.start("learn", target=str(body.get("target", "")), of=str(of.folder))
+        elif kind in ("release", "rehearse"):
+            desk.start(kind)
+        else:
+            raise OptionError(f"there is no run of the kind '{kind}'.")
+        return HTMLResponse(views.strip(desk))
+
+
+@router.post("/desk/{desk}/cancel")
+def cancel(desk: At) -> Response:
+    with desk.lock:
+        desk.cancel()
+        return HTMLResponse(views.strip(desk))
+
+
+@router.get("/desk/{desk}/events")
+async def events(desk: At, request: Request) -> Response:
+    async def stream() -> AsyncIterator[str]:
+        told, finished = -1, True
+        while not await request.is_disconnected():
+            running = desk.running is not None
+            if desk.version != told or running:
+                told = desk.version
+                html = await run_in_threadpool(_news, desk, not running and not finished)
+                finished = not running
+                yield f"data: {json.dumps(html)}\n\n"
+            await asyncio.sleep(_BEAT)
+
+    return StreamingResponse(stream(), media_type="text/event-stream")
+
+
+# 4 judge
+
+
+@router.post("/desk/{desk}/judge")
+def judge(desk: At, body: Payload) -> Response:
+    with desk.lock:
+        what = str(body.get("what", ""))
+        shown = desk.judge(str(body.get("run", "")))
+        if shown is None:
+            return HTMLResponse(views.step(desk, "judge"))
+        if what == "tab":
+            part = views.judge_part(
+                desk, shown, str(body.get("tab", "distributions")), str(body.get("column", ""))
+            )
+            return HTMLResponse(views.fragment("#part", part))
+        if what == "person":
+            return HTMLResponse(views.fragment("#person", views.person(shown, int(body.get("value") or 1))))
+        if what == "take":
+            desk.take(
+                json.loads(body.get("value", "{}")) if isinstance(body.get("value"), str) else body["value"]
+            )
+            return HTMLResponse(views.step(desk, "promise"), headers={"x-shoal-step": "promise"})
+        return HTMLResponse(views.step(desk, "judge"))
+
+
+# 5 publish
+
+
+@router.post("/desk/{desk}/override")
+def override(desk: At, body: Payload) -> Response:
+    with desk.lock:
         chosen = desk.to_publish
         if chosen is None:
             raise OptionError("there is no run to publish.")
-        if publishing.blocked(publishing.checklist(chosen)) and not chosen.override:
-            raise OptionError("this release is not ready to be published: see the list of what was checked.")
-        name = f'attachment; filename="{publishing.release_name(chosen)}.zip"'
-        return Response(
-            publishing.zipped(chosen), media_type="application/zip", headers={"content-disposition": name}
-        )
+        publishing.overridden(chosen, str(body.get("reason", "")), str(body.get("name", "")))
+        return HTMLResponse(views.step(desk, "publish"))
 
-    @app.get("/desk/{desk}/method.toml")
-    def recipe(desk: At) -> Response:
-        headers = {"content-disposition": 'attachment; filename="method.toml"'}
-        return Response(desk.look_ahead().recipe, media_type="application/toml", headers=headers)
 
-    return Guard(app, access)
+@router.get("/desk/{desk}/bundle.zip")
+def bundle(desk: At) -> Response:
+    chosen = desk.to_publish
+    if chosen is None:
+        raise OptionError("there is no run to publish.")
+    if publishing.blocked(publishing.checklist(chosen)) and not chosen.override:
+        raise OptionError("this release is not ready to be published: see the list of what was checked.")
+    name = f'attachment; filename="{publishing.release_name(chosen)}.zip"'
+    return Response(
+        publishing.zipped(chosen), media_type="application/zip", headers={"content-disposition": name}
+    )
+
+
+@router.get("/desk/{desk}/method.toml")
+def recipe(desk: At) -> Response:
+    headers = {"content-disposition": 'attachment; filename="method.toml"'}
+    return Response(desk.look_ahead().recipe, media_type="application/toml", headers=headers)
 
 
 def _news(desk: Desk, ended: bool) -> str:

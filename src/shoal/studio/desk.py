@@ -76,7 +76,9 @@ class Desk:
 
     # the table
 
-    def open(self, path: Path, name: str, file: Conventions | None = None, schema: Schema | None = None) -> None:
+    def open(
+        self, path: Path, name: str, file: Conventions | None = None, schema: Schema | None = None
+    ) -> None:
         """Read a file and begin anew with it; one that cannot be read leaves the desk as it was, and says why."""
         told = file or Conventions()
         self.problem, self.reading = "", True
@@ -209,7 +211,9 @@ class Desk:
             made = changed(attribute, what, value, found)
         except ShoalError as error:
             ends = dict(zip(("lo", "hi"), map(str, value), strict=True)) if what == "range" else {}
-            self.drafts[attribute.name] = Draft(ends, str(error), short_problem(attribute, what, value, error))
+            self.drafts[attribute.name] = Draft(
+                ends, str(error), short_problem(attribute, what, value, error)
+            )
             if what != "range":
                 return
             # the old range is not what was meant
@@ -290,10 +294,10 @@ class Desk:
         usual = PRESETS[offer.name].k
         if usual is not None:
             settings.setdefault("k", typed(usual))
+        if "t" in PRESETS[offer.name].adjustable and "t-closeness" in wanted.models:
+            settings.setdefault("t", typed(PRESETS[offer.name].t or 2))
         settings.setdefault("epsilon", "1")
-        self.settle(
-            replace(recipe, card=wanted.name, method=offer.name, settings=settings, bought={})
-        )
+        self.settle(replace(recipe, card=wanted.name, method=offer.name, settings=settings, bought={}))
 
     def set(self, name: str, value: str) -> None:
         """A setting as it was typed; nothing typed is the method's own."""
@@ -349,7 +353,9 @@ class Desk:
     @property
     def rehearses_first(self) -> bool:
         """Whether a rehearsal comes before the first real run: there is something that looking would spoil."""
-        return spoiled(self.recipe) and not self.looks.judged and not any(run.rehearsed for run in self.releases)
+        return (
+            spoiled(self.recipe) and not self.looks.judged and not any(run.rehearsed for run in self.releases)
+        )
 
     def start(self, kind: str, **more: Any) -> Run:
         """Start a run. One that was never looked at gives way to the next: there is nothing to select from."""
@@ -363,10 +369,18 @@ class Desk:
         if kind == "release":
             for run in [run for run in self.runs if run.kind == "release" and not run.seen]:
                 self._drop(run)
-        for run in [run for run in self.runs if run.state in ("failed", "cancelled") or run.kind in ("buy", "learn")]:
+        for run in [
+            run for run in self.runs if run.state in ("failed", "cancelled") or run.kind in ("buy", "learn")
+        ]:
             self._drop(run)
         recipe, tuned = self.recipe, self.tuned
-        run = Run(self._letter(), kind, recipe, tuned, self.folder / f"run-{len(self.runs)}-{random.getrandbits(32):x}")
+        run = Run(
+            self._letter(),
+            kind,
+            recipe,
+            tuned,
+            self.folder / f"run-{len(self.runs)}-{random.getrandbits(32):x}",
+        )
         job = {
             "data": str(self.source.path),
             "request": recipe.to_json(tuned),
@@ -380,6 +394,8 @@ class Desk:
         }
         self.runs.append(run)
         self.told = ""
+        if kind in ("release", "rehearse"):
+            self.shown = ""
         runs.start(run, job, self._told)
         self.version += 1
         return run
@@ -459,7 +475,9 @@ class Desk:
         if method not in PRESETS:
             raise OptionError(f"there is no method '{method}'.")
         known = PRESETS[method].adjustable
-        chosen = {name: typed(value) for name, value in settings.items() if name in known and value is not None}
+        chosen = {
+            name: typed(value) for name, value in settings.items() if name in known and value is not None
+        }
         self.settle(replace(recipe, method=method, settings={**recipe.settings, **chosen}, bought={}))
 
     def _remove_runs(self) -> None:

@@ -1,4 +1,4 @@
-"""One change of a column: what was typed comes in, the attribute that it means leaves, or one line that says why not."""
+"""One change of a column: what was typed comes in, the attribute that it means leaves, or one line that says why."""
 
 from __future__ import annotations
 
@@ -174,7 +174,9 @@ def _step(attribute: Attribute, value: Any, found: Sequence[str]) -> Attribute:
 def _max_rows(attribute: Attribute, value: Any, found: Sequence[str]) -> Attribute:
     text = str(value).strip()
     if text and not text.isdigit():
-        raise OptionError(f"column '{attribute.name}': max_rows must be a whole number, at least 1, got {text}.")
+        raise OptionError(
+            f"column '{attribute.name}': max_rows must be a whole number, at least 1, got {text}."
+        )
     return replace(attribute, max_rows=int(text) if text else None)
 
 

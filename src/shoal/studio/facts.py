@@ -64,10 +64,10 @@ def histogram(table: Table, attribute: Attribute) -> dict[str, Any]:
     try:
         values = numbers(table, attribute)
     except ShoalError as error:
-        return {"problem": str(error)}
+        return {"problem": str(error), "different": 0}
     values = values[np.isfinite(values)]
     if not values.size:
-        return {"problem": "there is no value"}
+        return {"problem": "there is no value", "different": 0}
     declared = attribute.lo is not None and attribute.hi is not None
     ends = (float(attribute.lo or 0), float(attribute.hi or 0)) if declared else None
     shown = values if ends is None else np.concatenate([values, np.asarray(ends)])
@@ -81,6 +81,7 @@ def histogram(table: Table, attribute: Attribute) -> dict[str, Any]:
         return day_text(round(value)) if attribute.kind_facts.days else number_words(float(value))
 
     return {
+        "problem": "",
         "bars": _bars(np.sqrt(counts), outside),
         "range": None
         if ends is None
@@ -148,7 +149,9 @@ def tree_lines(tree: Taxonomy, counts: Mapping[str, int]) -> list[dict[str, Any]
     def walk(label: str, depth: int) -> int:
         place = len(lines)
         lines.append({"label": label, "depth": depth, "count": 0})
-        lines[place]["count"] = counts.get(label, 0) + sum(walk(child, depth + 1) for child in below.get(label, ()))
+        lines[place]["count"] = counts.get(label, 0) + sum(
+            walk(child, depth + 1) for child in below.get(label, ())
+        )
         return int(lines[place]["count"])
 
     walk(tree.labels[0], 0)
@@ -181,7 +184,9 @@ def judged(
         "about_measures": found.about_measures,
         "measured": [line.removeprefix("- ") for line in found.measured.lines],
         "numbers": _four(measured, release, quasi),
-        "five": [{"title": line.title, "words": line.words, "judgement": line.judgement} for line in five(measured)],
+        "five": [
+            {"title": line.title, "words": line.words, "judgement": line.judgement} for line in five(measured)
+        ],
         "rows": measured["rows"],
         "matched": measured["rows_matched"],
         "columns": [one.to_dict() for one in compare(subject, original)],
@@ -212,7 +217,9 @@ def _four(measured: Mapping[str, Any], release: Release, quasi: Sequence[str]) -
         note = f"rows alike in {len(names)} column{'s' if len(names) > 1 else ''} that others may know"
     return [
         _number("Averages move by", None if shift is None else percent(shift), "of their spread, at most"),
-        _number("Correlations move by", None if moved is None else f"{moved:.2g}", "on average, of at most 2"),
+        _number(
+            "Correlations move by", None if moved is None else f"{moved:.2g}", "on average, of at most 2"
+        ),
         _number(
             "Rows traced back",
             None if linked is None else percent(linked / 100),
@@ -240,19 +247,27 @@ def _groups(original: Table, release: Release) -> list[dict[str, Any]]:
     for by in [a for a in held if not a.kind_facts.ranged]:
         if not amounts:
             break
-        names = by.ordered or tuple(name for name in (by.tree.values if by.tree else ()) if name != MISSING_VALUE)
+        names = by.ordered or tuple(
+            name for name in (by.tree.values if by.tree else ()) if name != MISSING_VALUE
+        )
         if not 2 <= len(names) <= _GROUPS:
             continue
         lines = []
         sides = [(_labels(table, by), numbers(table, amounts[0])) for table in (original, released)]
         for name in names:
-            means = [float(np.nanmean(v[k == name])) if np.isfinite(v[k == name]).any() else None for k, v in sides]
+            means = [
+                float(np.nanmean(v[k == name])) if np.isfinite(v[k == name]).any() else None for k, v in sides
+            ]
             counts = [int((k == name).sum()) for k, _ in sides]
             lines.append({"name": name, "means": means, "counts": counts})
         top = max((mean for line in lines for mean in line["means"] if mean is not None), default=1.0) or 1.0
         for line in lines:
-            line["shares"] = [0 if mean is None else round(100 * max(mean, 0) / top, 2) for mean in line["means"]]
-            line["words"] = ["none" if mean is None else number_words(float(f"{mean:.4g}")) for mean in line["means"]]
+            line["shares"] = [
+                0 if mean is None else round(100 * max(mean, 0) / top, 2) for mean in line["means"]
+            ]
+            line["words"] = [
+                "none" if mean is None else number_words(float(f"{mean:.4g}")) for mean in line["means"]
+            ]
         found.append({"by": by.name, "of": amounts[0].name, "lines": lines})
     return found[:4]
 
@@ -295,7 +310,9 @@ def person(original: Table, release: Release, row: int, quasi: Sequence[str]) ->
     for name in known:
         attribute = release.schema[name]
         if attribute.kind_facts.ranged:
-            line, apart = _amount(original, aligned, attribute, release, number, place, kept, crowd.get(name, ()))
+            line, apart = _amount(
+                original, aligned, attribute, release, number, place, kept, crowd.get(name, ())
+            )
         else:
             line, apart = _name(original, aligned, attribute, number, place, crowd.get(name, ()))
         lines.append(line)
@@ -351,7 +368,11 @@ def _amount(
         return number_words(float(round(value)) if whole else float(f"{value:.4g}"))
 
     own, published = float(before[number]), float(after[place])
-    others = before[np.asarray([other for other in crowd if other != number][:60], dtype=np.int64)] if crowd else []
+    others = (
+        before[np.asarray([other for other in crowd if other != number][:60], dtype=np.int64)]
+        if crowd
+        else []
+    )
     apart = np.nan_to_num(np.abs(after - own) / width, nan=1.0) ** 2
     return {
         "name": attribute.name,

@@ -1,4 +1,4 @@
-"""What stands before every request of the studio: who may ask, from which page, and what the answers allow a page to do.
+"""What stands before every request of the studio: who may ask, from which page, and what its answers allow.
 
 The studio shows original records, so nobody but the person at this machine may ask it anything: not another site in
 the same browser (host, origin, fetch metadata, a header that forms cannot send), not another user of the machine (a

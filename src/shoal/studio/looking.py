@@ -51,17 +51,21 @@ def differences(fixed: Recipe, now: Recipe) -> tuple[str, ...]:
     """
     found = [] if fixed.method == now.method else ["method"]
     bought = {choice["setting"] for choice in now.bought.get("tuned_choice", ())}
-    for name in PRESETS[now.method].adjustable:
-        if name not in bought and _setting(fixed, name) != _setting(now, name):
-            found.append(name)
+    found += [
+        name
+        for name in PRESETS[now.method].adjustable
+        if name not in bought and _setting(fixed, name) != _setting(now, name)
+    ]
     if [a.name for a in fixed.wanted] != [a.name for a in now.wanted] or _roles(fixed) != _roles(now):
         found.append("columns")
     if (fixed.missing, fixed.outside) != (now.missing, now.outside):
         found.append("domains")
     before = {attribute.name: attribute for attribute in fixed.schema.attributes}
-    for attribute in now.wanted:
-        if _facts(attribute) != _facts(before[attribute.name]) and not _told_before(attribute):
-            found.append(f"domain:{attribute.name}")
+    found += [
+        f"domain:{attribute.name}"
+        for attribute in now.wanted
+        if _facts(attribute) != _facts(before[attribute.name]) and not _told_before(attribute)
+    ]
     return tuple(found)
 
 

@@ -33,8 +33,10 @@ class Memory:
     def look(
         self, table: Table, declared: Declaration, angle: Angle
     ) -> tuple[Described, tuple[ShoalError, ...]]:
-        sources = () if declared.schema is None else tuple(
-            tuple(attribute.source.items()) for attribute in declared.schema.attributes
+        sources = (
+            ()
+            if declared.schema is None
+            else tuple(tuple(attribute.source.items()) for attribute in declared.schema.attributes)
         )
         key = (
             id(table),
@@ -190,7 +192,11 @@ def _factor(prepared: Preparation) -> float:
 def _noise_note(noise: tuple[ExpectedNoise, ...], prepared: Preparation) -> str:
     if not any(found.standard_deviation is not None for found in noise):
         why = next((found.why for found in noise if found.why), "")
-        return f"{why[0].upper()}{why[1:]}: there is no formula for its noise. Rehearse to see it." if why else ""
+        return (
+            f"{why[0].upper()}{why[1:]}: there is no formula for its noise. Rehearse to see it."
+            if why
+            else ""
+        )
     what = "95 of 100" if prepared.method.noise == "laplace" else "about 95 of 100"
     kind = "values" if prepared.method.size == 1 else "group averages"
     return f"Computed from ε, k and the public ranges alone. {what} {kind} will move by less than this."
@@ -210,7 +216,9 @@ def _problem(error: ShoalError, table: Table, recipe: Recipe) -> Problem:
     if error.option == "outside":
         fixes.append(("Cut values at the ends of the range", {"what": "outside", "value": "clip"}))
     if error.option == "k":
-        fixes.append(("Take a smaller k", {"what": "setting", "name": "k", "value": str(max(table.n // 10, 2))}))
+        fixes.append(
+            ("Take a smaller k", {"what": "setting", "name": "k", "value": str(max(table.n // 10, 2))})
+        )
     if "missing" in str(error) and error.column:
         facts = recipe.schema[error.column].kind_facts
         if not facts.ordered:
@@ -221,4 +229,3 @@ def _problem(error: ShoalError, table: Table, recipe: Recipe) -> Problem:
 
 def _sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}" if text else text
-

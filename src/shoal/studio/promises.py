@@ -180,9 +180,7 @@ def offers(card: Card, attributes: int, nominal: int, rows: int) -> tuple[Offer,
     return tuple(sorted(found, key=lambda offer: order.get(offer.name, len(order))))
 
 
-def offered(
-    card: Card, kinds: Sequence[str], rows: int, wanted: str | None = None
-) -> Offer | None:
+def offered(card: Card, kinds: Sequence[str], rows: int, wanted: str | None = None) -> Offer | None:
     """The method to take: the one that is wanted, or the first that takes every kind of column there is."""
     found = offers(card, len(kinds), kinds.count("nominal"), rows)
     named = [offer for offer in found if offer.name == wanted]

@@ -76,7 +76,9 @@ def blocked(checks: tuple[Checked, ...]) -> bool:
 def _choices(run: Run, statement: Mapping[str, Any], of_table: bool) -> Checked:
     looked = statement["data_dependent"]
     if not looked:
-        return Checked("good", "Nothing was chosen by looking at the records", "Settings were fixed beforehand.")
+        return Checked(
+            "good", "Nothing was chosen by looking at the records", "Settings were fixed beforehand."
+        )
     return Checked(
         "warn" if of_table else "bad",
         "Something was chosen by looking at the records",
@@ -93,7 +95,9 @@ def _sources(run: Run) -> Checked:
         of_table = MODELS[run.facts["statement"]["model"]].of_the_table
         return Checked("warn" if of_table else "bad", "Ranges and lists have a public source", detail)
     if unknown:
-        return Checked("warn", "Ranges and lists have a public source", f"No source named: {', '.join(unknown)}.")
+        return Checked(
+            "warn", "Ranges and lists have a public source", f"No source named: {', '.join(unknown)}."
+        )
     return Checked("good", "Ranges and lists have a public source", "Each names where it is known from.")
 
 
@@ -106,7 +110,9 @@ def _guarantee(statement: Mapping[str, Any]) -> Checked:
     if others:
         return Checked("bad", "The promise is one to rely on", " ".join(others))
     if statement.get("override"):
-        return Checked("warn", "The promise is one to rely on", f"Published all the same: {statement['override']}")
+        return Checked(
+            "warn", "The promise is one to rely on", f"Published all the same: {statement['override']}"
+        )
     return Checked("good", "The promise is one to rely on", statement["sentence"])
 
 
@@ -163,7 +169,9 @@ def overridden(run: Run, reason: str, name: str) -> None:
         raise OptionError(f"say why, in at least {LEAST_REASON} characters: it stands in the bundle.")
     _, release = run.kept
     if name.strip() != release_name(run):
-        raise OptionError(f"type the name of the folder, {release_name(run)}, to show that you mean this one.")
+        raise OptionError(
+            f"type the name of the folder, {release_name(run)}, to show that you mean this one."
+        )
     run.override = words
     statement = release.statement
     if not statement.not_publishable_because:

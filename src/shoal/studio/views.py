@@ -7,7 +7,7 @@ never replaced by what it caused.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -60,7 +60,9 @@ def _environment() -> Environment:
     made.filters["json"] = lambda value: json.dumps(value, ensure_ascii=False)
     made.filters["cap"] = lambda text: f"{text[:1].upper()}{text[1:]}"
     made.filters["light"] = lambda level: LIGHTS[level]
-    made.globals.update(ROLES=ROLES, KINDS=KINDS, TYPES=TYPES, SOURCES=SOURCES, POLICIES=POLICIES, ON=ON, OFF=OFF)
+    made.globals.update(
+        ROLES=ROLES, KINDS=KINDS, TYPES=TYPES, SOURCES=SOURCES, POLICIES=POLICIES, ON=ON, OFF=OFF
+    )
     made.globals.update(DECISIONS=DECISIONS, RECORDS=RECORDS)
     return made
 
@@ -78,9 +80,10 @@ def page() -> str:
     return render("page.html", steps=STEPS)
 
 
-def step(desk: Desk, name: str) -> str:
+def step(desk: Desk, name: str, limit: int = 0) -> str:
     """A whole step, with everything around it."""
-    return "".join((fragment("#main", _STEPS[name](desk)), around(desk, name)))
+    main = data(desk, limit) if name == "data" else _STEPS[name](desk)
+    return fragment("#main", main) + around(desk, name)
 
 
 def around(desk: Desk, name: str) -> str:
@@ -91,9 +94,12 @@ def around(desk: Desk, name: str) -> str:
     return "".join(
         (
             fragment(
-                "#steps", render("steps.html", steps=STEPS, now=name, reached=reached, ready=desk.table is not None)
+                "#steps",
+                render("steps.html", steps=STEPS, now=name, reached=reached, ready=desk.table is not None),
             ),
-            fragment("#foot", render("foot.html", step=name, after=after, names=STEPS, desk=desk, left=_left(desk))),
+            fragment(
+                "#foot", render("foot.html", step=name, after=after, names=STEPS, desk=desk, left=_left(desk))
+            ),
             strip(desk),
         )
     )
@@ -115,7 +121,9 @@ def problem(text: str) -> str:
 
 def data(desk: Desk, limit: int = 0) -> str:
     if desk.table is None or desk.source is None:
-        return render("start.html", desk=desk, formats=titles(), accept=_accept(), limit=_bytes(limit), people=PEOPLE)
+        return render(
+            "start.html", desk=desk, formats=titles(), accept=_accept(), limit=_bytes(limit), people=PEOPLE
+        )
     table = desk.table
     schema = desk.recipe.schema
     missing = [attribute.name for attribute in schema.attributes if desk.gaps(attribute)]
@@ -240,7 +248,11 @@ def _listed_words(desk: Desk, attribute: Attribute) -> str:
 def status(desk: Desk, attribute: Attribute) -> tuple[str, str]:
     """How far a column is settled: a level and a few words."""
     if not desk.recipe.publishes(attribute):
-        if attribute.role == "unit" and attribute.max_rows is None and attribute.name not in desk.recipe.left_out:
+        if (
+            attribute.role == "unit"
+            and attribute.max_rows is None
+            and attribute.name not in desk.recipe.left_out
+        ):
             return "warn", "needs a number of rows"
         return "off", "left out"
     draft = desk.drafts.get(attribute.name)
@@ -430,7 +442,8 @@ def _field(desk: Desk, setting: Setting) -> dict[str, Any]:
         "about": _sentence(setting.about.format(on="on", off="off")),
         "range": setting.range,
         "choices": {
-            word: meaning if isinstance(meaning, str) else meaning.about for word, meaning in setting.choices.items()
+            word: meaning if isinstance(meaning, str) else meaning.about
+            for word, meaning in setting.choices.items()
         }
         if not setting.form.keyed
         else {},
@@ -439,7 +452,9 @@ def _field(desk: Desk, setting: Setting) -> dict[str, Any]:
         "default": typed(own) if isinstance(own, (str, int, float, bool)) or own is None else "",
         "placeholder": setting.form.placeholder,
         "value": value,
-        "kinds": [KIND_FACTS[kind].about for kind in setting.kinds] if len(setting.kinds) < len(KIND_FACTS) else [],
+        "kinds": [KIND_FACTS[kind].about for kind in setting.kinds]
+        if len(setting.kinds) < len(KIND_FACTS)
+        else [],
     }
 
 
@@ -469,7 +484,9 @@ def statement(desk: Desk) -> str:
 def same(desk: Desk) -> str:
     """The same as a command."""
     name = desk.source.name if desk.source is not None else "DATA"
-    return render("same.html", recipe=desk.look_ahead().recipe, command=command_text(name), script=script_text(name))
+    return render(
+        "same.html", recipe=desk.look_ahead().recipe, command=command_text(name), script=script_text(name)
+    )
 
 
 # 4 judge
@@ -506,7 +523,7 @@ def judge_part(desk: Desk, run: Run, tab: str, column: str = "") -> str:
         facts=run.facts,
         shown=shown,
         wanted=wanted,
-        others=[(one.letter, _same_column(one, wanted)) for one in compared],
+        others=[(one.letter, same) for one in compared if (same := _same_column(one, wanted)) is not None],
         figure=figure(wanted),
         figures={one["name"]: figure(one) for one in shown},
         targets=[attribute.name for attribute in run.recipe.taken],
@@ -549,11 +566,13 @@ def figure(column: Mapping[str, Any]) -> dict[str, Any]:
         "grid": [(round(100 - 100 * level / top, 2), f"{100 * level:.3g}%") for level in _levels(top)],
         "labels": [
             (label, f"{100 * first:.1f}%", f"{100 * second:.1f}%", 100 * first / top, 100 * second / top)
-            for label, first, second in zip(labels, before or after, after, strict=True)
+            for label, first, second in zip(labels, before or after, after, strict=False)
         ],
         "numbers": bool(edges),
         "alt": f"Distribution of {column['name']}: "
-        + ("" if column["moved"] is None else f"{100 * column['moved']:.1f}% of the rows would have to move."),
+        + (
+            "" if column["moved"] is None else f"{100 * column['moved']:.1f}% of the rows would have to move."
+        ),
     }
 
 
@@ -683,4 +702,9 @@ def publish(desk: Desk) -> str:
     )
 
 
-_STEPS = {"data": data, "columns": columns, "promise": promise, "judge": judge, "publish": publish}
+_STEPS: Mapping[str, Callable[[Desk], str]] = {
+    "columns": columns,
+    "promise": promise,
+    "judge": judge,
+    "publish": publish,
+}
