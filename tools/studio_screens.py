@@ -17,8 +17,6 @@ from tools.served_studio import Studio, chromium, served
 HERE = Path(__file__).parents[1] / "docs" / "studio"
 SIZES = {"desk": (1360, 860), "phone": (390, 844)}
 LOOKS = ("light", "dark")
-# small enough to travel with the repository
-QUALITY = 70
 _PATIENCE = 180_000
 
 
@@ -65,8 +63,10 @@ def walk(page: Any) -> Iterator[str]:
     yield "5-publish"
 
 
-def shots(studio: Studio, browser: Any, folder: Path, size: str, look: str) -> list[Path]:
-    """All screens of one size in one theme."""
+def shots(
+    studio: Studio, browser: Any, folder: Path, size: str, look: str, *, whole: bool = False
+) -> list[Path]:
+    """All screens of one size in one theme; with `whole` down to the end of each page."""
     width, height = SIZES[size]
     context = browser.new_context(
         viewport={"width": width, "height": height}, color_scheme=look, reduced_motion="reduce"
@@ -75,9 +75,9 @@ def shots(studio: Studio, browser: Any, folder: Path, size: str, look: str) -> l
     page.goto(studio.address)
     made = []
     for name in walk(page):
-        path = folder / f"{size}-{look}-{name}.jpg"
+        path = folder / f"{size}-{look}-{name}.png"
         page.evaluate("() => { document.activeElement?.blur(); scrollTo(0, 0); }")
-        page.screenshot(path=path, type="jpeg", quality=QUALITY, full_page=size == "desk" and name[0] in "2345")
+        page.screenshot(path=path, full_page=whole)
         made.append(path)
     context.close()
     return made
@@ -88,16 +88,18 @@ def main() -> None:
     if path is None:
         sys.exit("Chromium is not installed: 'make test-system' does that with root's rights.")
     with tempfile.TemporaryDirectory() as aside:
-        with served() as studio, chromium(path) as browser:
+        with chromium(path) as browser:
             for size in SIZES:
                 for look in LOOKS:
-                    shots(studio, browser, Path(aside), size, look)
+                    # a studio remembers what was looked at, so every walk has its own
+                    with served() as studio:
+                        shots(studio, browser, Path(aside), size, look)
         HERE.mkdir(parents=True, exist_ok=True)
-        for old in HERE.glob("*.jpg"):
+        for old in HERE.glob("*.png"):
             old.unlink()
-        for made in sorted(Path(aside).glob("*.jpg")):
+        for made in sorted(Path(aside).glob("*.png")):
             shutil.copy(made, HERE / made.name)
-    print(f"{sum(file.stat().st_size for file in HERE.glob('*.jpg')) / 1e6:.1f} MB in {HERE}")
+    print(f"{sum(file.stat().st_size for file in HERE.glob('*.png')) / 1e6:.1f} MB in {HERE}")
 
 
 if __name__ == "__main__":

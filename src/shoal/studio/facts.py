@@ -74,8 +74,9 @@ def histogram(table: Table, attribute: Attribute) -> dict[str, Any]:
     edges = bin_edges([shown], _BINS)
     counts = np.histogram(values, bins=edges)[0]
     low, high = edges[0], edges[-1]
-    middles = (edges[:-1] + edges[1:]) / 2
-    outside = np.zeros(len(counts), dtype=bool) if ends is None else (middles < ends[0]) | (middles > ends[1])
+    outside = np.zeros(len(counts), dtype=bool)
+    if ends is not None:
+        outside = (edges[1:] <= ends[0]) | (edges[:-1] >= ends[1])
 
     def words(value: float) -> str:
         return day_text(round(value)) if attribute.kind_facts.days else number_words(float(value))
@@ -309,7 +310,7 @@ def person(original: Table, release: Release, row: int, quasi: Sequence[str]) ->
     lines, far = [], np.zeros(len(kept))
     for name in known:
         attribute = release.schema[name]
-        if attribute.kind_facts.ranged:
+        if attribute.kind_facts.ordered:
             line, apart = _amount(
                 original, aligned, attribute, release, number, place, kept, crowd.get(name, ())
             )
@@ -362,6 +363,8 @@ def _amount(
     def words(value: float) -> str:
         if np.isnan(value):
             return "missing"
+        if attribute.kind_facts.listed:
+            return attribute.ordered[round(value)]
         if attribute.kind_facts.days:
             return day_text(round(value))
         whole = attribute.type == "integer" or original.is_integer(attribute.name)

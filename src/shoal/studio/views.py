@@ -515,7 +515,7 @@ def judge_part(desk: Desk, run: Run, tab: str, column: str = "") -> str:
     """One of the tabs: distributions, relations, groups or learning."""
     shown = run.facts["columns"]
     wanted = next((one for one in shown if one["name"] == column), shown[0])
-    compared = [one for one in desk.releases if one is not run][:3]
+    compared = [one for one in desk.releases if one is not run and one.rehearsed == run.rehearsed][:3]
     return render(
         f"judge_{tab}.html",
         desk=desk,
@@ -534,7 +534,7 @@ def judge_part(desk: Desk, run: Run, tab: str, column: str = "") -> str:
 def _same_column(run: Run, wanted: Mapping[str, Any]) -> dict[str, Any] | None:
     """The same column of another run, where it can be drawn into the same picture."""
     found = next((one for one in run.facts["columns"] if one["name"] == wanted["name"]), None)
-    if found is None or len(found["shares"]["after"]) != len(wanted["shares"]["after"]):
+    if found is None or (found["edges"], found["labels"]) != (wanted["edges"], wanted["labels"]):
         return None
     return figure(found)
 
