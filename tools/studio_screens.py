@@ -1,6 +1,6 @@
 """The screens of the studio, for README and tutorial: every step, on a desk and on a phone, light and dark.
 
-    python -m tools.studio_screens
+python -m tools.studio_screens
 """
 
 from __future__ import annotations

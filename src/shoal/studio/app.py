@@ -191,6 +191,7 @@ def column(desk: At, number: int, body: Payload) -> Response:
                 views.fragment("#inspector", views.inspector(desk))
                 + "".join(views.fragment(f"#mark-{one}", "") for one in changed)
             )
+        desk.open_column = desk.column(number).name
         if what == "look":
             desk.look(desk.column(number).name)
         elif what == "taxonomy":

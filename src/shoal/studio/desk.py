@@ -302,8 +302,11 @@ class Desk:
     def set(self, name: str, value: str) -> None:
         """A setting as it was typed; nothing typed is the method's own."""
         recipe = self.recipe
-        if name in ("missing", "outside"):
-            self.settle(replace(recipe, **{name: value}))
+        if name == "missing":
+            self.settle(replace(recipe, missing=value))
+            return
+        if name == "outside":
+            self.settle(replace(recipe, outside=value))
             return
         if name not in PRESETS[recipe.method].adjustable:
             raise OptionError(f"method '{recipe.method}' has no option '{name}'.")

@@ -253,7 +253,7 @@ def _groups(original: Table, release: Release) -> list[dict[str, Any]]:
         )
         if not 2 <= len(names) <= _GROUPS:
             continue
-        lines = []
+        lines: list[dict[str, Any]] = []
         sides = [(_labels(table, by), numbers(table, amounts[0])) for table in (original, released)]
         for name in names:
             means = [
@@ -371,11 +371,8 @@ def _amount(
         return number_words(float(round(value)) if whole else float(f"{value:.4g}"))
 
     own, published = float(before[number]), float(after[place])
-    others = (
-        before[np.asarray([other for other in crowd if other != number][:60], dtype=np.int64)]
-        if crowd
-        else []
-    )
+    fellows = np.asarray([other for other in crowd if other != number][:60], dtype=np.int64)
+    others = before[fellows]
     apart = np.nan_to_num(np.abs(after - own) / width, nan=1.0) ** 2
     return {
         "name": attribute.name,

@@ -452,7 +452,7 @@ def _field(desk: Desk, setting: Setting) -> dict[str, Any]:
         "default": typed(own) if isinstance(own, (str, int, float, bool)) or own is None else "",
         "placeholder": setting.form.placeholder,
         "value": value,
-        "kinds": [KIND_FACTS[kind].about for kind in setting.kinds]
+        "kinds": [facts.about for kind, facts in KIND_FACTS.items() if kind in setting.kinds]
         if len(setting.kinds) < len(KIND_FACTS)
         else [],
     }

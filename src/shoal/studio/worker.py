@@ -156,7 +156,8 @@ def compare(job: Mapping[str, Any], tell: Tell) -> None:
     grid = make_grid(job["methods"], job["ks"], None, None, job["rows"])
     ordered = all(schema[name].kind_facts.ordered for name in asked["columns"])
     loss = _LOSS_OF_NUMBERS if ordered else _LOSS_OF_NAMES
-    rows, budget = [], epsilon or job["epsilon"]
+    rows: list[Any] = []
+    budget = epsilon or job["epsilon"]
     for number, setting in enumerate(grid):
         report("comparing settings", number, len(grid))
         try:
