@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from client import Tab
 
 from shoal.io import write
 from shoal.studio.desks import Desks
 from shoal.survey import survey
+
+from .studio_client import Tab
 
 
 @pytest.fixture(scope="session")

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from client import Tab, finished
 
 from shoal.io import Conventions, write
 from shoal.studio.desks import Desks, sweep
 from shoal.survey import survey
+
+from .studio_client import Tab, finished
 
 
 def test_a_file_is_read_and_no_range_is_taken_from_it(tab: Tab, table: Path) -> None:

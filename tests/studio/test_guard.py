@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from client import ACCESS, BASE, Tab
 from starlette.testclient import TestClient
 
 from shoal.studio.app import create_app
 from shoal.studio.desks import Desks
+
+from .studio_client import ACCESS, BASE, Tab
 
 PAGES = ("/", "/static/swap.js", "/ping")
 

@@ -9,7 +9,6 @@ from io import BytesIO
 from pathlib import Path
 
 import pytest
-from client import Tab, finished
 from registries import forgotten_afterwards
 
 import shoal
@@ -18,6 +17,8 @@ from shoal.method.presets import PRESETS
 from shoal.method.recipe import load_recipe
 from shoal.method.settings import SETTINGS
 from shoal.studio.promises import BY_NAME, CARDS, offers
+
+from .studio_client import Tab, finished
 
 
 def test_every_model_has_a_card_and_every_preset_is_offered_somewhere() -> None:
