@@ -18,10 +18,11 @@ from shoal.errors import OptionError, ShoalError
 from shoal.io import find_format
 from shoal.io.formats import format_of
 from shoal.look import tokens
-from shoal.studio import publishing, views
+from shoal.studio import column_views, judge_views, promise_views, publishing, views
 from shoal.studio.desk import Desk
 from shoal.studio.desks import Desks
 from shoal.studio.guard import Access, App, Guard
+from shoal.studio.rendering import HERE, fragment
 
 Payload = Annotated[dict[str, Any], Body(default_factory=dict)]
 # how often a page hears where a run stands
@@ -88,8 +89,8 @@ def ping() -> Response:
 def static(name: str) -> Response:
     if name == "tokens.css":
         return Response(tokens(), media_type="text/css")
-    path = views.HERE / "static" / name
-    if path.parent != views.HERE / "static" or not path.is_file():
+    path = HERE / "static" / name
+    if path.parent != HERE / "static" or not path.is_file():
         return Response(status_code=404)
     return FileResponse(path, media_type=_TYPES.get(path.suffix))
 
@@ -126,7 +127,7 @@ def announce(desk: At, desks: All, body: Payload) -> Response:
     except ShoalError as error:
         desk.problem = str(error)
     if size > desks.limit:
-        desk.problem = views.too_large(desk, name, size, desks.limit)
+        desk.problem = column_views.too_large(desk, name, size, desks.limit)
     return HTMLResponse(whole(desk, desks, "data"), headers={} if desk.problem else {"x-shoal-send": "1"})
 
 
@@ -141,7 +142,7 @@ async def upload(desk: At, desks: All, request: Request) -> Response:
             async for chunk in request.stream():
                 size += len(chunk)
                 if size > desks.limit:
-                    raise OptionError(views.too_large(desk, name, size, desks.limit))
+                    raise OptionError(column_views.too_large(desk, name, size, desks.limit))
                 file.write(chunk)
         desk.close()
         aside.replace(target)
@@ -171,8 +172,8 @@ def written(desk: At, desks: All, body: Payload) -> Response:
 
 
 @router.get("/desk/{desk}/rows")
-def rows(desk: At, start: int = 0, count: int = views.WINDOW) -> Response:
-    return HTMLResponse(views.window(desk, start, count))
+def rows(desk: At, start: int = 0, count: int = column_views.WINDOW) -> Response:
+    return HTMLResponse(column_views.window(desk, start, count))
 
 
 # 2 columns
@@ -188,8 +189,8 @@ def column(desk: At, number: int, body: Payload) -> Response:
             names = desk.recipe.schema.names
             changed = {number, *([names.index(before)] if before in names else [])}
             return HTMLResponse(
-                views.fragment("#inspector", views.inspector(desk))
-                + "".join(views.fragment(f"#mark-{one}", "") for one in changed)
+                fragment("#inspector", column_views.inspector(desk))
+                + "".join(fragment(f"#mark-{one}", "") for one in changed)
             )
         desk.open_column = desk.column(number).name
         if what == "look":
@@ -198,7 +199,7 @@ def column(desk: At, number: int, body: Payload) -> Response:
             desk.give_taxonomy(number, str(body.get("value", "")), str(body.get("name", "")))
         else:
             desk.change(number, what, body.get("value"))
-        return HTMLResponse(views.column_changed(desk, number, whole=what != "range"))
+        return HTMLResponse(column_views.column_changed(desk, number, whole=what != "range"))
 
 
 @router.post("/desk/{desk}/look")
@@ -242,7 +243,7 @@ def promise(desk: At, body: Payload) -> Response:
         else:
             desk.set(name, value)
         method = what in ("card", "method", "sealed", "undo", "leave", "setting", "outside", "missing")
-        return HTMLResponse(views.promised(desk, method=method, moved=name, by=what))
+        return HTMLResponse(promise_views.promised(desk, method=method, moved=name, by=what))
 
 
 # runs
@@ -299,12 +300,12 @@ def judge(desk: At, body: Payload) -> Response:
         if shown is None:
             return HTMLResponse(views.step(desk, "judge"))
         if what == "tab":
-            part = views.judge_part(
+            part = judge_views.judge_part(
                 desk, shown, str(body.get("tab", "distributions")), str(body.get("column", ""))
             )
-            return HTMLResponse(views.fragment("#part", part))
+            return HTMLResponse(fragment("#part", part))
         if what == "person":
-            return HTMLResponse(views.fragment("#person", views.person(shown, int(body.get("value") or 1))))
+            return HTMLResponse(fragment("#person", judge_views.person(shown, int(body.get("value") or 1))))
         if what == "take":
             desk.take(
                 json.loads(body.get("value", "{}")) if isinstance(body.get("value"), str) else body["value"]
@@ -350,7 +351,7 @@ def _news(desk: Desk, ended: bool) -> str:
     with desk.lock:
         found = views.strip(desk)
         if desk.table is not None and desk.releases and any(run.kind == "compare" for run in desk.runs):
-            found += views.fragment("#frontier", views.frontier(desk))
+            found += fragment("#frontier", judge_views.frontier(desk))
         if ended and desk.table is not None:
-            found += views.promised(desk, method=True)
+            found += promise_views.promised(desk, method=True)
         return found
