@@ -30,6 +30,7 @@ from shoal.studio.recipe import Recipe, typed
 from shoal.studio.runs import Run
 from shoal.taxonomy import Taxonomy
 from shoal.tuning.grid import default_sizes
+from shoal.tuning.private import METHOD
 
 SURVEY = "survey.csv"
 PEOPLE = 5_000
@@ -332,7 +333,7 @@ class Desk:
     def can_buy(self) -> bool:
         """Whether k can be chosen privately: the claim must add up with the price."""
         found = self.look_ahead()
-        if found.prepared is None or self.recipe.method != "ranking-dp":
+        if found.prepared is None or self.recipe.method != METHOD:
             return False
         return found.prepared.statement.model == "dp"
 

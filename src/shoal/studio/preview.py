@@ -19,8 +19,8 @@ from shoal.release.protect import Angle, Preparation, look_at, prepare, public_s
 from shoal.report.words import Explanation, explanation
 from shoal.studio.recipe import Recipe
 
-# 95 of 100 draws of Laplace noise are nearer than so many standard deviations; of other noise about two
-_LAPLACE, _OTHERS = math.log(20) / math.sqrt(2), 2.0
+# 95 of 100 draws of Laplace noise are nearer than so many standard deviations, and about as many of other noise
+_WIDTH = math.log(20) / math.sqrt(2)
 _KEPT = 8
 
 
@@ -136,7 +136,7 @@ def preview(
         statement,
         explanation(statement),
         prepared.statement.verdict,
-        tuple(_drawn(found, prepared) for found in noise),
+        tuple(map(_drawn, noise)),
         _noise_note(noise, prepared),
         tuple(line for line in (loud, *_careful(prepared)) if line),
         _enough(noise, prepared),
@@ -171,22 +171,17 @@ def _careful(prepared: Preparation) -> tuple[str, ...]:
     return tuple(note for note in prepared.described.notes if "is not released" not in note)
 
 
-def _drawn(found: ExpectedNoise, prepared: Preparation) -> Noise:
+def _drawn(found: ExpectedNoise) -> Noise:
     if found.standard_deviation is None or found.share_of_range is None:
         return Noise(found.column, found.why, None, False)
-    factor = _factor(prepared)
-    width = factor * found.standard_deviation
+    width = _WIDTH * found.standard_deviation
     shown = f"{width:,.3g}" if width < 1000 else f"{width:,.0f}"
     return Noise(
         found.column,
         f"± {shown}",
-        min(factor * found.share_of_range, 1.0),
+        min(_WIDTH * found.share_of_range, 1.0),
         found.share_of_range >= DROWNED,
     )
-
-
-def _factor(prepared: Preparation) -> float:
-    return _LAPLACE if prepared.method.noise == "laplace" else _OTHERS
 
 
 def _noise_note(noise: tuple[ExpectedNoise, ...], prepared: Preparation) -> str:
@@ -197,9 +192,10 @@ def _noise_note(noise: tuple[ExpectedNoise, ...], prepared: Preparation) -> str:
             if why
             else ""
         )
-    what = "95 of 100" if prepared.method.noise == "laplace" else "about 95 of 100"
     kind = "values" if prepared.method.size == 1 else "group averages"
-    return f"Computed from ε, k and the public ranges alone. {what} {kind} will move by less than this."
+    return (
+        f"Computed from ε, k and the public ranges alone. About 95 of 100 {kind} will move by less than this."
+    )
 
 
 def _enough(noise: tuple[ExpectedNoise, ...], prepared: Preparation) -> int | None:
