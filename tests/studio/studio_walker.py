@@ -68,6 +68,8 @@ class Walk:
         box = self.page.locator(f"#card-{name}")
         if not box.is_visible():
             self.page.locator(".folded summary").click()
+        if box.is_checked():
+            return
         with self.page.expect_response("**/promise"):
             box.check()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import threading
 import webbrowser
@@ -25,6 +26,8 @@ def bound_socket(port: int) -> socket.socket:
     try:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         opened.bind(("127.0.0.1", port))
+        # who comes before the server is up waits for it
+        opened.listen(128)
     except OSError as error:
         opened.close()
         raise InputError(
@@ -59,11 +62,21 @@ def serve(file: Path | None, port: int, *, browser: bool, ready: Callable[[str],
     """
     opened = bound_socket(port)
     access = Access(opened.getsockname()[1])
+    # before the server listens to signals, and again once it has stopped, files are removed all the same
+    before = signal.signal(signal.SIGTERM, _leave)
     desks = Desks(file)
     try:
         ready(access.address)
         if browser:
             threading.Timer(0.5, webbrowser.open, (access.address,)).start()
         server(desks, access).run(sockets=[opened])
+    except KeyboardInterrupt:
+        # the usual way to stop it
+        pass
     finally:
         desks.close()
+        signal.signal(signal.SIGTERM, before)
+
+
+def _leave(number: int, frame: object) -> None:
+    raise SystemExit(128 + number)
