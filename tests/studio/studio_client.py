@@ -57,19 +57,23 @@ class Tab:
         return self.post("promise", what=what, value=value, name=name)
 
 
-def finished(desk: Desk, kind: str = "release") -> Run:
-    """A run that was made in this process, as the worker makes it."""
-    run = Run(desk._letter(), kind, desk.recipe, desk.tuned, desk.folder / f"run-{len(desk.runs)}")
-    run.folder.mkdir()
+def job_of(desk: Desk) -> dict[str, Any]:
+    """What a worker is told, as it arrives there."""
     assert desk.source is not None
-    job = {
+    return {
         "data": str(desk.source.path),
-        "folder": str(run.folder),
         "request": json.loads(json.dumps(desk.recipe.to_json(desk.tuned))),
         "looked": desk.repeated,
         "quasi": [a.name for a in desk.recipe.taken if a.role == "quasi-identifier"],
         "people": 300,
     }
+
+
+def finished(desk: Desk, kind: str = "release") -> Run:
+    """A run that was made in this process, as the worker makes it."""
+    run = Run(desk._letter(), kind, desk.recipe, desk.tuned, desk.folder / f"run-{len(desk.runs)}")
+    run.folder.mkdir()
+    job = {**job_of(desk), "folder": str(run.folder)}
     (release if kind == "release" else rehearse)(job, lambda message: None)
     run.state = "done"
     desk.runs.append(run)

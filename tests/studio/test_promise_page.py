@@ -7,6 +7,7 @@ import zipfile
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 from registries import forgotten_afterwards
@@ -17,8 +18,10 @@ from shoal.method.presets import PRESETS
 from shoal.method.recipe import load_recipe
 from shoal.method.settings import SETTINGS
 from shoal.studio.promises import BY_NAME, CARDS, offers
+from shoal.studio.runs import Run
+from shoal.studio.worker import buy, compare
 
-from .studio_client import Tab, finished
+from .studio_client import Tab, finished, job_of
 
 
 def test_every_model_has_a_card_and_every_preset_is_offered_somewhere() -> None:
@@ -244,6 +247,45 @@ def test_a_private_choice_is_offered_where_the_claim_can_carry_it(settled: Tab) 
     settled.promise("method", "ranking-dp")
     assert settled.desk.recipe.settings["link"] == "off"
     assert "choose k privately" in settled.post("step/promise")
+    told: list[Any] = []
+    buy({**job_of(settled.desk), "price": "0.1"}, told.append)
+    run = Run(
+        "Z", "buy", settled.desk.recipe, (), settled.desk.folder / "none", state="done", bought=told[-1]
+    )
+    settled.desk._told(run)
+    assert settled.desk.recipe.settings["k"] == str(told[-1]["k"])
+    ahead = settled.desk.look_ahead()
+    assert ahead.statement is not None
+    assert ahead.statement["epsilon"] == 1.1
+    assert ahead.statement["data_dependent"] == []
+    # another k than the one that was bought is not paid for
+    settled.promise("typed", str(told[-1]["k"] + 1), "k")
+    assert settled.desk.look_ahead().statement["data_dependent"] != []
+
+
+@pytest.mark.slow
+def test_compared_settings_arrive_one_by_one_and_can_be_taken(settled: Tab) -> None:
+    told: list[Any] = []
+    more = {
+        "rehearsed": True,
+        "methods": ["mdav-dp", "ranking-dp"],
+        "ks": [5, 50],
+        "rows": 300,
+        "epsilon": "1",
+    }
+    compare({**job_of(settled.desk), **more}, told.append)
+    arrived = [len(message["dots"]) for message in told if message["event"] == "dots"]
+    assert arrived == [1, 2, 3, 4]
+    run = Run("Z", "compare", settled.desk.recipe, (), settled.desk.folder / "none", state="done")
+    run.dots, run.loss = told[-1]["dots"], told[-1]["loss"]
+    finished(settled.desk, "rehearse")
+    settled.desk.runs.append(run)
+    page = settled.post("step/judge")
+    assert page.count("Take these settings: ") == 4
+    page = settled.post("judge", what="take", value={"method": "ranking-dp", "k": 50})
+    assert "What do you want to promise?" in page
+    assert (settled.desk.recipe.method, settled.desk.recipe.settings["k"]) == ("ranking-dp", "50")
+    assert settled.desk.tuned == ()
 
 
 def test_cards_say_nothing_that_does_not_hold() -> None:

@@ -354,4 +354,7 @@ def _news(desk: Desk, ended: bool) -> str:
             found += fragment("#frontier", judge_views.frontier(desk))
         if ended and desk.table is not None:
             found += promise_views.promised(desk, method=True)
+            if desk.runs and desk.runs[-1].kind == "learn" and desk.shown:
+                part = judge_views.judge_part(desk, desk.run_of(desk.shown), "learning")
+                found += fragment("#part", part)
         return found

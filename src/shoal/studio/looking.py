@@ -64,7 +64,8 @@ def differences(fixed: Recipe, now: Recipe) -> tuple[str, ...]:
     found += [
         f"domain:{attribute.name}"
         for attribute in now.wanted
-        if _facts(attribute) != _facts(before[attribute.name]) and not _told_before(attribute)
+        if attribute.name not in before
+        or (_facts(attribute) != _facts(before[attribute.name]) and not _told_before(attribute))
     ]
     return tuple(found)
 

@@ -147,12 +147,12 @@ def compare(job: Mapping[str, Any], tell: Tell) -> None:
     asked = _request(job)
     method, epsilon, k = (asked.pop(name, None) for name in ("method", "epsilon", "k"))
     asked.pop("tuned", None)
-    schema: Schema = asked["schema"]
+    schema: Schema = asked.pop("schema")
     data: Any = Path(job["data"])
     if job["rehearsed"]:
         data = made_up_people(schema, method, epsilon, k, job["people"], **asked)
-        asked["schema"] = Schema(tuple(a for a in schema.attributes if a.name in data.column_names))
-    shared = {name: asked[name] for name in ("schema", "columns", "missing", "outside")}
+        schema = Schema(tuple(a for a in schema.attributes if a.name in data.column_names))
+    shared = {name: asked[name] for name in ("columns", "missing", "outside")}
     grid = make_grid(job["methods"], job["ks"], None, None, job["rows"])
     ordered = all(schema[name].kind_facts.ordered for name in asked["columns"])
     loss = _LOSS_OF_NUMBERS if ordered else _LOSS_OF_NAMES
@@ -163,6 +163,7 @@ def compare(job: Mapping[str, Any], tell: Tell) -> None:
         try:
             found = tune(
                 data,
+                schema,
                 epsilon=budget,
                 methods=[setting.method],
                 ks=None if setting.k is None else [setting.k],
@@ -192,7 +193,10 @@ def buy(job: Mapping[str, Any], tell: Tell) -> None:
     method, epsilon, _ = (asked.pop(name, None) for name in ("method", "epsilon", "k"))
     for name in ("split", "noise"):
         asked.pop(name, None)
-    found = tune(Path(job["data"]), epsilon=epsilon, methods=[method], private=job["price"], **asked)
+    account = {name: job.get(name) or None for name in ("ledger", "dataset")}
+    found = tune(
+        Path(job["data"]), epsilon=epsilon, methods=[method], private=job["price"], **account, **asked
+    )
     assert found.tuned is not None
     assert found.best is not None
     tell(
