@@ -15,7 +15,7 @@ from typing import Any
 from tools.served_studio import Studio, chromium, served
 
 HERE = Path(__file__).parents[1] / "docs" / "studio"
-SIZES = {"desk": (1360, 860), "phone": (390, 844)}
+SIZES = {"desk": (1280, 780), "phone": (390, 844)}
 LOOKS = ("light", "dark")
 _PATIENCE = 180_000
 
@@ -76,6 +76,7 @@ def shots(
     made = []
     for name in walk(page):
         path = folder / f"{size}-{look}-{name}.png"
+        page.mouse.move(0, 0)
         page.evaluate("() => { document.activeElement?.blur(); scrollTo(0, 0); }")
         page.screenshot(path=path, full_page=whole)
         made.append(path)
