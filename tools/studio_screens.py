@@ -15,7 +15,7 @@ from typing import Any
 from tools.served_studio import Studio, chromium, served
 
 HERE = Path(__file__).parents[1] / "docs" / "studio"
-SIZES = {"desk": (1280, 780), "phone": (390, 844)}
+SIZES = {"desk": (1240, 760), "phone": (390, 844)}
 LOOKS = ("light", "dark")
 _PATIENCE = 180_000
 

@@ -19,7 +19,6 @@ from shoal.columns.schema import Schema
 from shoal.errors import OptionError, ShoalError
 from shoal.io import Conventions, Table
 from shoal.io.fingerprint import fingerprint
-from shoal.method.models import MODELS
 from shoal.method.presets import PRESETS
 from shoal.studio import facts, runs
 from shoal.studio.editing import Draft, changed, short_problem
@@ -494,10 +493,6 @@ class Desk:
         """The tab is gone, with its runs and files."""
         self._remove_runs()
         shutil.rmtree(self.folder, ignore_errors=True)
-
-
-def budgeted(recipe: Recipe) -> bool:
-    return any(MODELS[model].budgeted for model in recipe.promise.models)
 
 
 def _without_domains(schema: Schema) -> Schema:

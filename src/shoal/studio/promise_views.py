@@ -7,7 +7,6 @@ from typing import Any
 from markupsafe import Markup
 
 from shoal.columns.kinds import KIND_FACTS
-from shoal.method.models import MODELS
 from shoal.method.presets import PRESETS
 from shoal.method.settings import DECLARATIONS, SETTINGS, Setting
 from shoal.studio.desk import Desk
@@ -73,7 +72,7 @@ def strength(desk: Desk) -> str:
         odd=[_field(desk, DECLARATIONS[name]) for name in ("outside", "missing")],
         left_out=left_out,
         can_buy=desk.can_buy,
-        ledger=any(MODELS[model].budgeted for model in recipe.promise.models),
+        ledger=recipe.promise.budgeted,
     )
 
 
