@@ -81,7 +81,7 @@ def test_neighbours_and_one_transcript_give_one_bundle(case: str, ending: str, t
 
 
 @pytest.mark.parametrize("ending", FORMATS)
-@pytest.mark.parametrize("case", ["laplace", "tree-dp", "tree-dp, add-remove"])
+@pytest.mark.parametrize("case", ["laplace", "tree-dp", "tree-dp, add-remove", "pairs-dp"])
 def test_whether_a_number_is_missing_shows_nowhere(case: str, ending: str, tmp_path: Path) -> None:
     """One table without any gap, its neighbour with a record that has nothing but gaps."""
     usual, odd = (
@@ -125,7 +125,7 @@ def test_documents_are_written_again_by_who_never_saw_the_original(name: str, tm
     bundle = preset_release(name).save(tmp_path / "bundle")
     rewrite(bundle, tmp_path / "again")
     again = files_of(tmp_path / "again")
-    assert set(again) == {"statement.json", "method.toml", "report.html"}
+    assert set(again) == {"statement.json", "method.toml", "log.toml", "report.html"}
     assert {file: files_of(bundle)[file] for file in again} == again
 
 

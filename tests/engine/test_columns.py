@@ -67,6 +67,7 @@ def test_same_seed_same_table_as_in_memory(big: Path, tmp_path: Path, arguments:
     assert sorted(p.name for p in tmp_path.iterdir()) == ["big.parquet", "in.html", "out"]
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
         "data.parquet",
+        "log.toml",
         "method.toml",
         "report.html",
         "statement.json",

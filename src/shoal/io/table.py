@@ -37,6 +37,8 @@ class Table:
         conventions: how the file is written that the table comes from.
         dates: date format by column, where one is declared.
         doubts: by column, one line about cells that can be read in two ways.
+        steps: what was done to its columns since it was read, each with the number of cells that it changed.
+        guessed: columns that were recoded from cells whose type nobody declared.
     """
 
     frame: nw.DataFrame[Any]
@@ -47,6 +49,8 @@ class Table:
     conventions: Conventions = field(default_factory=Conventions)
     dates: Mapping[str, str] = field(default_factory=dict)
     doubts: Mapping[str, str] = field(default_factory=dict)
+    steps: tuple[tuple[str, int], ...] = ()
+    guessed: frozenset[str] = frozenset()
     dtypes: Mapping[str, nw.dtypes.DType] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -123,9 +123,24 @@ ENTRIES: dict[str, Entry] = {
                 Case("approximate-dp", "the same, and all of them are paid for in ρ"),
             ),
             blocks="every contrast has the noise that fits it",
-            proofs=("pairs", "record-noise", "gaussian"),
+            proofs=("pairs", "record-noise", "gaussian", "missing"),
         ),
         ("pairs", "PAIRS"),
+    ),
+    "suppress": Entry(
+        Claim(
+            (
+                Case(
+                    "none",
+                    "an empty cell fits any value, so that a few of them can hide that a row is unique",
+                    {"missing_as": ("wildcard",)},
+                ),
+                Case("k-anonymity", "rows of a group have the same quasi-identifiers, empty cells included"),
+            ),
+            shows_gaps=True,
+            free=True,
+        ),
+        ("suppression", "SUPPRESS"),
     ),
     "swap-mdav": Entry(_BY_CLOSENESS, ("kanonymity", "SWAP_MDAV")),
     "swap-ranking": Entry(_BY_CLOSENESS, ("kanonymity", "SWAP_RANKING")),

@@ -20,6 +20,17 @@ PRESETS: dict[str, Method] = {
     method.name: method
     for method in (
         Method(
+            name="pairs-dp",
+            paper="ours, noise fitted to what one record can do",
+            about="contrasts of all pairs of attributes over private cuts, rows drawn to agree with them",
+            partition="boxes",
+            grouping="joint",
+            mechanism="pairs",
+            kinds=KINDS,
+            neighbours="add-remove",
+            adjustable=("epsilon", "delta", "neighbours", "rows", "target"),
+        ),
+        Method(
             name="laplace",
             paper="the baseline of MDAI-2017 and PSD-2014",
             about="noise on every value by itself, no grouping",
@@ -47,6 +58,7 @@ PRESETS: dict[str, Method] = {
                 "normalise",
                 "partition",
                 "gamma",
+                "strata",
                 *_NOISE,
             ),
         ),
@@ -59,7 +71,7 @@ PRESETS: dict[str, Method] = {
             split="equal",
             k=50,
             kinds=KINDS,
-            adjustable=(*_ALWAYS, "generalise", "k", "split", "remainder", "link", *_NOISE),
+            adjustable=(*_ALWAYS, "generalise", "k", "split", "remainder", "link", "strata", *_NOISE),
         ),
         Method(
             name="optimal-dp",
@@ -117,17 +129,6 @@ PRESETS: dict[str, Method] = {
             rebuild="uniform",
             kinds=KINDS,
             adjustable=("epsilon", "generalise", "cuts", "depth", "shares", "rebuild", "neighbours", "rows"),
-        ),
-        Method(
-            name="pairs-dp",
-            paper="ours, noise fitted to what one record can do",
-            about="contrasts of all pairs of attributes over private cuts, rows drawn to agree with them",
-            partition="boxes",
-            grouping="joint",
-            mechanism="pairs",
-            kinds=KINDS,
-            neighbours="add-remove",
-            adjustable=("epsilon", "delta", "neighbours", "rows", "target"),
         ),
         *KANONYMITY_PRESETS,
         *MOMENT_PRESETS,

@@ -68,6 +68,8 @@ def not_by_column(prepared: Preparation) -> str:
         return f"method '{prepared.method.name}' looks at several columns together"
     if not prepared.described.plain:
         return "nominal columns and missing values that can be released as such are protected in memory"
+    if prepared.rakes:
+        return "weights are raked to margins of several columns"
     return ""
 
 

@@ -28,6 +28,7 @@ from shoal.io import Codebook, Conventions, Table
 from shoal.mechanisms import MECHANISMS
 from shoal.mechanisms.base import Mechanism, Rebuilt
 from shoal.mechanisms.promises import noise_allowed, privacy_model, promise_of
+from shoal.mechanisms.table import ENTRIES
 from shoal.method.budget import Plan
 from shoal.method.method import Method
 from shoal.method.models import MODELS
@@ -42,6 +43,7 @@ from shoal.partition import Partition
 from shoal.partition.base import check_k
 from shoal.progress import Progress, silent
 from shoal.release.advice import advice
+from shoal.release.raking import check_raking, with_raked_weight
 from shoal.release.request import Options
 
 # what a `Declaration` is made from, besides the schema
@@ -209,7 +211,8 @@ def protect(
         domain_from_data: take missing domains as 0 to this multiple of the maximum; taints the statement.
         outside: what to do with values outside their domain: "error" or "clip".
         missing: what to do with missing values: "error", "drop" (taints the statement), "category" (one more value; in
-            columns with an order with tree-dp and laplace) or "separate" (they stay missing, in clusters of their own).
+            columns with an order with pairs-dp, tree-dp and laplace) or "separate" (they stay missing, in clusters of
+            their own).
         na: texts that stand for a missing value, such as ["?"].
         types: declared type by column (integer, decimal:2, date, timestamp, text, boolean), on top of the schema; types
             of a file's other columns are read off the records, which taints the statement.
@@ -269,8 +272,13 @@ def carry_out(prepared: Preparation, progress: Progress | None = None, frozen: A
     tell("shuffling rows", 0, 1)
     publish = prepared.mechanism.publish or _one_table
     released, linked = publish(prepared.method, prepared.described, rebuilt, prepared.source)
-    return prepared.release(
+    notes: tuple[str, ...] = ()
+    if prepared.rakes:
+        tell("raking the weights", 0, 1)
+        released, notes = with_raked_weight(released, prepared.described.schema)
+    return prepared.saying(rebuilt.conditions).release(
         data=released,
+        notes=notes,
         linked=linked,
         aligned=_measured(prepared.described, rebuilt) if rebuilt.aligned else None,
         partitions=rebuilt.partitions,
@@ -293,9 +301,19 @@ class Preparation:
     statement: PrivacyStatement
     labels: ArrayLike | None = None
 
+    @property
+    def rakes(self) -> bool:
+        """Whether the release gets weights that are computed from public margins."""
+        return _raked(self.described)
+
     def stated(self, described: Described) -> Preparation:
         """The same with other circumstances, and the statement that follows from them."""
         return replace(self, described=described, statement=_statement(self.method, described, self.plan))
+
+    def saying(self, conditions: tuple[str, ...]) -> Preparation:
+        """The same with a statement that says this, too."""
+        statement = replace(self.statement, conditions=(*self.statement.conditions, *conditions))
+        return replace(self, statement=statement)
 
     def release(
         self,
@@ -305,6 +323,7 @@ class Preparation:
         internal: dict[str, Any],
         statistics: Any = None,
         linked: dict[str, Any] | None = None,
+        notes: tuple[str, ...] = (),
     ) -> Release:
         """The release that carries these settings and the given results."""
         described = self.described
@@ -318,8 +337,13 @@ class Preparation:
             declared=self.declared,
             domains={name: (float(lat.lo), float(lat.hi)) for name, lat in described.lattices.items()},
             kept=described.kept,
-            notes=described.notes,
-            internal={"rows_read": described.table.n, "rows_released": described.n, **internal},
+            notes=(*described.notes, *notes),
+            internal={
+                "rows_read": described.table.n,
+                "rows_released": described.n,
+                **({"steps": _counted(described)} if described.table.steps else {}),
+                **internal,
+            },
             format=described.table.format,
             codebook=described.table.codebook,
             conventions=described.table.conventions,
@@ -376,7 +400,21 @@ def prepare(
     careful = (*_starved(settled, plan), *_risky(settled, described), *advice(settled, described, plan))
     described = replace(described, notes=(*described.notes, *found, *careful))
     mechanism.refuse(settled, described, plan, labels)
+    if _raked(described):
+        check_raking(described.schema, described.columns)
     return Preparation(settled, declared, described, mechanism, plan, source, statement, labels)
+
+
+def _raked(described: Described) -> bool:
+    weight = None if described.schema is None else described.schema.weight
+    return weight is not None and weight.release == "raked"
+
+
+def _counted(described: Described) -> dict[str, int]:
+    """How many cells each step before protection changed: a private fact."""
+    assert described.schema is not None
+    steps = described.schema.declared.steps
+    return {step.words: count for step, (_, count) in zip(steps, described.table.steps, strict=True)}
 
 
 def _statement(method: Method, described: Described, plan: Plan) -> PrivacyStatement:
@@ -413,7 +451,7 @@ class Angle:
 
     @classmethod
     def of(cls, method: Method) -> Angle:
-        free = MODELS[privacy_model(method, 1)].of_the_table
+        free = MODELS[privacy_model(method, 1)].of_the_table or ENTRIES[method.mechanism].claim.free
         return cls(method.kinds, free, PARTITIONS[method.partition].flags, method.generalise)
 
 
@@ -470,7 +508,7 @@ def published_columns(
     found: dict[str, NDArray[Any]] = {}
     for column, values in rebuilt.values.items():
         order = orders[column]
-        gaps = np.isnan(values) if column in described.flagged else described.gaps.get(column)
+        gaps = _gaps(described, rebuilt, column, values)
         computed = column not in rebuilt.unchanged
         if gaps is None:
             found[column] = described.stored(column, values[order], clip=method.clip, computed=computed)
@@ -488,20 +526,30 @@ def _one_table(
     method: Method, described: Described, rebuilt: Rebuilt, source: Source
 ) -> tuple[Any, dict[str, Any]]:
     released = published_columns(method, described, rebuilt, source)
-    return described.released_frame(released, generalise=method.generalise), {}
+    return described.released_frame(released, generalise=method.generalise, emptied=rebuilt.gaps), {}
+
+
+def _gaps(
+    described: Described, rebuilt: Rebuilt, column: str, values: NDArray[np.float64]
+) -> NDArray[np.bool_] | None:
+    """The rows that have no value of a column in the release, in input order."""
+    if column in described.flagged:
+        return np.isnan(values)
+    return rebuilt.gaps.get(column, described.gaps.get(column))
 
 
 def _measured(described: Described, rebuilt: Rebuilt) -> Any:
     """Unrounded values in input order: numbers as they are, concepts by name, gaps as gaps."""
     columns: dict[str, NDArray[Any]] = {}
+    gaps = {**described.gaps, **rebuilt.gaps}
     for column, values in (rebuilt.measured or rebuilt.values).items():
         found: NDArray[Any] = values
         if described.tree(column) is not None:
             found = restored(described.table, described.attribute(column), values)
-            if column in described.gaps:
-                found = with_gaps(found, described.gaps[column])
-        elif column in described.gaps:
-            found = np.where(described.gaps[column], np.nan, values)
+            if column in gaps:
+                found = with_gaps(found, gaps[column])
+        elif column in gaps:
+            found = np.where(gaps[column], np.nan, values)
         columns[column] = found
     return described.table.like(columns, keep_dtypes=False)
 
@@ -521,9 +569,27 @@ def _row_orders(method: Method, rebuilt: Rebuilt, source: Source) -> dict[str, N
 
 
 def public_schema(described: Described, declared: Declaration) -> Schema:
-    """What a recipe may say: declared facts only, so a domain taken from the data stays out."""
+    """What a recipe may say: declared facts only, so a domain taken from the data stays out.
+
+    It describes the released columns; `before` are those of the table as it is read, with the steps between.
+    """
     private = described.circumstances.private_domains
     attributes = [public_attribute(a, private_domain=a.name in private) for a in described.attributes]
-    if declared.schema is not None and declared.schema.unit is not None:
-        attributes.append(declared.schema.unit)
-    return Schema(tuple(attributes), declared.file)
+    whole = described.schema
+    if declared.schema is None or whole is None:
+        return Schema(tuple(attributes), declared.file)
+    weight = whole.weight
+    kept = [] if whole.unit is None else [whole.unit]
+    if weight is not None and weight.name not in described.columns:
+        kept.append(weight)
+    names = {a.name for a in (*attributes, *kept)}
+    margins = tuple(margin for margin in whole.margins if margin.column in names)
+    # a column that is dropped need not be described; steps on others that are not released have no place here
+    steps = tuple(s.public() for s in whole.declared.steps if s.do == "drop" or s.column in names)
+    released = Schema((*attributes, *kept), declared.file, (), margins)
+    if not steps:
+        return released
+    raw = {a.name: public_attribute(a, private_domain=False) for a in whole.declared.attributes}
+    changed = {step.column for step in steps}
+    before = tuple(raw[a.name] if a.name in changed else a for a in released.attributes)
+    return replace(released, before=Schema(before, declared.file, steps, margins))

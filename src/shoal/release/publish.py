@@ -234,7 +234,7 @@ def publish(
     Args:
         data: a path (see `shoal.io.FORMATS`) or a pandas, polars or pyarrow table.
         schema: as for `shoal.protect`, like method, epsilon, k, seed and options.
-        out: a new folder for the bundle: data, statement.json, method.toml, report.html.
+        out: a new folder for the bundle: data, statement.json, method.toml, log.toml, report.html.
         internal: a new file, outside of `out`, for the report with facts about the original data.
         format: of the data, one of `shoal.io.FORMATS`; by default that of the file, Parquet for a frame.
         statistics: methods xm-*: write the masked statistics of the clusters too.
@@ -373,7 +373,8 @@ def opened(data: Any, engine: Engine | None = None, **request: Unpack[Request]) 
         if not parquet:
             raise OptionError("engine 'local' reads a Parquet file column by column: save the table as one.")
         return Opened(data, without_texts(read_columnwise(Path(data)), na))
-    if engine is None and parquet and not na:
+    schema = request.get("schema")
+    if engine is None and parquet and not na and not (schema is not None and schema.declared.steps):
         table = read_columnwise(Path(data))
         if table.n * len(table.names) >= _LARGE:
             return Opened(data, table)
