@@ -181,3 +181,18 @@ def test_codes_of_a_file_can_be_texts(tab: Tab, tmp_path: Path) -> None:
     tab.upload(path)
     tab.column("code", "type", "text")
     assert "007" in tab.client.get(f"/desk/{tab.name}/rows").text
+
+
+def test_a_column_is_recoded_before_it_is_protected(settled: Tab) -> None:
+    settled.post("column/0", what="recode", breaks="0, 40, 120", top="")
+    ahead = settled.desk.look_ahead()
+    assert ahead.ready, ahead.problems
+    assert ahead.statement is not None
+    assert ahead.statement["attributes"]["age"]["lo"] == "(0,40]"
+    run = finished(settled.desk)
+    assert "(40,120]" in (run.bundle / "data.csv").read_text("utf-8")
+    assert 'recode = "age"' in ahead.recipe
+    page = settled.post("column/0", what="recode", breaks="40, 0")
+    assert "step recode of 'age'" in page
+    settled.post("column/0", what="take back", value=0)
+    assert settled.desk.recipe.schema.steps == ()

@@ -195,6 +195,10 @@ def column(desk: At, number: int, body: Payload) -> Response:
         desk.open_column = desk.column(number).name
         if what == "look":
             desk.look(desk.column(number).name)
+        elif what == "recode":
+            desk.recode(number, {name: str(value) for name, value in body.items()})
+        elif what == "take back":
+            desk.take_back(int(body.get("value", -1)))
         elif what == "taxonomy":
             desk.give_taxonomy(number, str(body.get("value", "")), str(body.get("name", "")))
         else:

@@ -219,6 +219,11 @@ def inspector(desk: Desk) -> str:
         types=[name for name in TYPES if attribute.kind_facts.takes(name)],  # type: ignore[arg-type]
         chosen=source_of(attribute),
         step="" if attribute.step is None else typed(attribute.step),
+        steps=[
+            (place, words.words)
+            for place, words in enumerate(desk.recipe.schema.steps)
+            if words.column == attribute.name
+        ],
         draft=desk.drafts.get(attribute.name),
         status=status(desk, attribute),
         dropped=not desk.recipe.publishes(attribute),

@@ -21,7 +21,7 @@ from shoal.io import Conventions, Table
 from shoal.io.fingerprint import fingerprint
 from shoal.method.presets import PRESETS
 from shoal.studio import facts, runs
-from shoal.studio.editing import Draft, changed, short_problem
+from shoal.studio.editing import Draft, changed, short_problem, step_of
 from shoal.studio.looking import Looks, after_a_look, spoiled
 from shoal.studio.preview import Memory, Preview, preview
 from shoal.studio.promises import BY_NAME, SLIDERS, offered
@@ -233,7 +233,27 @@ class Desk:
         schema = self.recipe.schema
         attributes = tuple(new if attribute is old else attribute for attribute in schema.attributes)
         recipe = self.recipe
-        self.settle(replace(recipe, schema=Schema(attributes, schema.file)))
+        self.settle(replace(recipe, schema=replace(schema, attributes=attributes)))
+
+    def recode(self, number: int, form: Mapping[str, str]) -> None:
+        """One more step before protection: bands, new names, or values cut at the top or at the bottom."""
+        attribute = self.column(number)
+        try:
+            made = self.recipe.schema.with_steps(step_of(attribute, form))
+            _ = made.stepped
+        except ShoalError as error:
+            self.drafts[attribute.name] = Draft({}, str(error), "check this")
+            return
+        self.drafts.pop(attribute.name, None)
+        self.settle(replace(self.recipe, schema=made))
+        self._settle_method()
+
+    def take_back(self, place: int) -> None:
+        """A step before protection is not taken."""
+        schema = self.recipe.schema
+        steps = tuple(step for number, step in enumerate(schema.steps) if number != place)
+        self.settle(replace(self.recipe, schema=replace(schema, steps=steps)))
+        self._settle_method()
 
     def give_taxonomy(self, number: int, text: str, name: str = "") -> None:
         """A taxonomy that was pasted, or the text of a file of one."""
@@ -259,7 +279,7 @@ class Desk:
             changed(a, "source", source) if not a.source or RECORDS in a.source.values() else a
             for a in schema.attributes
         )
-        self.settle(replace(self.recipe, schema=Schema(made, schema.file)))
+        self.settle(replace(self.recipe, schema=replace(schema, attributes=made)))
 
     def look(self, name: str) -> None:
         """The values of a column are shown, or those of all of them."""
@@ -497,12 +517,10 @@ class Desk:
 
 def _without_domains(schema: Schema) -> Schema:
     """Ranges are never filled in from the data, and what is common knowledge is for a person to confirm."""
-    return Schema(
-        tuple(
-            replace(a, lo=None, hi=None, source={**a.source, **({"domain": RECORDS} if a.source else {})})
-            if a.lo is not None
-            else a
-            for a in schema.attributes
-        ),
-        schema.file,
+    made = tuple(
+        replace(a, lo=None, hi=None, source={**a.source, **({"domain": RECORDS} if a.source else {})})
+        if a.lo is not None
+        else a
+        for a in schema.attributes
     )
+    return replace(schema, attributes=made)

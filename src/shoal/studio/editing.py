@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal, InvalidOperation
 from typing import Any, get_args
 
 from shoal.columns.attribute import FACTS, RECORDS, SOURCES, Attribute, Role
@@ -11,6 +12,7 @@ from shoal.columns.dates import day_text
 from shoal.columns.guess import COMMON
 from shoal.columns.kinds import KIND_FACTS, Kind
 from shoal.columns.name_words import common_range
+from shoal.columns.steps import Step
 from shoal.decimals import decimal_text
 from shoal.errors import OptionError, ShoalError
 from shoal.io import ColumnType
@@ -195,6 +197,40 @@ _CHANGES: Mapping[str, Callable[[Attribute, Any, Sequence[str]], Attribute]] = {
     "step": _step,
     "max_rows": _max_rows,
 }
+
+
+def step_of(attribute: Attribute, form: Mapping[str, str]) -> Step:
+    """A step before protection as it was typed: `breaks`, `mapping`, `top` or `bottom`.
+
+    >>> step_of(Attribute("age"), {"breaks": "0, 30, 65, inf"}).words
+    'column age is recoded into 3 bands: (0,30], (30,65], (65,inf)'
+
+    Raises:
+        OptionError: it cannot be; the line names the step.
+    """
+    name, source = attribute.name, source_of(attribute)
+    told = {"source": source} if source else {}
+    if breaks := form.get("breaks", "").strip():
+        return Step.recode(name, breaks=[_bound(part) for part in breaks.split(",") if part.strip()], **told)
+    if mapping := form.get("mapping", "").strip():
+        pairs = [line.partition("->") for line in mapping.splitlines() if "->" in line]
+        return Step.recode(name, mapping={old.strip(): new.strip() for old, _, new in pairs}, **told)
+    if top := form.get("top", "").strip():
+        return Step.top(name, _bound(top), **told)
+    if bottom := form.get("bottom", "").strip():
+        return Step.bottom(name, _bound(bottom), **told)
+    raise OptionError(f"column '{name}': say into which bands, or how names are to be called.")
+
+
+def _bound(text: str) -> Any:
+    """A bound as a schema file writes it: a number, an open end, or a date."""
+    word = text.strip()
+    if word in ("inf", "-inf"):
+        return float(word)
+    try:
+        return Decimal(word)
+    except InvalidOperation:
+        return word
 
 
 def short_problem(attribute: Attribute, what: str, value: Any, error: ShoalError) -> str:

@@ -50,8 +50,8 @@ class Recipe:
 
     @property
     def wanted(self) -> tuple[Attribute, ...]:
-        """The columns to be published, whether or not the method takes them."""
-        return tuple(attribute for attribute in self.schema.attributes if self.publishes(attribute))
+        """The columns to be published, as they are after recoding, whether or not the method takes them."""
+        return tuple(attribute for attribute in self.schema.stepped.attributes if self.publishes(attribute))
 
     @property
     def taken(self) -> tuple[Attribute, ...]:
