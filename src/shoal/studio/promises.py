@@ -229,7 +229,7 @@ class Slider:
         """The value at a place, with two digits.
 
         >>> SLIDERS["epsilon"].value(500, 10), SLIDERS["k"].value(1000, 5000), SLIDERS["delta"].value(0, 1)
-        ('1', '2500', '0.000000000001')
+        ('1', '2500', '1e-12')
         """
         low, high = self.scale(rows)
         found = low * (high / low) ** (place / 1000)

@@ -193,9 +193,14 @@ def buy(job: Mapping[str, Any], tell: Tell) -> None:
     method, epsilon, _ = (asked.pop(name, None) for name in ("method", "epsilon", "k"))
     for name in ("split", "noise"):
         asked.pop(name, None)
-    account = {name: job.get(name) or None for name in ("ledger", "dataset")}
     found = tune(
-        Path(job["data"]), epsilon=epsilon, methods=[method], private=job["price"], **account, **asked
+        Path(job["data"]),
+        epsilon=epsilon,
+        methods=[method],
+        private=job["price"],
+        ledger=job.get("ledger") or None,
+        dataset=job.get("dataset") or None,
+        **asked,
     )
     assert found.tuned is not None
     assert found.best is not None
