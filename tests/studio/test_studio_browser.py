@@ -491,7 +491,6 @@ def test_a_keyboard_is_enough(walk: Walk) -> None:
     before = walk.desk.recipe.settings["k"]
     with page.expect_response("**/promise"):
         page.keyboard.press("PageUp")
-    page.wait_for_timeout(300)
     assert int(walk.desk.recipe.settings["k"]) > int(before)
     assert page.evaluate("() => document.activeElement.id") == "range-k"
     page.keyboard.press("Control+Enter")
