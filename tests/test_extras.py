@@ -57,6 +57,7 @@ ASKED: list[tuple[Extra, list[str]]] = [
     ("excel", ["schema", "in.xlsx", "--out", "new"]),
     ("excel", ["protect", "made/survey.csv", *RECIPE, "--format", "excel", "--out", "new"]),
     ("learn", ["protect", "made/survey.csv", *RECIPE, "--evaluate", "--target", "income>3000", "--out", "new"]),
+    ("studio", ["studio", "--no-browser", "--port", "0"]),
     ("learn", ["evaluate", "made/survey.csv", "csv/data.csv", "--target", "income>3000"]),
     ("learn", ["report", "csv", "--original", "made/survey.csv", "--target", "age>40", "--out", "new"]),
     ("learn", ["tune", "made/survey.csv", *RECIPE[-2:], "--epsilon", "1", "--target", "age>40", "--out", "new"]),

@@ -40,7 +40,7 @@ page is written by `python -m tools.architecture`.
                                            method         noise
 
     beside it:   method (what is promised), ledger (what was spent), tuning and auditing (what to take, does it hold)
-    on top:      cli, query (server and client)
+    on top:      cli, query (server and client), studio (the window)
 
 """
 

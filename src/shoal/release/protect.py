@@ -23,7 +23,7 @@ from shoal.columns.provenance import public_attribute
 from shoal.columns.schema import Schema
 from shoal.decimals import decimal_text
 from shoal.display import displayed, internal
-from shoal.errors import LeftOutWarning, OptionError, Problems
+from shoal.errors import LeftOutWarning, OptionError, Problems, ShoalError
 from shoal.io import Codebook, Conventions, Table
 from shoal.mechanisms import MECHANISMS
 from shoal.mechanisms.base import Mechanism, Rebuilt
@@ -362,9 +362,14 @@ def prepare(
     epsilon: Any = None,
     k: int | None = None,
     seed: int | None = None,
+    *,
+    look: Look | None = None,
     **options: Unpack[Options],
 ) -> Preparation:
-    """Settle method, lattices, budget and statement, and refuse what would fail later; arguments as for `protect`."""
+    """Settle method, lattices, budget and statement, and refuse what would fail later; arguments as for `protect`.
+
+    `look` stands for `look_at`: whoever asks about one table again and again can remember what was seen.
+    """
     problems = Problems()
     asked: dict[str, Any] = dict(options)
     labels = asked.pop("labels", None)
@@ -379,7 +384,7 @@ def prepare(
     with problems.collected():
         chosen = tuned_settings(*bought)
         declared = replace(Declaration.of(schema, **said), tuned=chosen)
-        described = _looked_at(table, declared, settled, problems)
+        described = _looked_at(table, declared, settled, problems, look or look_at)
     problems.raise_all()
     mechanism = MECHANISMS[settled.mechanism]
     found: tuple[str, ...] = ()
@@ -428,15 +433,50 @@ def _risky(method: Method, described: Described) -> list[str]:
     ]
 
 
-def _looked_at(table: Table, declared: Declaration, method: Method, problems: Problems) -> Described:
-    """The described table, and note of everything that can be known to be wrong with it before a run."""
-    free = MODELS[privacy_model(method, 1)].of_the_table or ENTRIES[method.mechanism].claim.free
-    flags = PARTITIONS[method.partition].flags
-    described = describe(table, declared, method.kinds, free=free, flags=flags, problems=problems)
+@dataclass(frozen=True, slots=True)
+class Angle:
+    """All that a method has to do with how a table is described.
+
+    Attributes:
+        kinds: of columns that it takes.
+        free: its claim needs no domain that is known beforehand.
+        flags: it can have "missing" as a place of its own in columns with an order.
+        generalise: groups of values can be released.
+    """
+
+    kinds: tuple[str, ...]
+    free: bool
+    flags: bool
+    generalise: bool
+
+    @classmethod
+    def of(cls, method: Method) -> Angle:
+        free = MODELS[privacy_model(method, 1)].of_the_table or ENTRIES[method.mechanism].claim.free
+        return cls(method.kinds, free, PARTITIONS[method.partition].flags, method.generalise)
+
+
+# a table and what is declared about it come in; the described table leaves, and what is wrong with it
+Look = Callable[[Table, Declaration, Angle], tuple[Described, tuple[ShoalError, ...]]]
+
+
+def look_at(table: Table, declared: Declaration, angle: Angle) -> tuple[Described, tuple[ShoalError, ...]]:
+    """Describe a table and look through its values; what was chosen on the records plays no part."""
+    problems = Problems()
+    described = describe(table, declared, angle.kinds, free=angle.free, flags=angle.flags, problems=problems)
     for attribute in described.attributes:
         with problems.collected():
-            check_storable(described.table, attribute, generalise=method.generalise)
+            check_storable(described.table, attribute, generalise=angle.generalise)
     described.check(problems)
+    return described, problems.found
+
+
+def _looked_at(
+    table: Table, declared: Declaration, method: Method, problems: Problems, look: Look
+) -> Described:
+    """The described table, and note of everything that can be known to be wrong with it before a run."""
+    described, found = look(table, declared, Angle.of(method))
+    for problem in found:
+        problems.add(problem)
     with problems.collected():
         noise_allowed(method, len(described.columns))
     if method.k is not None:
