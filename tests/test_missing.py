@@ -490,7 +490,10 @@ def test_such_texts_are_an_option_and_part_of_the_recipe(tmp_path: Path) -> None
 
 def test_policies_by_column_and_patterns() -> None:
     absent = {"a": np.array([True, False, False, True]), "b": np.array([False, True, False, True])}
-    gaps = settle_gaps(absent, {"a": "separate", "b": "drop"}, 4, Problems())
+    records = InMemory(read(pa.table({name: pa.array(np.ones(4), mask=gaps) for name, gaps in absent.items()})))
+    found_absent = {name: records.absent(Attribute(name, "numeric")) for name in absent}
+    assert [(gone.count, gone.first) for gone in found_absent.values()] == [(2, 0), (2, 1)]
+    gaps = settle_gaps(found_absent, {"a": "separate", "b": "drop"}, records, Problems())
     assert gaps.kept is not None
     assert gaps.kept.tolist() == [0, 2]
     assert gaps.separate["a"].tolist() == [True, False]

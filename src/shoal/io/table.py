@@ -37,6 +37,7 @@ class Table:
         conventions: how the file is written that the table comes from.
         dates: date format by column, where one is declared.
         doubts: by column, one line about cells that can be read in two ways.
+        records: who answers for the rows of a table whose records are elsewhere (`shoal.columns.records`).
     """
 
     frame: nw.DataFrame[Any]
@@ -47,6 +48,7 @@ class Table:
     conventions: Conventions = field(default_factory=Conventions)
     dates: Mapping[str, str] = field(default_factory=dict)
     doubts: Mapping[str, str] = field(default_factory=dict)
+    records: Any = None
     dtypes: Mapping[str, nw.dtypes.DType] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -70,6 +72,8 @@ class Table:
 
     @property
     def n(self) -> int:
+        if self.records is not None:
+            return int(self.records.n)
         return len(self.frame) if self.path is None else parquet_rows(self.path)
 
     def series(self, name: str) -> nw.Series[Any]:

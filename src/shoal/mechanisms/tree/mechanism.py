@@ -105,7 +105,7 @@ def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | 
     for layout in layouts:
         counted = () if rows is None else _counted(described, layout, rows)
         for column in described.columns:
-            points = _points(described, column)
+            points = tree_points(described, column)
             plain = (
                 column not in described.nominal and column not in counted and points > 1 << len(layout.cuts)
             )
@@ -166,7 +166,7 @@ def run(
     clipped: dict[str, int] = {}
     for number, column in enumerate(columns):
         positions, clipped[column] = tree_positions(described, column)
-        points, own = _points(described, column), own_layout(described, column, known)
+        points, own = tree_points(described, column), own_layout(described, column, known)
         if column in known.counted:
             found, codes[number] = measure_values(positions, points, float(rows), own, source)
         else:
@@ -205,7 +205,7 @@ def tree_positions(described: Described, column: str) -> tuple[NDArray[np.int64]
     """Positions of an attribute, the last of them for missing values where these have a place of their own."""
     positions, clipped = described.positions(column)
     if column in described.flagged:
-        positions = np.where(described.absent(column), _points(described, column) - 1, positions)
+        positions = np.where(described.absent(column), tree_points(described, column) - 1, positions)
     return positions, clipped
 
 
@@ -224,7 +224,7 @@ def measure_attribute(
     source: Source,
 ) -> Intervals:
     """An attribute from the different positions of `tree_positions` and how many records have each."""
-    own, points = own_layout(described, column, known), _points(described, column)
+    own, points = own_layout(described, column, known), tree_points(described, column)
     if column not in known.counted:
         return intervals_of(positions, counts, points - 1, float(known.rows), own, source)
     exact = np.zeros(points, dtype=np.int64)
@@ -270,7 +270,7 @@ def _public_rows(method: Method, described: Described) -> int | None:
     return method.rows
 
 
-def _points(described: Described, column: str) -> int:
+def tree_points(described: Described, column: str) -> int:
     """How many values an attribute can take, "missing" among them where that is a place of its own."""
     tree = described.tree(column)
     if tree is not None:
@@ -283,7 +283,7 @@ def _counted(described: Described, layout: Layout, rows: int) -> tuple[str, ...]
     return tuple(
         column
         for column in described.columns
-        if layout.counts_values(_points(described, column), rows, nominal=column in described.nominal)
+        if layout.counts_values(tree_points(described, column), rows, nominal=column in described.nominal)
     )
 
 

@@ -1,0 +1,97 @@
+"""A prepared release on an engine: which methods have one, and what becomes of their stages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import narwhals as nw
+
+from shoal.columns.describe import Described
+from shoal.io import Table
+from shoal.method.method import Method
+from shoal.progress import Progress
+from shoal.release.engines.look import Elsewhere
+from shoal.release.engines.methods import Made, Work, by_rank, by_record, by_tree
+from shoal.release.engines.stages import Runner, Stage
+from shoal.release.engines.tasks import assembled
+from shoal.release.protect import Preparation
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def table_elsewhere(runner: Runner, *, counted: bool, na: tuple[str, ...] = ()) -> Table:
+    """The table of a runner: its columns and types, and who answers for its records."""
+    frame = nw.from_native(runner.schema.empty_table(), eager_only=True)
+    return Table(frame, "parquet", records=Elsewhere(runner, counted, na=na))
+
+
+def way_of(method: Method) -> Callable[[Work], Made] | None:
+    """How a method is done on an engine; None where it cannot be done exactly."""
+    if method.groups is not None:
+        return None
+    if method.mechanism == "clusters":
+        if method.stability == "record":
+            return by_record
+        return by_rank if method.partition in ("ranking", "optimal") else None
+    return _WAYS.get(method.mechanism)
+
+
+_WAYS: dict[str, Callable[[Work], Made]] = {"tree": by_tree}
+
+
+def refusal(method: Method) -> str:
+    """Why a method has no engine, in words, and the nearest that has; empty if it has one."""
+    if way_of(method) is not None:
+        return ""
+    return (
+        f"method '{method.name}' compares whole records with each other, one after the other, and cannot be "
+        f"distributed exactly: use {_nearest(method)}, or engine=memory"
+    )
+
+
+def _nearest(method: Method) -> str:
+    if method.mechanism in ("swap-mdav", "anatomy", "t-closeness", "centroids"):
+        return "tree-dp"
+    if method.mechanism == "moments":
+        return "xm-20 to xm-26"
+    return "ranking-dp or tree-dp" if method.mechanism == "clusters" else "tree-dp"
+
+
+def write_release(
+    prepared: Preparation, runner: Runner, folder: Path, tell: Progress
+) -> tuple[Any, dict[str, Any]]:
+    """Spend the budget of a prepared release, and write its data into a folder: what was written, and private facts.
+
+    Guarantee:
+        The same as `shoal.protect` with the same arguments, whatever tasks the runner runs again.
+    """
+    records = prepared.described.table.records
+    runner.watched(tell)
+    way = way_of(prepared.method)
+    assert way is not None
+    made = way(Work(prepared, runner, records, tell))
+    described = prepared.described.without_records()
+    schema = released_schema(described, prepared.method)
+    last = Stage(
+        partial(
+            assembled,
+            described=described,
+            method=prepared.method,
+            schema=schema,
+            unchanged=made.unchanged,
+        )
+    )
+    written = runner.write("writing rows", made.over, *made.stages, last, schema=schema, folder=folder)
+    return written, made.internal
+
+
+def released_schema(described: Described, method: Method) -> pa.Schema:
+    """Names and types of the released columns: frame libraries hide index and origin in a file's metadata."""
+    import pyarrow as pa
+
+    frame: pa.Table = described.table.frame.to_native()
+    return pa.schema([pa.field(name, frame.schema.field(name).type) for name in described.columns])
