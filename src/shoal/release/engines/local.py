@@ -5,17 +5,19 @@ Memory is that of a batch, of what a task keeps, and of one bucket; the table ca
 
 from __future__ import annotations
 
+import shutil
 import struct
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shoal.errors import InputError
+from shoal.io.parquet_files import Frozen
 from shoal.progress import Progress, silent
 from shoal.release.engines.blobs import Blob, batch_of, blobs_in
-from shoal.release.engines.files import Frozen
 from shoal.release.engines.stages import BATCH, Over, Sealed, Stage
 from shoal.release.engines.tasks import numbers_batch
 
@@ -63,12 +65,24 @@ class LocalRunner:
                 writer.write_batch(batch)
         return target
 
+    def released(self, path: Path) -> Path:
+        return path
+
+    @contextmanager
+    def working_in(self, folder: Path) -> Iterator[None]:
+        self.folder = folder
+        try:
+            yield
+        finally:
+            self.folder = None
+            shutil.rmtree(folder, ignore_errors=True)
+
     def _run(self, what: str, over: Over, stages: Sequence[Stage]) -> Iterator[pa.RecordBatch]:
         self.files.check_unchanged()
         batches = self._numbers(over.count, what) if over.count else self._records(over.columns, what)
         made = Sealed(stages[0].task)(batches)
         for before, stage in pairwise(stages):
-            buckets = _Buckets(self._work(), before.buckets)
+            buckets = _Buckets(self._work, before.buckets)
             buckets.fill(before.given)
             for batch in made:
                 buckets.fill(blobs_in([batch]))
@@ -100,10 +114,11 @@ class LocalRunner:
 
 
 class _Buckets:
-    """Blobs in files, one for each bucket."""
+    """Blobs in files, one for each bucket; a single bucket, or little, stays in memory."""
 
-    def __init__(self, folder: Path, count: int) -> None:
-        self.folder, self.count = folder, count
+    def __init__(self, folder_of: Callable[[], Path], count: int) -> None:
+        self._folder_of, self.count = folder_of, count
+        self._folder: Path | None = None
         self._waiting: dict[int, list[bytes]] = {}
         self._bytes = 0
 
@@ -111,27 +126,35 @@ class _Buckets:
         for bucket, part, blob in blobs:
             self._waiting.setdefault(bucket, []).append(_HEAD.pack(part, len(blob)) + blob)
             self._bytes += len(blob)
-            if self._bytes > _WAITING:
+            if self._bytes > _WAITING and self.count > 1:
                 self._flush()
 
     def _flush(self) -> None:
+        self._folder = self._folder or self._folder_of()
         for bucket, pieces in self._waiting.items():
-            with (self.folder / str(bucket)).open("ab") as file:
+            with (self._folder / str(bucket)).open("ab") as file:
                 file.writelines(pieces)
         self._waiting, self._bytes = {}, 0
 
     def taken(self) -> Iterator[pa.RecordBatch]:
         """Bucket after bucket, as one batch each; a file that was taken is gone."""
-        self._flush()
         for bucket in range(self.count):
-            path = self.folder / str(bucket)
-            if path.exists():
-                yield batch_of(list(self._read(path, bucket)))
-                path.unlink()
-        self.folder.rmdir()
+            blobs = [*self._stored(bucket), *self._read(bucket, b"".join(self._waiting.pop(bucket, [])))]
+            if blobs:
+                yield batch_of(blobs)
+        if self._folder is not None:
+            self._folder.rmdir()
 
-    def _read(self, path: Path, bucket: int) -> Iterator[Blob]:
-        with path.open("rb") as file:
-            while head := file.read(_HEAD.size):
-                part, size = _HEAD.unpack(head)
-                yield bucket, part, file.read(size)
+    def _stored(self, bucket: int) -> Iterator[Blob]:
+        if self._folder is None or not (path := self._folder / str(bucket)).exists():
+            return
+        yield from self._read(bucket, path.read_bytes())
+        path.unlink()
+
+    def _read(self, bucket: int, whole: bytes) -> Iterator[Blob]:
+        start = 0
+        while start < len(whole):
+            part, size = _HEAD.unpack_from(whole, start)
+            start += _HEAD.size
+            yield bucket, part, whole[start : start + size]
+            start += size

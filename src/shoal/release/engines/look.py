@@ -21,11 +21,12 @@ from shoal.columns.lattice import Lattice
 from shoal.columns.records import Absent, KeptElsewhere, gaps_of
 from shoal.errors import InputError, OptionError, ShoalError
 from shoal.io import Table
+from shoal.io.parquet_files import ROW
 from shoal.mechanisms.histogram import Histogram
 from shoal.release.engines.blobs import Blob, batch_of, blobs_in, by_bucket, packed, unpacked
 from shoal.release.engines.counting import Counts, gathered, spread, together
 from shoal.release.engines.reading import Reading, with_row
-from shoal.release.engines.stages import ROW, Over, Runner, Stage
+from shoal.release.engines.stages import Over, Runner, Stage
 
 if TYPE_CHECKING:
     import pyarrow as pa

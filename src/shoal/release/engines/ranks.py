@@ -67,7 +67,8 @@ class Ranked:
         # the last position of a cluster may go on in the next one
         beyond = running[place] - self.ends
         upto = totals[place + 1] - beyond * self.positions[place]
-        return np.diff(upto, prepend=0)
+        found: Integers = np.diff(upto, prepend=0)
+        return found
 
     def runs(self) -> tuple[Integers, Integers, Integers]:
         """Cluster, position and number of records of every run of equal positions inside a cluster."""

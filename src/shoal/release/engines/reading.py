@@ -17,7 +17,7 @@ from shoal.columns.describe import Described
 from shoal.columns.provenance import as_declared
 from shoal.errors import ShoalError
 from shoal.io import Table, without_texts
-from shoal.release.engines.stages import ROW
+from shoal.io.parquet_files import ROW
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,17 +13,23 @@ from typing import TYPE_CHECKING, Any
 import narwhals as nw
 
 from shoal.columns.describe import Described
-from shoal.io import Table
+from shoal.errors import OptionError
+from shoal.io import Table, read_columnwise
 from shoal.method.method import Method
 from shoal.progress import Progress
-from shoal.release.engines.look import Elsewhere
+from shoal.release.bundle import check_output, staged, write_documents
+from shoal.release.engines.look import Elsewhere, check_positions
 from shoal.release.engines.methods import Made, Work, by_rank, by_record, by_tree
 from shoal.release.engines.stages import Runner, Stage
 from shoal.release.engines.tasks import assembled
-from shoal.release.protect import Preparation
+from shoal.release.protect import Preparation, Release
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+# optimal-dp holds a column in order of rank on the driver
+MOST_OPTIMAL = 1 << 24
 
 
 def table_elsewhere(runner: Runner, *, counted: bool, na: tuple[str, ...] = ()) -> Table:
@@ -61,9 +70,46 @@ def _nearest(method: Method) -> str:
     return "ranking-dp or tree-dp" if method.mechanism == "clusters" else "tree-dp"
 
 
+def check_engine(prepared: Preparation) -> None:
+    """Refuse what would fail once the budget is spent."""
+    described, method = prepared.described, prepared.method
+    if way_of(method) is not by_record:
+        check_positions(described.lattices, described.n)
+    if method.partition == "optimal" and described.n > MOST_OPTIMAL:
+        raise OptionError(
+            f"method '{method.name}' finds its clusters on one machine, from up to {MOST_OPTIMAL:,} rows, and there "
+            f"are {described.n:,}: use ranking-dp."
+        )
+
+
+def carry_out_on_engine(
+    prepared: Preparation,
+    runner: Runner,
+    folder: Path,
+    internal: Path | None,
+    tell: Progress,
+    mark: str = "",
+    original: Any = None,
+) -> Release:
+    """Spend the budget of a prepared release on an engine and write its bundle, the statement last.
+
+    The release has no aligned rows; its `data` is the path of the written file, or a frame that reads it.
+
+    Guarantee:
+        The same as `shoal.protect` with the same arguments.
+    """
+    check_output(folder, internal)
+    with contextlib.ExitStack() as undo, staged(folder) as aside, runner.working_in(aside / ".work"):
+        written, facts = write_release(prepared, runner, aside, tell)
+        release = prepared.release(data=read_columnwise(written), aligned=None, partitions=[], internal=facts)
+        write_documents(release, aside, undo, internal, None, original, tell, mark)
+        shutil.rmtree(aside / ".work", ignore_errors=True)
+    return replace(release, data=runner.released(folder / written.name), kept=None)
+
+
 def write_release(
     prepared: Preparation, runner: Runner, folder: Path, tell: Progress
-) -> tuple[Any, dict[str, Any]]:
+) -> tuple[Path, dict[str, Any]]:
     """Spend the budget of a prepared release, and write its data into a folder: what was written, and private facts.
 
     Guarantee:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from shoal.progress import Progress
 
 Task = Callable[[Iterator["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
-# beside the columns of a batch of records: their numbers in the table
-ROW = "shoal row number"
 NUMBER = "number"
 # records in a batch, about
 BATCH = 1 << 17
@@ -39,7 +38,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Over:
-    """What the first stage works on: batches of these columns with `ROW`, or the numbers 0 .. count - 1."""
+    """What the first stage works on: batches of these columns with row numbers, or the numbers 0 .. count - 1."""
 
     columns: tuple[str, ...] = ()
     count: int = 0
@@ -66,8 +65,14 @@ class Runner(Protocol):
     def collect(self, what: str, over: Over, *stages: Stage) -> Sequence[pa.RecordBatch]:
         """The results of the last stage, which are few."""
 
-    def write(self, what: str, over: Over, *stages: Stage, schema: pa.Schema, folder: Path) -> Any:
-        """The results of the last stage as the released data in a folder."""
+    def write(self, what: str, over: Over, *stages: Stage, schema: pa.Schema, folder: Path) -> Path:
+        """The results of the last stage as the released data in a folder: a file, or a folder of files."""
+
+    def released(self, path: Path) -> Any:
+        """What a caller gets of the released data: it reads what was written, and computes nothing again."""
+
+    def working_in(self, folder: Path) -> AbstractContextManager[None]:
+        """A folder for what lies between stages: private, and gone afterwards."""
 
     def watched(self, progress: Progress) -> None:
         """Whom to tell how far the work is."""

@@ -1,4 +1,4 @@
-"""The input of an engine: a Parquet file, or a folder of them, comes in, and is taken as it is now.
+"""Parquet files that are one table: a file, or a folder of them, comes in, and is taken as it is now.
 
 Batches of records know their row numbers: files in the order of their names, folders such as region=North below each
 other as columns. A file that changes while a release is made ends it, because noise would be drawn for other records.
@@ -15,10 +15,12 @@ from urllib.parse import unquote
 import numpy as np
 
 from shoal.errors import InputError
-from shoal.release.engines.stages import ROW
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+# beside the columns of a batch of records: their numbers in the table
+ROW = "shoal row number"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,13 @@ class Frozen:
     def rows(self) -> int:
         last = self.files[-1]
         return last.first + last.rows
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        """One column as a whole."""
+        import pyarrow as pa
+
+        pieces = [batch.column(0) for batch in self.batches([name], 1 << 20)]
+        return pa.chunked_array(pieces, self.schema.field(name).type)
 
     def check_unchanged(self) -> None:
         """An error if a file is not as it was."""
