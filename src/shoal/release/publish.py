@@ -51,6 +51,7 @@ CHARGING = "charging the ledger"
 # number of values (rows times columns) from which a Parquet file is not loaded as a whole
 _LARGE = 20_000_000
 _WORTH_AN_ESTIMATE = 500_000
+_NOT_PARQUET = "engine 'local' reads a Parquet file, or a folder of them, in parts: save the table as one."
 _CLEAN = "its statement says so. Rehearse as often as you like (shoal rehearse), and release once."
 
 
@@ -406,6 +407,9 @@ def opened(
         raise OptionError(
             f"engine '{engine}' is not for a Spark DataFrame: leave the engine out, or collect the frame."
         )
+    path = Path(data) if isinstance(data, (str, Path)) else None
+    if engine == "local" and path is None:
+        raise OptionError(_NOT_PARQUET)
     method = _asked_method(request)
     obstacle = _not_in_parts(method, wanted, request)
     if engine in ("local", "spark") and obstacle:
@@ -417,12 +421,9 @@ def opened(
 
         runner = spark_runner(data, wanted.out, wanted.master, wanted.conf, progress or silent)
         return Opened(data, table_elsewhere(runner, counted=counted, na=na), "spark", runner)
-    path = Path(data) if isinstance(data, (str, Path)) else None
     parquet = path is not None and _is_parquet(path)
     if engine == "local" and not parquet:
-        raise OptionError(
-            "engine 'local' reads a Parquet file, or a folder of them, in parts: save the table as one."
-        )
+        raise OptionError(_NOT_PARQUET)
     if path is not None and parquet and (engine == "local" or (engine is None and not obstacle)):
         files = frozen(path)
         if engine == "local" or path.is_dir() or files.rows * len(files.schema) >= _LARGE:

@@ -74,12 +74,13 @@ def survey(
     """Facts about all columns, and histograms of those whose lattice is known."""
     facts = {name: Facts() for name in reading.columns}
     counts = {name: Counts(lattice.steps + 1) for name, lattice in lattices.items()}
-    kept = 0
+    kept = seen = 0
     for batch in batches:
+        seen += batch.num_rows
         rows = batch.column(batch.schema.names.index(ROW)).to_numpy()
         if rows.size:
             kept += _survey(batch, rows, reading, lattices, facts, counts)
-    told = {"kept": kept, "facts": {name: _told(found) for name, found in facts.items()}}
+    told = {"kept": kept, "seen": seen, "facts": {name: _told(found) for name, found in facts.items()}}
     text = np.frombuffer(json.dumps(told).encode(), dtype=np.uint8)
     yield batch_of([(0, _FACTS, packed(text))])
     for number, name in enumerate(reading.columns):
@@ -280,7 +281,7 @@ class Elsewhere:
     def _survey(self) -> None:
         shards = self.runner.shards
         self._facts = {name: Facts() for name in self.reading.columns}
-        self._kept = 0
+        self._kept = seen = 0
         pieces: dict[str, list[tuple[NDArray[np.int64], NDArray[np.int64]]]] = {}
         stages = (
             Stage(partial(survey, reading=self.reading, lattices=self._lattices, shards=shards), shards),
@@ -292,8 +293,14 @@ class Elsewhere:
                 continue
             told = json.loads(unpacked(blob)[0].tobytes())
             self._kept += told["kept"]
+            seen += told["seen"]
             for name, found in told["facts"].items():
                 self._facts[name] = self._facts[name].joined(_heard(found))
+        if seen != self.n:
+            raise InputError(
+                f"{seen:,} rows were read of a table of {self.n:,}: the files changed, or not every worker can read "
+                "them."
+            )
         empty = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
         for name in self._lattices:
             positions, counts = together(pieces.get(name, [empty]))

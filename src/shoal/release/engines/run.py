@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import narwhals as nw
 
 from shoal.columns.describe import Described
-from shoal.errors import OptionError
+from shoal.errors import OptionError, OutputError
 from shoal.io import Table, read_columnwise
+from shoal.io.arrow_files import parquet_rows
 from shoal.method.method import Method
 from shoal.progress import Progress
 from shoal.release.bundle import check_output, staged, write_documents
@@ -101,6 +102,9 @@ def carry_out_on_engine(
     check_output(folder, internal)
     with contextlib.ExitStack() as undo, staged(folder) as aside, runner.working_in(aside / ".work"):
         written, facts = write_release(prepared, runner, aside, tell)
+        rows = facts.get("rows_released", prepared.described.n)
+        if (found := parquet_rows(written)) != rows:
+            raise OutputError(f"{found:,} of {rows:,} rows were written: probably a bug, please report.")
         release = prepared.release(data=read_columnwise(written), aligned=None, partitions=[], internal=facts)
         write_documents(release, aside, undo, internal, None, original, tell, mark)
         shutil.rmtree(aside / ".work", ignore_errors=True)

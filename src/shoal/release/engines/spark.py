@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from shoal.errors import InputError, OutputError, ShoalError
 from shoal.io.parquet_files import ROW, Frozen
@@ -79,6 +80,7 @@ class SparkRunner:
         self.session, self.files, self.snapshot, self.own = session, files, snapshot, own
         self._tell: Progress = silent
         self._log: Path | None = None
+        self._named: dict[str, str] | None = None
 
     @property
     def rows(self) -> int:
@@ -162,17 +164,20 @@ class SparkRunner:
             return frame.select(*names, row.alias(ROW))
         # rows of a file are numbered from its first; what its folders say goes along
         frame = frame.select("*", row.alias(_INDEX), F.col("_metadata.file_path").alias(_PATH))
-        frame = frame.join(F.broadcast(self._starts()), _PATH)
+        frame = frame.join(F.broadcast(self._starts(paths)), _PATH)
         return frame.select(*names, (F.col(_INDEX) + F.col(_FIRST)).alias(ROW))
 
-    def _starts(self) -> Any:
+    def _starts(self, paths: Sequence[str]) -> Any:
         """For every file the number of its first row and what the names of its folders say."""
         import pyarrow as pa
 
-        files = self.files.files
+        if self._named is None:
+            # Spark spells paths in its own way: it is asked how
+            listed = self.session.read.parquet(*paths).selectExpr("_metadata.file_path path").distinct()
+            self._named = {_plain(row.path): row.path for row in listed.collect()}
+        files = [file for file in self.files.files if file.rows]
         columns = {
-            # as Spark names files
-            _PATH: pa.array([file.path.absolute().as_uri() for file in files]),
+            _PATH: pa.array([self._named[str(file.path.absolute())] for file in files]),
             _FIRST: pa.array([file.first for file in files], pa.int64()),
         }
         for number, name in enumerate(self.files.folders):
@@ -229,6 +234,15 @@ def _shuffled(frame: Any, buckets: int) -> Any:
     from pyspark.sql import functions as F  # noqa: N812
 
     return frame.repartitionById(buckets, F.col("bucket"))
+
+
+def _plain(path: str) -> str:
+    """A path as Spark spells it, without scheme and escapes.
+
+    >>> _plain("file:///data/a%20b.parquet"), _plain("file:/data/c.parquet")
+    ('/data/a b.parquet', '/data/c.parquet')
+    """
+    return "/" + unquote(path.partition(":")[2]).lstrip("/")
 
 
 def _quoted(name: str) -> Any:
