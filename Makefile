@@ -3,7 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # compiled modules are kept even where the surroundings say otherwise: the tests start the program a hundred times
-PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist worksteal
+# one more worker than cores: many tests wait for a server or a disk
+WORKERS ?= $(shell $(PYTHON) -c "import os; print((os.cpu_count() or 1) + 1)")
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 # Fewer collected tests than this means that some were lost: raise it as the suite grows.
 TEST_FLOOR := 7700
 

@@ -90,6 +90,7 @@ def test_the_interpreter_of_these_tests_holds_the_core_only() -> None:
     )
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     "place", range(len(CORE_COMMANDS)), ids=[" ".join(words[:2]) for words in CORE_COMMANDS]
 )
@@ -103,6 +104,7 @@ def test_the_core_runs_by_itself(place: int, done: tuple[Path, list[Done]]) -> N
             assert (folder / words[words.index(option) + 1]).exists()
 
 
+@pytest.mark.system
 def test_reports_of_the_core_lack_nothing(done: tuple[Path, list[Done]]) -> None:
     folder, _ = done
     for name in ("internal.html", "full.html", "made/internal.html"):
@@ -114,6 +116,7 @@ def test_reports_of_the_core_lack_nothing(done: tuple[Path, list[Done]]) -> None
     assert (folder / "csv" / "report.html").stat().st_size > 1000
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("place", range(len(ASKED)), ids=[f"{e} {w[0]} {w[1]}" for e, w in ASKED])
 def test_a_missing_extra_is_one_line_and_status_2(place: int, done: tuple[Path, list[Done]]) -> None:
     folder, results = done
@@ -130,6 +133,7 @@ def test_a_missing_extra_is_one_line_and_status_2(place: int, done: tuple[Path, 
         assert not (folder / "new").exists()
 
 
+@pytest.mark.system
 def test_a_taxonomy_without_its_reader_is_named(done: tuple[Path, list[Done]]) -> None:
     place = next(place for place, (extra, _) in enumerate(ASKED) if extra == "rdf")
     assert "the taxonomy 'tree.owl': " in done[1][len(CORE_COMMANDS) + place].err
@@ -142,6 +146,7 @@ learn("in.csv", "in.csv", "age>40", Settings(folds=2, runs=1, trees=2), columns=
 LAPLACE = ["protect", "in.csv", "--method", "laplace", "--epsilon", "1", "--out", "new", "--columns"]
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("extra", "commands", "statuses"),
     [

@@ -19,6 +19,7 @@ import threading
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -220,22 +221,25 @@ def costs() -> tuple[Cost, ...]:
 def comparisons(asking: tuple[str, ...], words: tuple[str, ...]) -> dict[str, int]:
     """Modules that compare an attribute or a variable of such a name with one of these words, and how often."""
     found: dict[str, int] = {}
-    for path in sorted(PACKAGE.rglob("*.py")):
+    for module, sides, constants in _all_comparisons(PACKAGE):
+        if not sides.isdisjoint(asking) and not constants.isdisjoint(words):
+            found[module] = found.get(module, 0) + 1
+    return found
+
+
+@cache
+def _all_comparisons(package: Path) -> list[tuple[str, set[str], set[str]]]:
+    """Every comparison of the code: its module, the names on its sides, the texts in it."""
+    found = []
+    for path in sorted(package.rglob("*.py")):
+        module = str(path.relative_to(package))
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if not isinstance(node, ast.Compare):
-                continue
-            asked = any(
-                getattr(side, "attr", getattr(side, "id", "")) in asking
-                for side in (node.left, *node.comparators)
-            )
-            named = any(
-                isinstance(part, ast.Constant) and part.value in words
-                for side in (node.left, *node.comparators)
-                for part in ast.walk(side)
-            )
-            if asked and named:
-                module = str(path.relative_to(PACKAGE))
-                found[module] = found.get(module, 0) + 1
+            if isinstance(node, ast.Compare):
+                sides = (node.left, *node.comparators)
+                parts = (part for side in sides for part in ast.walk(side))
+                names = {getattr(side, "attr", getattr(side, "id", "")) for side in sides}
+                texts = {p.value for p in parts if isinstance(p, ast.Constant) and isinstance(p.value, str)}
+                found.append((module, names, texts))
     return found
 
 

@@ -13,7 +13,8 @@ import datetime
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -50,21 +51,22 @@ def promise_tables(results: Sequence[Result], machine: str) -> str:
     when = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
     lines = [
         f"Audited on {when} with shoal {__version__} on {machine}. All bounds on this page hold together with "
-        f"probability {100 * (1 - FALSE_ALARM):.6g}%. A bound is to be compared with the ε of its promise.",
-        "",
-        "| method | promises | against | public | not covered | checked by | audit |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
+        f"probability {100 * (1 - FALSE_ALARM):.6g}%. A number under a view is the ε that an audit showed at least: "
+        "beside it stands the ε of the promise, and a promise of less than was shown is refuted.",
     ]
-    by_line: dict[str, list[Result]] = {}
+    by_model: dict[str, dict[str, _Case]] = {}
     for result in results:
         if result.row.flaw is None:
-            by_line.setdefault(_line(result.row), []).append(result)
-    for line, members in by_line.items():
-        audits = "<br>".join(_outcome(member.row, member.audit) for member in members)
-        lines.append(f"| {line} | {audits} |")
+            found = _case_of(result.row)
+            cases = by_model.setdefault(found.model, {})
+            cases.setdefault(found.method, found).results.append(result)
+    for model, cases in by_model.items():
+        lines += _model_section(model, list(cases.values()))
     lines += [
         "",
-        "The same instrument on mechanisms that were broken on purpose:",
+        "### Mechanisms that were broken on purpose",
+        "",
+        "The same instrument finds their flaws:",
         "",
         "| flaw | method | view | audit | seconds |",
         "| --- | --- | --- | --- | --- |",
@@ -77,7 +79,10 @@ def promise_tables(results: Sequence[Result], machine: str) -> str:
             )
     lines += [
         "",
-        "What was run, on which data (every column has the domain 0 to 100), and what was looked for:",
+        "### What was run",
+        "",
+        '<details markdown="1">',
+        "<summary>Every row: its call, its data (all columns from 0 to 100), and what was looked for</summary>",
         "",
     ]
     lines += [
@@ -95,23 +100,85 @@ def promise_tables(results: Sequence[Result], machine: str) -> str:
         example = EXAMPLES[name]
         values = "; ".join(f"{key} = {', '.join(map(str, found))}" for key, found in example.columns.items())
         lines.append(f"- *{name}*: {example.about} ({values}).")
-    return "\n".join(lines)
+    return "\n".join([*lines, "", "</details>"])
 
 
-def _line(row: Row) -> str:
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A method under one claim: what its statement says, and the audits of it."""
+
+    method: str
+    model: str
+    epsilon: str
+    sentence: str
+    adversary: str
+    public: str
+    not_covered: tuple[str, ...]
+    results: list[Result]
+
+
+def _case_of(row: Row) -> _Case:
     """Method, promise, adversary, public facts and gaps, from the statement of such a release."""
     prepared = prepare_row(row)
     method, statement = prepared.method, prepared.statement
-    cells = [
+    epsilon = "-" if statement.epsilon is None else f"{float(statement.epsilon):g}"
+    return _Case(
         _case(method, len(prepared.described.columns)),
-        f"`{statement.model}`: {_promise(statement)}",
+        statement.model,
+        epsilon,
+        statement.sentence.replace(f"ε = {epsilon}", "ε"),
         _adversary(statement),
         _public(method, statement),
-        " ".join(statement.not_promised),
+        tuple(statement.not_promised),
+        [],
+    )
+
+
+def _model_section(model: str, cases: Sequence[_Case]) -> list[str]:
+    """What all methods under a model have in common, said once; then what differs, and the audits, one line each."""
+    usual = {
+        "Promise": _most_frequent([case.sentence for case in cases]),
+        "Against": f"{_most_frequent([case.adversary for case in cases])}.",
+        "Public": f"{_most_frequent([case.public for case in cases])}.",
         # accounting needs nothing held fixed: tests/accounting
-        "accounting (exact) and audit" if statement.model == "dp" else "audit only",
-    ]
-    return " | ".join(cells)
+        "Checked by": "accounting (exact) and audit." if model == "dp" else "audit only.",
+    }
+    shared = [gap for gap in cases[0].not_covered if all(gap in case.not_covered for case in cases)]
+    lines = ["", f"### `{model}`", ""]
+    lines += [f"- **{title}**: {words}" for title, words in usual.items()]
+    lines += [f"- **Not covered**: {' '.join(shared)}"]
+    notes: dict[str, int] = {}
+    for case in cases:
+        for words in _differences(case, usual, shared):
+            notes.setdefault(words, len(notes) + 1)
+    views = list(dict.fromkeys(result.row.view for case in cases for result in case.results))
+    titles = ["method", "ε", *(f"{view} view" for view in views), *(["note"] if notes else [])]
+    lines += ["", f"| {' | '.join(titles)} |", f"|{' --- |' * len(titles)}"]
+    for case in cases:
+        cells = [
+            case.method,
+            case.epsilon,
+            *(
+                "<br>".join(_outcome(r.audit) for r in case.results if r.row.view == view) or "-"
+                for view in views
+            ),
+        ]
+        if notes:
+            cells.append(", ".join(f"{notes[words]}" for words in _differences(case, usual, shared)) or "-")
+        lines.append(f"| {' | '.join(cells)} |")
+    return [*lines, "", *(f"{number}. {words}" for words, number in notes.items())]
+
+
+def _differences(case: _Case, usual: Mapping[str, str], shared: Sequence[str]) -> list[str]:
+    """What a method promises or leaves open other than most under the same model."""
+    found = [] if case.sentence == usual["Promise"] else [case.sentence]
+    if f"{case.public}." != usual["Public"]:
+        found.append(f"Public: {case.public}.")
+    return found + [gap for gap in case.not_covered if gap not in shared]
+
+
+def _most_frequent(words: Sequence[str]) -> str:
+    return Counter(words).most_common(1)[0][0]
 
 
 def _case(method: Method, attributes: int) -> str:
@@ -126,11 +193,6 @@ def _case(method: Method, attributes: int) -> str:
     if method.neighbours != "replace-one":
         extra.append(f"`neighbours={method.neighbours}`")
     return ", ".join([f"`{method.name}`", *extra])
-
-
-def _promise(statement: PrivacyStatement) -> str:
-    sentence = statement.sentence.rstrip(".")
-    return sentence[0].lower() + sentence[1:]
 
 
 def _adversary(statement: PrivacyStatement) -> str:
@@ -150,8 +212,12 @@ def _public(method: Method, statement: PrivacyStatement) -> str:
     return ", ".join(facts)
 
 
-def _outcome(row: Row, audit: Audit) -> str:
-    return f"{row.view} view: {_verdict(audit)}"
+def _outcome(audit: Audit) -> str:
+    """The bound, with what it took; a view that is not claimed may be refuted."""
+    shown = f"{int(audit.bound * 100) / 100:.2f}"
+    if audit.refuted:
+        return f"**refuted**, {shown}" + ("" if audit.claimed else ": not claimed")
+    return f"{shown} ({audit.runs:,} runs)"
 
 
 def _verdict(audit: Audit) -> str:

@@ -38,9 +38,13 @@ REFUTED = [
 ]
 
 
-@pytest.mark.parametrize("row", REFUTED, ids=ids)
-def test_what_is_not_private_is_refuted_within_few_runs(row: Row) -> None:
+@pytest.mark.parametrize(
+    "row",
     # fitted noise gives itself away in a rare event only
+    [pytest.param(row, marks=[pytest.mark.slow] if row.name == "idp-ls" else []) for row in REFUTED],
+    ids=ids,
+)
+def test_what_is_not_private_is_refuted_within_few_runs(row: Row) -> None:
     runs = 4000 if row.name == "idp-ls" else 300
     found = run_row(row, runs=runs, confidence=0.99, seed=7, workers=1)
     assert found.refuted
@@ -63,6 +67,7 @@ def test_what_is_claimed_survives_few_runs(row: Row) -> None:
     assert found.claimed
 
 
+@pytest.mark.slow
 def test_a_scale_that_is_too_small_needs_a_sharp_instrument() -> None:
     """The true ε is 1.25: seen with enough runs, by an event chosen without looking at them."""
     found = run_row(BY_NAME["broken: scale 20% too small"], runs=6_000, confidence=0.99, seed=3, workers=2)

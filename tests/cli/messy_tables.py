@@ -14,13 +14,14 @@ TOWNS = ("Peñalolén", "Ñuñoa", "Las Condes", "La Reina")
 
 
 def register(path: Path, people: int = 1500) -> None:
-    """A register with weights and decimal commas, a town missing here and there."""
+    """A register with weights and decimal commas, in what is released too, a town missing here and there."""
     table = survey(people, seed=1).to_pydict()
-    lines = ['"persnum","wght","edad","comuna","horas"']
+    lines = ['"persnum";"wght";"edad";"comuna";"horas"']
     for row in range(people):
         town = "" if row % 100 == 37 else TOWNS[row % 7 % 4]
-        weight = f'"{1 + row % 7 / 10:.1f}"'.replace(".", ",")
-        lines.append(f'"N{row:06d}",{weight},{table["age"][row]},"{town}",{table["hours per week"][row]}')
+        weight = f"{1 + row % 7 / 10:.1f}".replace(".", ",")
+        hours = f"{table['hours per week'][row] - row % 2 / 2:.1f}".replace(".", ",")
+        lines.append(f'"N{row:06d}";{weight};{table["age"][row]};"{town}";{hours}')
     path.write_text("\n".join(lines) + "\n", "utf-8")
 
 
@@ -59,11 +60,12 @@ _SECTORS = ["agriculture", "industry", "trade", "health", "education", "administ
 TABLES: Mapping[str, tuple[Callable[[Path], None], str, tuple[str, ...]]] = {
     "register": (
         register,
-        _entry("persnum", kind="nominal", role="identifier", type="text")
-        + _entry("wght", kind="nominal", role="weight", type="text")
+        '[file]\ndecimal = ","\n\n'
+        + _entry("persnum", kind="nominal", role="identifier", type="text")
+        + _entry("wght", role="weight", type="decimal", decimals=1, lo=0, hi=10)
         + _entry("edad", type="integer", lo=18, hi=99)
         + _entry("comuna", type="text", values=list(TOWNS), missing="category")
-        + _entry("horas", type="integer", lo=0, hi=90),
+        + _entry("horas", type="decimal", decimals=1, lo=-1, hi=90),
         (),
     ),
     "visits": (

@@ -277,7 +277,19 @@ def test_evaluate_of_any_table_says_that_nothing_is_promised(capsys: Captured) -
 
 
 LONG = {
-    "audit": ("audit", "survey.csv", *SMALL, "--method", "laplace", "--epsilon", "1", "--runs", "200"),
+    "audit": (
+        "audit",
+        "survey.csv",
+        *SMALL,
+        "--method",
+        "laplace",
+        "--epsilon",
+        "1",
+        "--runs",
+        "100",
+        "--workers",
+        "1",
+    ),
     "tune": ("tune", "survey.csv", *SMALL, "--epsilon", "1", "--methods", "laplace", "--seeds", "2"),
     "evaluate": ("evaluate", "survey.csv", "survey.csv"),
     "attack": ("attack", "survey.csv", "survey.csv", "--attacks", "20", "--columns", "age,income"),

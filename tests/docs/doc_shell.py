@@ -19,8 +19,23 @@ class Shell:
     Whatever it started is ended with it.
     """
 
-    def __init__(self, folder: Path, environment: Mapping[str, str], patience: float = 600.0) -> None:
-        own_programs = str(Path(sys.executable).parent)
+    def __init__(
+        self,
+        folder: Path,
+        environment: Mapping[str, str],
+        patience: float = 600.0,
+        programs: Path | None = None,
+    ) -> None:
+        """Start bash.
+
+        Args:
+            folder: where it begins.
+            environment: variables beside those of this process.
+            patience: seconds after which a command is ended.
+            programs: a folder whose programs come first.
+        """
+        folders = [*([] if programs is None else [programs]), Path(sys.executable).parent]
+        own_programs = os.pathsep.join(map(str, folders))
         settings = {name: value for name, value in os.environ.items() if not name.startswith("SHOAL_")}
         settings |= {
             "PATH": f"{own_programs}{os.pathsep}{settings.get('PATH', '')}",

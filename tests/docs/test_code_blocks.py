@@ -17,6 +17,7 @@ from doc_blocks import PAGES, ROOT, Block, Command, PageError, blocks, blocks_of
 from doc_runner import LANGUAGES, PageRun
 from doc_shell import Shell
 from registries import forgotten_afterwards
+from warm_program import warm_program
 
 from tests.conftest import DATA_FOLDER, data_file
 
@@ -47,6 +48,12 @@ def demo_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shoal = Path(sys.executable).with_name("shoal")
     subprocess.run([shoal, "demo"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
     return folder / "shoal-demo"
+
+
+@pytest.fixture(scope="session")
+def warm_programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    with warm_program(tmp_path_factory.mktemp("warm")) as programs:
+        yield programs
 
 
 @contextmanager
@@ -91,7 +98,9 @@ def test_the_blocks_of_the_page_run_and_print_what_it_shows(
     data = str(DATA_FOLDER.resolve())
     monkeypatch.setenv("SHOAL_DATA", data)
     alone = port_to_itself() if "shoal serve" in code else nullcontext()
-    with alone, forgotten_afterwards(), Shell(folder, {"SHOAL_DATA": data}) as shell:
+    starts = "shoal " in code and name_of(page) not in LONG_PAGES
+    programs = request.getfixturevalue("warm_programs") if starts else None
+    with alone, forgotten_afterwards(), Shell(folder, {"SHOAL_DATA": data}, programs=programs) as shell:
         run = PageRun(folder, shell, name_of(page))
         for block in to_run:
             run.run(block)

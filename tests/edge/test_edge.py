@@ -57,8 +57,15 @@ def bundle_of(path: Path, case: str, out: Path, *, gaps: bool = False) -> dict[s
     return files_of(release.save(out))
 
 
-@pytest.mark.parametrize("ending", FORMATS)
-@pytest.mark.parametrize("case", PRIVATE)
+# every method as text, and one method in every format; all of both with the slow tests
+BOTH = [
+    pytest.param(case, ending, marks=[] if ending == "csv" or case == "tree-dp" else [pytest.mark.slow])
+    for case in PRIVATE
+    for ending in FORMATS
+]
+
+
+@pytest.mark.parametrize(("case", "ending"), BOTH)
 def test_neighbours_and_one_transcript_give_one_bundle(case: str, ending: str, tmp_path: Path) -> None:
     usual, odd = (
         neighbours.write(tmp_path / f"{name}.{ending}", odd=name == "odd") for name in ("usual", "odd")

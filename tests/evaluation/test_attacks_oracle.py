@@ -17,7 +17,7 @@ from shoal.evaluation.attacks import nearest, singling
 from shoal.evaluation.attacks.encode import Encoded, Space, encode
 from shoal.evaluation.attacks.inferring import inference, inference_by_guessing
 from shoal.evaluation.attacks.linking import linkability
-from shoal.evaluation.attacks.predicates import FIRST_LOOKS, Predicates, count_matches, isolating, looks
+from shoal.evaluation.attacks.predicates import Predicates, count_matches, isolating
 from shoal.evaluation.linkage import TIE_ULPS, tie_width
 from shoal.io import read
 
@@ -243,19 +243,20 @@ def test_rare_values_are_all_values_that_one_distinct_row_has(
     assert len(found) == expected
 
 
-def test_looking_at_few_rows_first_changes_nothing() -> None:
+def test_counting_no_further_than_needed_changes_nothing() -> None:
     rng = np.random.default_rng(2)
-    rows = np.asfortranarray(rng.normal(size=(FIRST_LOOKS[0] * 3 + 1, 3)))
+    rows = rng.normal(size=(6001, 3))
     values = rows[rng.integers(len(rows), size=400)]
     predicates = Predicates(
         np.tile(np.arange(3), (400, 1)),
         np.where(values > 0, values, -np.inf),
         np.where(values > 0, np.inf, values),
     )
-    kept = isolating(looks(rows), predicates)
+    kept = isolating(rows, predicates)
     slow = predicates.pick(count_matches(rows, predicates) == 1)
     assert 0 < len(kept) == len(slow) < 400
     assert np.array_equal(kept.low, slow.low)
+    assert set(count_matches(rows, predicates, enough=3).tolist()) == {1, 2, 3}
 
 
 @pytest.mark.parametrize(

@@ -130,13 +130,13 @@ def test_census_4_error_is_far_below_the_best_common_size() -> None:
 
 @pytest.mark.parametrize("method", ["optimal-dp", "ranking-dp"])
 def test_the_closed_form_is_the_mean_error_of_releases(method: str) -> None:
-    """Without clipping, 300 releases: within 6 standard errors, which a noise 15% off would leave."""
-    # loaded code is taken for small tables too, and 300 times over it pays
+    """Without clipping, 150 releases: within 6 standard errors, which a noise 15% off would leave."""
+    # loaded code is taken for small tables too, and 150 times over it pays
     importlib.import_module("shoal.partition._kernels_optimal")
     attributes = known(CENSUS_4, "proportional")
     columns = {name: x for name, (x, _, _) in zip(CENSUS_4, attributes, strict=True)}
     errors = []
-    for seed in range(300):
+    for seed in range(150):
         release = shoal.protect(
             census(),
             method=method,

@@ -195,12 +195,11 @@ def rank_correlations_kept(original: NDArray[np.float64], released: NDArray[np.f
 
 def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Ranks of each column, equal values the mean of theirs; missing ones stay missing."""
-    from scipy.stats import rankdata
-
     out = np.full(values.shape, np.nan)
     for j in range(values.shape[1]):
         there = np.isfinite(values[:, j])
-        out[there, j] = rankdata(values[there, j])
+        _, which, counts = np.unique(values[there, j], return_inverse=True, return_counts=True)
+        out[there, j] = (np.cumsum(counts) - (counts - 1) / 2)[which]
     return out
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -282,11 +284,28 @@ def _durable_sqlite(connection: Any, _: Any) -> None:
     connection.isolation_level = None  # transactions begin where `_begin_sqlite` says, nowhere else
     cursor = connection.cursor()
     cursor.execute(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")
-    mode = cursor.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+    mode = write_ahead(cursor)
     cursor.execute("PRAGMA synchronous = FULL")
     if mode != "wal" or cursor.execute("PRAGMA synchronous").fetchone()[0] != 2:
         raise LedgerError("the file system of the ledger allows no write-ahead log: keep it on a local disk.")
     cursor.close()
+
+
+def write_ahead(cursor: Any) -> str:
+    """Ask for the write-ahead log.
+
+    Two that ask at once on a new file could wait for each other, so SQLite refuses one of them at once, however long it
+    was told to wait: that one asks again.
+    """
+    until = time.monotonic() + _BUSY_MILLISECONDS / 1000
+    while True:
+        try:
+            mode: str = cursor.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+            return mode
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+        time.sleep(0.01)
 
 
 def _begin_sqlite(connection: Connection) -> None:

@@ -19,6 +19,7 @@ from shoal.evaluation.risk_lines import RiskLine
 from shoal.evaluation.verdict import RISK_WORDS, USE_WORDS, verdict
 from shoal.io import Table
 from shoal.io.fingerprint import fingerprint
+from shoal.look import tokens
 from shoal.method.statement import domain_words
 from shoal.progress import Progress, silent
 from shoal.report.compare import percent_words
@@ -280,4 +281,4 @@ def _environment() -> jinja2.Environment:
 
 
 def _render(template: str, **context: Any) -> str:
-    return _environment().get_template(template).render(**context)
+    return _environment().get_template(template).render(tokens=tokens(), **context)

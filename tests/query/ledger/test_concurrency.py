@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -23,6 +24,7 @@ from shoal.ledger import (
     open_ledger,
     verify,
 )
+from shoal.ledger.store import write_ahead
 
 SPENDER = Path(__file__).with_name("spender.py")
 UNIT = Fraction(1, 1000)
@@ -37,14 +39,15 @@ def spender(*words: object) -> subprocess.Popen[str]:
 
 @pytest.mark.parametrize("processes", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_clients_of_several_processes_spend_exactly_the_ceiling(address: str, processes: int) -> None:
-    """Processes of sixteen threads, each thread with a ledger of its own, ask 2,000 times for 1 to 3 units."""
+    """Processes of sixteen threads, each thread with a ledger of its own, ask for 1 to 3 units until all are gone."""
+    units = 1000 if processes > 2 else 250
     ledger = open_ledger(address)
-    ledger.register(Register("people", "replace-one", 1000 * UNIT))
-    started = [spender(address, 16, 2048 // processes, f"p{i}") for i in range(processes)]
+    ledger.register(Register("people", "replace-one", units * UNIT))
+    started = [spender(address, 16, 2 * units // processes, f"p{i}") for i in range(processes)]
     printed = [process.communicate()[0] for process in started]
     assert [process.returncode for process in started] == [0] * processes
-    assert sum(map(int, printed)) == 1000
-    assert verify(ledger)[0].standing.spent == 1000 * UNIT
+    assert sum(map(int, printed)) == units
+    assert verify(ledger)[0].standing.spent == units * UNIT
     with pytest.raises(OverdrawnError, match="0 remains"):
         ledger.charge(Charge("people", "late", "{}", UNIT))
     ledger.close()
@@ -170,3 +173,27 @@ def test_a_transaction_that_fails_is_heard_of_and_forgotten(
     assert ledger.standing("people").spent == 0
     assert not group.call(spend("0.9", key="k")).repeated
     group.close()
+
+
+class Refusing:
+    """A cursor whose database refuses a number of times to change its journal, as SQLite does when two ask at once."""
+
+    def __init__(self, times: int, code: int) -> None:
+        self.times, self.code = times, code
+
+    def execute(self, statement: str) -> Refusing:
+        if self.times > 0:
+            self.times -= 1
+            error = sqlite3.OperationalError("database is locked")
+            error.sqlite_errorcode = self.code
+            raise error
+        return self
+
+    def fetchone(self) -> tuple[str]:
+        return ("wal",)
+
+
+def test_two_that_open_a_new_ledger_at_once_both_get_it() -> None:
+    assert write_ahead(Refusing(3, sqlite3.SQLITE_BUSY)) == "wal"
+    with pytest.raises(sqlite3.OperationalError):
+        write_ahead(Refusing(1, sqlite3.SQLITE_READONLY))

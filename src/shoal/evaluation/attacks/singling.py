@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.evaluation.attacks.encode import Space
-from shoal.evaluation.attacks.predicates import Predicates, isolating, looks
+from shoal.evaluation.attacks.predicates import Predicates, isolating
 from shoal.evaluation.attacks.risk import Rate, sampled
 from shoal.evaluation.groups import row_groups
 
@@ -82,7 +82,7 @@ def corners(rows: NDArray[np.float64], space: Space, attempts: int, rng: np.rand
         Giomi et al., A unified framework for quantifying privacy risk in synthetic data, PoPETs 2023.
     """
     medians = np.median(rows, axis=0)
-    parts = looks(rows)
+    by_column = np.asfortranarray(rows)
     width = min(COLUMNS, rows.shape[1])
     found = Predicates(np.empty((0, width), dtype=np.int64), np.empty((0, width)), np.empty((0, width)))
     for row, columns in _candidates(rows, width, TRIES * attempts, rng):
@@ -90,7 +90,7 @@ def corners(rows: NDArray[np.float64], space: Space, attempts: int, rng: np.rand
         above, nominal = values > medians[columns], space.nominal[columns]
         low = np.where(above | nominal, values, -math.inf)
         high = np.where(above & ~nominal, math.inf, values)
-        found = found.join(isolating(parts, Predicates(columns, low, high))).distinct()
+        found = found.join(isolating(by_column, Predicates(columns, low, high))).distinct()
         if len(found) >= attempts:
             break
     return found.pick(np.arange(min(attempts, len(found))))

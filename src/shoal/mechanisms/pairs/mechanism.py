@@ -9,7 +9,6 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
-from scipy.stats import norm
 
 from shoal.columns.describe import Described
 from shoal.errors import OptionError, did_you_mean
@@ -227,7 +226,7 @@ def _noisy_products(exact: Integers, layout: Pairs, currency: Currency, source: 
 def _correlations(products: Floats, marginals: Sequence[Marginal], layout: Pairs, rows: float) -> Floats:
     left = np.array([marginals[a].shares[: marginals[a].bins // 2].sum() for a in layout.signs])
     left = np.clip(left, 1e-4, 1 - 1e-4)
-    density = norm.pdf(ndtri(left))
+    density = np.exp(-(ndtri(left) ** 2) / 2) / np.sqrt(2 * np.pi)
     return shrunk(tetrachoric(products, left), 2 * density, layout.sign_deviation / rows)
 
 

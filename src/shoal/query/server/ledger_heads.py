@@ -59,7 +59,7 @@ class HeadFile:
 
     def _write(self, text: str) -> None:
         try:
-            # a name of its own, as several servers may note the heads of one ledger; mkstemp gives it to its owner alone,
+            # a name of its own, as several servers may note the heads of one ledger; mkstemp lets nobody else read it,
             # which heads need: they tell when something was asked
             handle, name = tempfile.mkstemp(
                 prefix=f"{self._path.name}.", suffix=".new", dir=self._path.parent
