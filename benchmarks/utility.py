@@ -45,6 +45,10 @@ ROOT = Path(__file__).parents[1]
 RECORDED = ROOT / "benchmarks" / "utility_recorded.jsonl"
 ALL = TASKS | FRESH
 EPSILONS = ("0.1", "1", "10")
+# an ε at which hardly any noise is left, for what the model itself loses
+LARGE = "100"
+# seeds by which nothing was chosen, neither before nor after a look at them
+FIRST, SEEDS = 20, 10
 # seconds of elapsed time after which a synthesiser is stopped
 LIMIT = 10_800
 
@@ -215,7 +219,9 @@ def _in_order(lines: Sequence[Line]) -> list[Line]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=5, help="of the methods of Shoal")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="how many, of the methods of Shoal")
+    parser.add_argument("--first", type=int, default=FIRST, help="the first of them")
+    parser.add_argument("--dear", type=int, default=1, help="runs of a synthesiser, besides recorded ones")
     parser.add_argument("--tables", nargs="*", default=list(TASKS), choices=list(ALL))
     names = [contestant.name for contestant in CONTESTANTS]
     parser.add_argument("--methods", nargs="*", default=names, choices=names, help="measure only these")
@@ -223,7 +229,7 @@ def main() -> None:
         "--limit", type=float, default=LIMIT, help="seconds after which a synthesiser is stopped"
     )
     parser.add_argument(
-        "--epsilons", nargs="*", default=EPSILONS, choices=EPSILONS, help="measure only these"
+        "--epsilons", nargs="*", default=EPSILONS, choices=(*EPSILONS, LARGE), help="measure only these"
     )
     parser.add_argument("--page-only", action="store_true", help="measure nothing, write the page")
     parser.add_argument(
@@ -243,7 +249,8 @@ def main() -> None:
                 ALL[name](),
                 chosen,
                 arguments.epsilons,
-                arguments.seeds,
+                range(arguments.first, arguments.first + arguments.seeds),
+                range(1, 1 + arguments.dear),
                 arguments.limit,
                 _say,
             )

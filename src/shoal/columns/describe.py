@@ -296,7 +296,7 @@ def _policy(attribute: Attribute, default: str, *, flags: bool) -> str:
     if attribute.flagged:
         raise OptionError(
             f"column '{attribute.name}' is {attribute.kind} and declared with missing = \"category\", which takes "
-            "method tree-dp or laplace: use one of them, or declare another policy for its missing values."
+            "method pairs-dp, tree-dp or laplace: use one of them, or declare another policy for its missing values."
         )
     # under a policy for the whole table, other kinds of columns may have no gaps
     return "error"

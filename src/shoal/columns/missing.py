@@ -59,7 +59,8 @@ def settle_gaps(
                     f"column '{name}' has {gaps.count} missing value{'s' if gaps.count > 1 else ''}, the first in row "
                     f"{gaps.first + 1}: fill the gaps, leave the column out (columns= names those to "
                     "release), or choose what becomes of them with missing=: category (for numbers, dates and orders "
-                    "with tree-dp or laplace), separate, or drop, after which no guarantee holds as it stands.",
+                    "with pairs-dp, tree-dp or laplace), separate, or drop, after which no guarantee holds as it "
+                    "stands.",
                     code="missing-values",
                     option="missing",
                     fix="fill the gaps, leave the column out, or choose what becomes of them.",

@@ -123,7 +123,7 @@ ENTRIES: dict[str, Entry] = {
                 Case("approximate-dp", "the same, and all of them are paid for in ρ"),
             ),
             blocks="every contrast has the noise that fits it",
-            proofs=("pairs", "record-noise", "gaussian"),
+            proofs=("pairs", "record-noise", "gaussian", "missing"),
         ),
         ("pairs", "PAIRS"),
     ),

@@ -209,7 +209,8 @@ def protect(
         domain_from_data: take missing domains as 0 to this multiple of the maximum; taints the statement.
         outside: what to do with values outside their domain: "error" or "clip".
         missing: what to do with missing values: "error", "drop" (taints the statement), "category" (one more value; in
-            columns with an order with tree-dp and laplace) or "separate" (they stay missing, in clusters of their own).
+            columns with an order with pairs-dp, tree-dp and laplace) or "separate" (they stay missing, in clusters of
+            their own).
         na: texts that stand for a missing value, such as ["?"].
         types: declared type by column (integer, decimal:2, date, timestamp, text, boolean), on top of the schema; types
             of a file's other columns are read off the records, which taints the statement.

@@ -38,7 +38,10 @@ def functions(levels: int, level: int, bins: int) -> Integers:
 
 
 class PairCounts:
-    """Counts of the records by the bins of two attributes, made when first asked for. Private."""
+    """Counts of the records by the bins of two attributes, made when first asked for. Private.
+
+    A record without a value of an attribute has the code behind its last bin, and is in no cell.
+    """
 
     def __init__(self, codes: Sequence[NDArray[np.uint8]], bins: Sequence[int]) -> None:
         self._codes, self._bins = codes, bins
@@ -49,10 +52,10 @@ class PairCounts:
         if a > b:
             return self.table(b, a).T
         if (a, b) not in self._tables:
-            size = self._bins[a] * self._bins[b]
-            both = self._codes[a].astype(np.uint16) * np.uint16(self._bins[b]) + self._codes[b]
-            counts = np.bincount(both, minlength=size).astype(np.int64)
-            self._tables[a, b] = counts.reshape(self._bins[a], self._bins[b])
+            first, second = self._bins[a], self._bins[b]
+            both = self._codes[a].astype(np.uint16) * np.uint16(second + 1) + self._codes[b]
+            counts = np.bincount(both, minlength=(first + 1) * (second + 1)).astype(np.int64)
+            self._tables[a, b] = counts.reshape(first + 1, second + 1)[:first, :second]
         return self._tables[a, b]
 
 
@@ -60,7 +63,8 @@ def sign_products(counts: PairCounts, signs: Sequence[int], levels: Sequence[int
     """The matrix of sums over records of products of signs, n on its diagonal.
 
     Guarantee:
-        A record adds the outer product of a vector of signs with itself.
+        A record adds the outer product of a vector of signs with itself; where it has no value the products are 0,
+        which is the mean of both signs.
     """
     found = np.full((len(signs), len(signs)), n, dtype=np.int64)
     for i, a in enumerate(signs):

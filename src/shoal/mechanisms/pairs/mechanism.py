@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -18,9 +18,18 @@ from shoal.mechanisms.pairs import mixture
 from shoal.mechanisms.pairs.contrasts import PairCounts, group_sums, sign_products
 from shoal.mechanisms.pairs.correlation import shrunk, tetrachoric
 from shoal.mechanisms.pairs.currency import Concentrated, Currency, PureEpsilon, Shape
+from shoal.mechanisms.pairs.gaps import (
+    ABSENT,
+    Presence,
+    flags_of,
+    of_present,
+    presence,
+    present_positions,
+    with_flags,
+)
 from shoal.mechanisms.pairs.marginal import Marginal
 from shoal.mechanisms.pairs.oneway import measure_oneway
-from shoal.mechanisms.pairs.plan import Facts, Halves, Pairs, halves, lay_out_oneway, lay_out_pairs
+from shoal.mechanisms.pairs.plan import NO_FLAGS, Facts, Halves, Pairs, halves, lay_out_oneway, lay_out_pairs
 from shoal.mechanisms.pairs.rows import (
     block_sizes,
     draw_block,
@@ -53,21 +62,22 @@ def plan(method: Method, described: Described) -> Plan:
     budget -= counting
     spending = {} if not counting else {"number of rows": counting}
     rows = _public_rows(method, described)
-    shares = dict.fromkeys(described.columns, budget / len(attributes))
+    shares = dict.fromkeys(described.columns, budget / len(described.columns))
     if rows is None:
         spending["single attributes and pairs, as finely as the number of rows allows"] = budget
         condition = "What is measured follows from the noisy number of rows, ε and the declared domains."
-        return Plan(spending, shares, (condition,), {})
+        return Plan(spending, shares, (condition, *_about_gaps(described)), {})
     shared = halves(currency, attributes, budget, rows, _target(method, described))
     spending["single attributes"] = shared.oneway
     if shared.pairs:
         spending["pairs of attributes"] = shared.pairs
     condition = f"What is measured follows from {rows} rows, ε and the declared domains."
     layout = lay_out_oneway(currency, attributes, shared.oneway, rows)
-    costs = {
-        facts.name: layout.cost(number) + shared.pairs * (facts.points > 1)
-        for number, facts in enumerate(attributes)
-    }
+    flags = flags_of(attributes)
+    costs = {}
+    for number, facts in enumerate(attributes[: len(described.columns)]):
+        both = (number, flags[number]) if number in flags else (number,)
+        costs[facts.name] = layout.cost(*both) + shared.pairs * any(attributes[a].points > 1 for a in both)
     pairs = lay_out_pairs(
         currency,
         *outline(attributes, layout),
@@ -75,9 +85,20 @@ def plan(method: Method, described: Described) -> Plan:
         rows,
         _target(method, described),
         only_target=shared.only_target,
+        flags=flags,
     )
     measured = [*oneway_words(attributes, layout, currency, rows), *pair_words(attributes, pairs, rows)]
-    return Plan(spending, shares, (condition, *measured), costs if method.neighbours == "replace-one" else {})
+    said = (condition, *measured, *_about_gaps(described))
+    return Plan(spending, shares, said, costs if method.neighbours == "replace-one" else {})
+
+
+def _about_gaps(described: Described) -> list[str]:
+    if not described.flagged:
+        return []
+    return [
+        f"Missing values of {', '.join(described.flagged)} are a place of their own beside the values. How many "
+        "there are is noisy like every count: a table without any can be released with some."
+    ]
 
 
 def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
@@ -86,13 +107,13 @@ def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | 
     Deep levels and pairs are measured only where their noise is below the number of rows, so the noise of single
     attributes is the largest there can be.
     """
-    currency, number = _currency(method), len(described.columns)
+    currency, number = _currency(method), len(_facts(described))
     budget = _budget(method)
     least = budget * currency.oneway / number / 10
     if currency.deviation(Shape(1, number, 1), least) > _LARGEST_NOISE:
         raise OptionError(
-            f"epsilon {float(method.budget):g} is too small for {number} columns, noise would be larger than 2^52: use "
-            "a larger epsilon."
+            f"epsilon {float(method.budget):g} is too small for {len(described.columns)} columns, noise would be "
+            "larger than 2^52: use a larger epsilon."
         )
     share = _rows_share(method, budget)
     noise = currency.deviation(Shape(1, 1, 1), share) if share else 0.0
@@ -125,9 +146,11 @@ def run(
     steps = len(attributes) + 3
     positions: list[Integers] = []
     clipped: dict[str, int] = {}
-    for facts in attributes:
-        found, clipped[facts.name] = described.positions(facts.name)
-        positions.append(found)
+    flags = flags_of(attributes)
+    for number, column in enumerate(described.columns):
+        found, clipped[column] = described.positions(column)
+        positions.append(np.where(described.absent(column), ABSENT, found) if number in flags else found)
+    positions += [(positions[number] == ABSENT).astype(np.int64) for number in flags]
     rows, budget = _public_rows(method, described), _budget(method)
     if rows is None:
         share = _rows_share(method, budget)
@@ -137,19 +160,23 @@ def run(
     target = _target(method, described)
     shared = halves(currency, attributes, budget, rows, target)
     layout = lay_out_oneway(currency, attributes, shared.oneway, rows)
-    trees = [described.tree(facts.name) for facts in attributes]
-    marginals = measure_oneway(positions, attributes, trees, layout, currency, rows, source)
+    trees = [described.tree(column) for column in described.columns]
+    marginals = measure_oneway(
+        present_positions(positions, flags), attributes, trees, layout, currency, rows, source
+    )
     progress("measuring attributes", 1, steps)
-    model = _measure_pairs(positions, marginals, currency, shared, target, rows, source)
+    model = _measure_pairs(positions, marginals, currency, shared, target, rows, source, flags)
     progress("measuring pairs", 2, steps)
     values = _rows(model, marginals, rows, source, progress, steps)
     drawn: dict[str, Floats] = {}
-    for facts, tree, placed in zip(attributes, trees, values, strict=True):
-        lattice = described.lattices[facts.name]
+    for number, (column, tree) in enumerate(zip(described.columns, trees, strict=True)):
+        lattice, placed = described.lattices[column], values[number]
         if tree is None:
-            drawn[facts.name] = np.clip(lattice.values(placed), float(lattice.lo), float(lattice.hi))
+            drawn[column] = np.clip(lattice.values(placed), float(lattice.lo), float(lattice.hi))
         else:
-            drawn[facts.name] = np.asarray(tree.domain)[placed.astype(np.int64)].astype(np.float64)
+            drawn[column] = np.asarray(tree.domain)[placed.astype(np.int64)].astype(np.float64)
+        if number in flags:
+            drawn[column][values[flags[number]] > 0] = np.nan
     internal = {"values_clipped": clipped, "rows_released": rows, "clusters": []}
     return Rebuilt(drawn, [], aligned=False, internal=internal)
 
@@ -162,11 +189,13 @@ class _Model:
         latent: attributes with a latent normal.
         correlations: of these.
         tables: probabilities of the bins of pairs; empty where the correlations say all there is to say.
+        flags: attributes that say whether another has a value.
     """
 
     latent: tuple[int, ...]
     correlations: Floats
     tables: dict[tuple[int, int], Floats]
+    flags: Mapping[int, int]
 
 
 def _measure_pairs(
@@ -177,6 +206,7 @@ def _measure_pairs(
     target: int | None,
     rows: float,
     source: Source,
+    flags: Mapping[int, int] = NO_FLAGS,
 ) -> _Model:
     """Spend the share of pairs: products of signs, then the other contrasts, group by group.
 
@@ -187,30 +217,41 @@ def _measure_pairs(
     groups = [own.bins if own.names and own.bins > 1 else 0 for own in marginals]
     latent = tuple(number for number, own in enumerate(levels) if own)
     layout = lay_out_pairs(
-        currency, levels, groups, shared.pairs, rows, target, only_target=shared.only_target
+        currency, levels, groups, shared.pairs, rows, target, only_target=shared.only_target, flags=flags
     )
     if not layout.measured:
-        return _Model(latent, np.eye(len(latent)), {})
+        return _Model(latent, np.eye(len(latent)), {}, flags)
     bins = [own.bins for own in marginals]
-    counts = PairCounts([own.codes(found) for own, found in zip(marginals, positions, strict=True)], bins)
-    correlations = np.eye(len(latent))
+    codes = [own.codes(found) for own, found in zip(marginals, positions, strict=True)]
+    for number in flags:
+        codes[number][positions[number] == ABSENT] = bins[number]
+    counts = PairCounts(codes, bins)
+    correlations, known_gaps = np.eye(len(latent)), presence(marginals, flags)
     if layout.signs:
         exact = sign_products(counts, layout.signs, levels, positions[0].size)
-        products = _noisy_products(exact, layout, currency, source) / rows
-        correlations = _correlations(products, marginals, layout, rows)
+        measured = _noisy_products(exact, layout, currency, source) / rows
+        products, known_gaps = of_present(measured, layout.signs, marginals, known_gaps)
+        correlations = _correlations(products, marginals, layout, rows, known_gaps)
     sums = [
         currency.measure(group_sums(counts, group, levels, bins), group.shape, group.share, source)
         for group in layout.groups
     ]
     known = {
-        (a, b): float(correlations[i, j]) for i, a in enumerate(latent) for j, b in enumerate(latent) if a < b
+        (a, b): float(correlations[i, j])
+        for i, a in enumerate(latent)
+        for j, b in enumerate(latent)
+        if a < b and flags.get(a) != b
     }
     if not layout.groups:
-        return _Model(latent, correlations, {})
-    blocks = blocks_of(layout.groups, sums, rows)
+        return _Model(latent, correlations, {}, flags)
+
+    def rows_of(a: int, b: int) -> float:
+        return rows * known_gaps.of(a, b)
+
+    blocks = blocks_of(layout.groups, sums, rows_of)
     if layout.signs:
-        blocks += blocks_of_signs(products, layout.signs, layout.sign_deviation / rows)
-    return _Model(latent, correlations, pair_tables(marginals, known, blocks))
+        blocks += blocks_of_signs(products, layout.signs, layout.sign_deviation, rows_of, flags)
+    return _Model(latent, correlations, pair_tables(marginals, known, blocks), flags)
 
 
 def _noisy_products(exact: Integers, layout: Pairs, currency: Currency, source: Source) -> Floats:
@@ -223,11 +264,15 @@ def _noisy_products(exact: Integers, layout: Pairs, currency: Currency, source: 
     return noisy + noisy.T
 
 
-def _correlations(products: Floats, marginals: Sequence[Marginal], layout: Pairs, rows: float) -> Floats:
+def _correlations(
+    products: Floats, marginals: Sequence[Marginal], layout: Pairs, rows: float, gaps: Presence
+) -> Floats:
     left = np.array([marginals[a].shares[: marginals[a].bins // 2].sum() for a in layout.signs])
     left = np.clip(left, 1e-4, 1 - 1e-4)
     density = np.exp(-(ndtri(left) ** 2) / 2) / np.sqrt(2 * np.pi)
-    return shrunk(tetrachoric(products, left), 2 * density, layout.sign_deviation / rows)
+    # fewer records are behind the products of an attribute with gaps, and noise is larger beside them
+    scale = 2 * density * np.array([gaps.shares.get(a, 1.0) for a in layout.signs])
+    return shrunk(tetrachoric(products, left), scale, layout.sign_deviation / rows)
 
 
 def _rows(
@@ -236,7 +281,7 @@ def _rows(
     """Positions of all rows, block after block."""
     if not model.tables:
         drawn = [
-            list(positions_of_latent(size, marginals, model.latent, model.correlations, source))
+            list(positions_of_latent(size, marginals, model.latent, model.correlations, source, model.flags))
             for size in block_sizes(rows)
         ]
         return _together(drawn)
@@ -247,7 +292,8 @@ def _rows(
     blocks = []
     for size in block_sizes(rows):
         codes = draw_block(fitted, goals, size, source)
-        blocks.append(list(positions_of(codes, marginals, model.latent, model.correlations, source)))
+        placed = positions_of(codes, marginals, model.latent, model.correlations, source, model.flags)
+        blocks.append(list(placed))
         progress("drawing rows", steps, steps)
     return _together(blocks)
 
@@ -296,7 +342,7 @@ def _facts(described: Described) -> tuple[Facts, ...]:
         tree = described.tree(column)
         points = described.lattices[column].steps + 1 if tree is None else len(tree.domain)
         found.append(Facts(column, points, tree is None))
-    return tuple(found)
+    return with_flags(found, described.flagged)
 
 
 PAIRS = Mechanism(plan, run, check=check)

@@ -1,4 +1,4 @@
-"""Single attributes. In: positions of the records and a `OneWay` layout. Out: a `Marginal` each.
+"""Single attributes. In: positions of the records that have one, and a `OneWay` layout. Out: a `Marginal` each.
 
 With `cuts` of the tree and the gate of `currency.py` this is where the budget of single attributes is spent.
 """
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.mechanisms.pairs.currency import Currency, Shape
+from shoal.mechanisms.pairs.gaps import flags_of
 from shoal.mechanisms.pairs.marginal import Fine, Marginal, constant, points, slopes_for
 from shoal.mechanisms.pairs.names import merged
 from shoal.mechanisms.pairs.plan import PAIR_LEVELS, SUM_PARTS, Facts, OneWay
@@ -55,30 +56,45 @@ def measure_oneway(
     """
     found: dict[int, Marginal] = {}
     if layout.signs:
-        found |= _two_valued(positions, layout, currency, rows, source)
+        found |= _two_valued(positions, attributes, layout, currency, rows, source)
+    flags = flags_of(attributes)
+    # of an attribute that can be missing, only the records that have it are measured
+    rows_of = [
+        max(rows * float(found[flags[a]].shares[0]), 1.0) if a in flags else float(rows)
+        for a in range(len(attributes))
+    ]
     for number in layout.counted:
         counts = np.bincount(positions[number], minlength=attributes[number].points).astype(np.int64)
         noisy = currency.measure(counts, Shape(1, 1, counts.size), layout.each, source)
-        shares = _shares(nearest_counts(noisy, rows))
+        shares = _shares(nearest_counts(noisy, rows_of[number]))
         deviation = currency.deviation(Shape(1, 1, counts.size), layout.each)
         if attributes[number].ordered:
             found[number] = _of_counts(shares)
         else:
             found[number] = merged(shares, deviation / rows, trees[number])
     if layout.rounds:
-        found |= _bisected(positions, attributes, layout, currency, rows, source)
+        found |= _bisected(positions, attributes, layout, currency, rows_of, source)
     elif layout.cut:
-        found |= _cut(positions, attributes, layout, currency, rows, source)
+        found |= _cut(positions, attributes, layout, currency, rows_of, source)
     return [found.get(number, constant()) for number in range(len(attributes))]
 
 
 def _two_valued(
-    positions: Sequence[Integers], layout: OneWay, currency: Currency, rows: float, source: Source
+    positions: Sequence[Integers],
+    attributes: Sequence[Facts],
+    layout: OneWay,
+    currency: Currency,
+    rows: float,
+    source: Source,
 ) -> dict[int, Marginal]:
-    """Differences of the two counts, of all attributes at once."""
+    """Differences of the two counts, of all attributes at once; flags among them say how many have a value."""
     exact = np.array([positions[a].size - 2 * int(positions[a].sum()) for a in layout.signs], dtype=np.int64)
     noisy = currency.measure(exact, Shape(1, exact.size, 1), layout.sign_share, source)
     first = np.clip((1 + noisy / rows) / 2, _LEAST, 1 - _LEAST)
+    for a, flag in flags_of(attributes).items():
+        if a in layout.signs:
+            mean = noisy[layout.signs.index(a)] / (rows * first[layout.signs.index(flag)])
+            first[layout.signs.index(a)] = np.clip((1 + mean) / 2, _LEAST, 1 - _LEAST)
     return {a: _of_counts(np.array([share, 1 - share])) for a, share in zip(layout.signs, first, strict=True)}
 
 
@@ -95,7 +111,7 @@ def _bisected(
     attributes: Sequence[Facts],
     layout: OneWay,
     currency: Currency,
-    rows: float,
+    rows_of: Sequence[float],
     source: Source,
 ) -> dict[int, Marginal]:
     """Thresholds found by asking all attributes at once how many records are below and above.
@@ -103,6 +119,7 @@ def _bisected(
     Each round asks where the answers so far put a quantile; what was answered on the way is a distribution function.
     """
     sizes = [attributes[a].points for a in layout.cut]
+    rows = np.array([rows_of[a] for a in layout.cut])
     noise = currency.deviation(Shape(1, len(sizes), 1), layout.rounds[0]) / (2 * rows)
     asked = np.zeros((len(layout.rounds), len(sizes)), dtype=np.int64)
     answers = np.zeros(asked.shape)
@@ -121,7 +138,7 @@ def _bisected(
         noisy = currency.measure(exact, Shape(1, exact.size, 1), share, source)
         answers[turn] = (1 + noisy / rows) / 2
     return {
-        a: _of_thresholds(asked[:, place], answers[:, place], attributes[a].points, noise)
+        a: _of_thresholds(asked[:, place], answers[:, place], attributes[a].points, float(noise[place]))
         for place, a in enumerate(layout.cut)
     }
 
@@ -145,11 +162,12 @@ def _cut(
     attributes: Sequence[Facts],
     layout: OneWay,
     currency: Currency,
-    rows: float,
+    rows_of: Sequence[float],
     source: Source,
 ) -> dict[int, Marginal]:
     """Private cut points, then contrasts of all trees level by level, then sums inside the finest intervals."""
     levels, number = layout.levels, len(layout.cut)
+    rows = np.array([rows_of[a] for a in layout.cut])[:, None]
     rates = [currency.rate(share) for share in layout.cuts]
     ordered = [np.sort(positions[a]) for a in layout.cut]
     edges = [
@@ -164,7 +182,7 @@ def _cut(
         shape = Shape(1, number, 1 << level)
         noisy = currency.measure(both[:, :, 0] - both[:, :, 1], shape, share, source) / rows
         # half a node is what a cut misses the median by, besides ties
-        doubt = _NEAR + 1 / (float(rates[level]) * max(rows / 2**level, 1.0))
+        doubt = _NEAR + 1 / (float(rates[level]) * np.maximum(rows / 2**level, 1.0))
         running = _refined(running, noisy, currency.deviation(shape, share) / rows, doubt, edges, level)
     means = _means(ordered, places, edges, running, layout, currency, rows, source)
     return {
@@ -173,7 +191,7 @@ def _cut(
 
 
 def _refined(
-    parents: Floats, contrasts: Floats, noise: float, doubt: float, edges: Sequence[Integers], level: int
+    parents: Floats, contrasts: Floats, noise: Floats, doubt: Floats, edges: Sequence[Integers], level: int
 ) -> Floats:
     """Shares of the halves of all nodes: mostly about even, as a cut near the median leaves them, sometimes not."""
     near = (doubt * parents) ** 2
@@ -196,7 +214,7 @@ def _means(
     shares: Floats,
     layout: OneWay,
     currency: Currency,
-    rows: float,
+    rows: Floats,
     source: Source,
 ) -> list[tuple[Floats, Floats]]:
     """Noisy offsets of the means of the finest intervals from their middles, and their noise."""
@@ -212,8 +230,8 @@ def _means(
     noisy = currency.measure(np.stack(exact), shape, layout.sums, source) / SUM_PARTS
     deviation = currency.deviation(shape, layout.sums) / SUM_PARTS
     found = []
-    for own, sums, cuts in zip(shares, noisy, edges, strict=True):
-        weights = np.maximum(own * rows, 1.0)
+    for own, sums, cuts, total in zip(shares, noisy, edges, rows, strict=True):
+        weights = np.maximum(own * total, 1.0)
         lows, highs = ends_of(cuts)
         half = (highs - lows) / 2
         found.append((sums / weights * half, deviation / weights * half))
