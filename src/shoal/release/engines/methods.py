@@ -17,6 +17,20 @@ from numpy.typing import NDArray
 from shoal.columns.describe import Described
 from shoal.mechanisms.histogram import Histogram
 from shoal.mechanisms.mask import floors, sum_noise
+from shoal.mechanisms.pairs.contrasts import PairCounts
+from shoal.mechanisms.pairs.mechanism import (
+    Drawing,
+    Measured,
+    fitted,
+    measure_attributes,
+    measure_counts,
+    pair_codes,
+    pair_positions,
+)
+from shoal.mechanisms.pairs.mechanism import (
+    draw_values as draw_pair_values,
+)
+from shoal.mechanisms.pairs.rows import block_sizes
 from shoal.mechanisms.rebuild import centroids
 from shoal.mechanisms.tree.counts import whole_counts
 from shoal.mechanisms.tree.intervals import Intervals, codes_of
@@ -323,3 +337,43 @@ def _drawn(
     task = partial(drawn_rows, draw=draw, starts=ends - np.array(sizes, dtype=np.int64), out=out)
     facts = work.facts(rows_released=rows, clusters=[])
     return Made(Over(count=len(sizes)), (Stage(task, out.buckets),), out, facts)
+
+
+def by_pairs(work: Work) -> Made:
+    """`pairs-dp`: attributes from histograms, one pass for the counts of all pairs of bins, rows drawn in blocks."""
+    prepared = work.prepared
+    method, described, source = prepared.method, prepared.described, prepared.source
+    found = work.histograms()
+    for name in described.flagged:
+        # beside the values: present or missing
+        missing = work.records.missing_of(name)
+        flags = np.array([described.n - missing, missing], dtype=np.int64)
+        found.append(Histogram(np.flatnonzero(flags), flags[flags > 0]))
+    known = measure_attributes(method, described, found, source)
+    count = partial(_pair_tables, known=known)
+    tables = work.counts("counting pairs", count) if len(known.bins) > 1 else []
+    shaped = {
+        (a, b): table.reshape(known.bins[a], known.bins[b])
+        for (a, b), table in zip(_pairs(known), tables, strict=True)
+    }
+    counts = PairCounts([], known.bins, shaped)
+    drawing = fitted(measure_counts(counts, known, described.n, source), known, source)
+    sizes = block_sizes(known.rows)
+    own = work.source()
+    draw = partial(_pairs_block, drawing=drawing, described=work.described, source=own)
+    return _drawn(work, draw, sizes, own, known.rows)
+
+
+def _pairs(known: Measured) -> list[tuple[int, int]]:
+    number = len(known.bins)
+    return [(a, b) for a in range(number) for b in range(a + 1, number)]
+
+
+def _pair_tables(here: Described, known: Measured) -> list[Integers]:
+    positions, _ = pair_positions(here)
+    counts = PairCounts(pair_codes(known.marginals, positions, known.flags), known.bins)
+    return [counts.table(a, b) for a, b in _pairs(known)]
+
+
+def _pairs_block(number: int, drawing: Drawing, described: Described, source: Source) -> Mapping[str, Floats]:
+    return draw_pair_values(drawing, described, number, source)

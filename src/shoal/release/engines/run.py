@@ -20,7 +20,7 @@ from shoal.method.method import Method
 from shoal.progress import Progress
 from shoal.release.bundle import check_output, staged, write_documents
 from shoal.release.engines.look import Elsewhere, check_positions
-from shoal.release.engines.methods import Made, Work, by_rank, by_record, by_tree
+from shoal.release.engines.methods import Made, Work, by_pairs, by_rank, by_record, by_tree
 from shoal.release.engines.stages import Runner, Stage
 from shoal.release.engines.tasks import assembled
 from shoal.release.protect import Preparation, Release
@@ -50,7 +50,7 @@ def way_of(method: Method) -> Callable[[Work], Made] | None:
     return _WAYS.get(method.mechanism)
 
 
-_WAYS: dict[str, Callable[[Work], Made]] = {"tree": by_tree}
+_WAYS: dict[str, Callable[[Work], Made]] = {"tree": by_tree, "pairs": by_pairs}
 
 
 def refusal(method: Method) -> str:
