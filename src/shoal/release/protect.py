@@ -191,13 +191,14 @@ def protect(
     k: int | None = None,
     seed: int | None = None,
     *,
+    work: str | Path | None = None,
     progress: Progress | None = None,
     **options: Unpack[Options],
 ) -> Release:
     """Turn a table about people into one that can be published.
 
     Args:
-        data: a path (see `shoal.io.FORMATS`) or a pandas, polars or pyarrow table.
+        data: a path (see `shoal.io.FORMATS`), a pandas, polars or pyarrow table, or a Spark DataFrame with `work`.
         schema: kinds, roles and public domains; without one they are guessed and domains must be given.
         method: a preset, see `shoal.methods()`; by default `pairs-dp`, the strongest promise for a whole table.
         epsilon: the privacy budget; decimal text is exact, a float means its shortest decimal text.
@@ -223,6 +224,8 @@ def protect(
         tuned_choice: what it bought, with the candidates it was chosen from.
         most_epsilon: the ε per person, 10 by default, above which the verdict is "do not publish".
         override: why a release above it is published all the same; stands in the statement.
+        work: a new folder for the release of a Spark DataFrame, which all workers can write to: a bundle as `publish`
+            writes it. `data` of the release is a DataFrame that reads it.
         progress: called with (what, done, total) during long work; raise `shoal.CancelledError` in it to stop.
         options: settings of the method, such as split, groups, link, remainder.
 
@@ -241,6 +244,19 @@ def protect(
     (['age', 'income'], 4, 'dp-given-partition')
     """
     tell = progress or silent
+    if is_spark_frame(data):
+        from shoal.release.publish import publish
+
+        if work is None:
+            raise OptionError(
+                "work is missing: a Spark DataFrame is released into a new folder, name one with work=."
+            )
+        made = publish(data, schema, method, epsilon, k, seed, out=work, progress=progress, **options)
+        return made.release
+    if work is not None:
+        raise OptionError(
+            "work is for a Spark DataFrame: leave it out, or save the release with release.save()."
+        )
     tell("reading the table", 0, 1)
     table = read_as_asked(data, {"schema": schema, **options})
     prepared = prepare(table, schema, method, epsilon, k, seed, **options)
@@ -252,6 +268,11 @@ def protect(
             stacklevel=2,
         )
     return carry_out(prepared, tell)
+
+
+def is_spark_frame(data: Any) -> bool:
+    """Whether something is a DataFrame of Spark, told without loading Spark."""
+    return type(data).__module__.partition(".")[0] == "pyspark" and type(data).__name__ == "DataFrame"
 
 
 def carry_out(prepared: Preparation, progress: Progress | None = None, frozen: Any = None) -> Release:

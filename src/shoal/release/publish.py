@@ -35,7 +35,7 @@ from shoal.release.engines.run import carry_out_on_engine, check_engine, refusal
 from shoal.release.estimate import Estimate, estimate
 from shoal.release.expected_noise import ExpectedNoise, drowned, noise_of
 from shoal.release.looked import after_looking, fingerprint_of, reports_about
-from shoal.release.protect import Preparation, Release, carry_out, prepare
+from shoal.release.protect import Preparation, Release, carry_out, is_spark_frame, prepare
 from shoal.release.request import Options, Request
 
 if TYPE_CHECKING:
@@ -249,7 +249,8 @@ def publish(
     stays charged, and the error says so.
 
     Args:
-        data: a path (see `shoal.io.FORMATS`) or a pandas, polars or pyarrow table.
+        data: a path (see `shoal.io.FORMATS`), a folder of Parquet files, a pandas, polars or pyarrow table, or a Spark
+            DataFrame.
         schema: as for `shoal.protect`, like method, epsilon, k, seed and options.
         out: a new folder for the bundle: data, statement.json, method.toml, report.html.
         internal: a new file, outside of `out`, for the report with facts about the original data.
@@ -344,7 +345,7 @@ def plan(
             from shoal.release.duration import internal_seconds
 
             expected = expected.longer(internal_seconds(prepared), "the internal report included")
-    table_of = cache(lambda: fingerprint_of(source.data))
+    table_of = cache(lambda: source.runner.fingerprint() if source.runner else fingerprint_of(source.data))
     if seen := reports_about(delivery.places, table_of):
         tell("looking for earlier measurements", 1, 1)
         prepared = after_looking(prepared)
@@ -443,11 +444,6 @@ def _is_parquet(path: Path) -> bool:
     return kind is not None and kind.name == "parquet"
 
 
-def is_spark_frame(data: Any) -> bool:
-    """Whether something is a DataFrame of Spark, told without loading Spark."""
-    return type(data).__module__.partition(".")[0] == "pyspark" and type(data).__name__ == "DataFrame"
-
-
 def _asked_method(request: Request) -> Method:
     """The method with its settings as far as they are right; what is wrong is said when all of it is looked at."""
     chosen = preset(request.get("method") or DEFAULT_METHOD)
@@ -462,6 +458,8 @@ def _not_in_parts(method: Method, delivery: Delivery, request: Request) -> str:
     """Why a table has to be in memory as a whole, in words; empty if it has not."""
     if words := refusal(method):
         return words
+    if delivery.internal is not None and delivery.engine == "spark":
+        return "the internal report compares with the original on this machine; leave it out"
     if delivery.evaluate or delivery.statistics:
         return "measures and statistics need the whole table; use engine=memory, or shoal evaluate afterwards"
     if delivery.format not in (None, "parquet"):

@@ -50,6 +50,9 @@ class LocalRunner:
     def schema(self) -> pa.Schema:
         return self.files.schema
 
+    def fingerprint(self) -> str:
+        return self.files.fingerprint()
+
     def watched(self, progress: Progress) -> None:
         self._tell = progress
 

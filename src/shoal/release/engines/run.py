@@ -58,17 +58,13 @@ def refusal(method: Method) -> str:
     if way_of(method) is not None:
         return ""
     return (
-        f"method '{method.name}' compares whole records with each other, one after the other, and cannot be "
+        f"method '{method.name}' looks at the records one after the other, or at all of them at once, and cannot be "
         f"distributed exactly: use {_nearest(method)}, or engine=memory"
     )
 
 
 def _nearest(method: Method) -> str:
-    if method.mechanism in ("swap-mdav", "anatomy", "t-closeness", "centroids"):
-        return "tree-dp"
-    if method.mechanism == "moments":
-        return "xm-20 to xm-26"
-    return "ranking-dp or tree-dp" if method.mechanism == "clusters" else "tree-dp"
+    return "ranking-dp or tree-dp" if method.mechanism in ("clusters", "moments") else "tree-dp"
 
 
 def check_engine(prepared: Preparation) -> None:

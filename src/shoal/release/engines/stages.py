@@ -74,6 +74,9 @@ class Runner(Protocol):
     def working_in(self, folder: Path) -> AbstractContextManager[None]:
         """A folder for what lies between stages: private, and gone afterwards."""
 
+    def fingerprint(self) -> str:
+        """A hash by which the same table is recognised; as private as the table."""
+
     def watched(self, progress: Progress) -> None:
         """Whom to tell how far the work is."""
 
