@@ -19,6 +19,7 @@ from shoal.io.parquet_files import Frozen
 from shoal.progress import Progress, silent
 from shoal.release.engines.blobs import Blob, batch_of, blobs_in
 from shoal.release.engines.stages import BATCH, Over, Sealed, Stage
+from shoal.release.engines.staging import claim
 from shoal.release.engines.tasks import numbers_batch
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ class LocalRunner:
 
     @contextmanager
     def working_in(self, folder: Path) -> Iterator[None]:
+        claim(folder)
         self.folder = folder
         try:
             yield
@@ -112,7 +114,6 @@ class LocalRunner:
     def _work(self) -> Path:
         if self.folder is None:
             raise InputError("probably a bug, please report: a shuffle without a folder for its buckets.")
-        self.folder.mkdir(exist_ok=True)
         return Path(tempfile.mkdtemp(dir=self.folder))
 
 

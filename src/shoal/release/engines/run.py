@@ -22,6 +22,7 @@ from shoal.release.bundle import check_output, staged, write_documents
 from shoal.release.engines.look import Elsewhere, check_positions
 from shoal.release.engines.methods import Made, Work, by_pairs, by_rank, by_record, by_tree
 from shoal.release.engines.stages import Runner, Stage
+from shoal.release.engines.staging import WORK, remove_abandoned
 from shoal.release.engines.tasks import assembled
 from shoal.release.protect import Preparation, Release
 
@@ -96,14 +97,15 @@ def carry_out_on_engine(
         The same as `shoal.protect` with the same arguments.
     """
     check_output(folder, internal)
-    with contextlib.ExitStack() as undo, staged(folder) as aside, runner.working_in(aside / ".work"):
+    remove_abandoned(folder)
+    with contextlib.ExitStack() as undo, staged(folder) as aside, runner.working_in(aside / WORK):
         written, facts = write_release(prepared, runner, aside, tell)
         rows = facts.get("rows_released", prepared.described.n)
         if (found := parquet_rows(written)) != rows:
             raise OutputError(f"{found:,} of {rows:,} rows were written: probably a bug, please report.")
         release = prepared.release(data=read_columnwise(written), aligned=None, partitions=[], internal=facts)
         write_documents(release, aside, undo, internal, None, original, tell, mark)
-        shutil.rmtree(aside / ".work", ignore_errors=True)
+        shutil.rmtree(aside / WORK, ignore_errors=True)
     return replace(release, data=runner.released(folder / written.name), kept=None)
 
 

@@ -22,6 +22,7 @@ from shoal.io.parquet_files import ROW, Frozen
 from shoal.progress import Progress, silent
 from shoal.release.engines.blobs import batch_of, blob_schema
 from shoal.release.engines.stages import NUMBER, Over, Sealed, Stage, Task
+from shoal.release.engines.staging import claim
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -111,7 +112,8 @@ class SparkRunner:
 
     @contextlib.contextmanager
     def working_in(self, folder: Path) -> Iterator[None]:
-        self._log = folder.parent.parent / f"{folder.parent.parent.name or 'shoal'}-spark.log"
+        claim(folder)
+        self._log = folder.parent.parent / "shoal-spark.log"
         try:
             yield
         finally:
