@@ -146,7 +146,12 @@ class Planned:
         folder = self.delivery.out
         if folder is None:
             raise OptionError("out is missing: name a new folder for the bundle.")
-        charge = self._charged(tell)
+        try:
+            charge = self._charged(tell)
+        except BaseException:
+            if self.runner is not None:
+                self.runner.close()
+            raise
         with _staying(charge):
             if charge is not None:
                 tell(CHARGING, 1, 1)
@@ -196,9 +201,12 @@ class Planned:
         prepared, delivery = self.prepared, self.delivery
         if self.runner is not None:
             original = None if delivery.internal is None else read_columnwise(Path(self.original))
-            made = carry_out_on_engine(
-                prepared, self.runner, folder, delivery.internal, tell, self.fingerprint, original
-            )
+            try:
+                made = carry_out_on_engine(
+                    prepared, self.runner, folder, delivery.internal, tell, self.fingerprint, original
+                )
+            finally:
+                self.runner.close()
             return made, None
         original = prepared.described.table
         release = carry_out(prepared, tell)
@@ -314,6 +322,17 @@ def plan(
     delivery.check()
     tell("reading the table", 0, 1)
     source = data if isinstance(data, Opened) else opened(data, delivery, tell, **request)
+    try:
+        return _planned(source, delivery, tell, estimated, request)
+    except BaseException:
+        if source.runner is not None:
+            source.runner.close()
+        raise
+
+
+def _planned(
+    source: Opened, delivery: Delivery, tell: Progress, estimated: bool, request: Request
+) -> Planned:
     table = source.table
     if delivery.target is not None:
         if "target" in preset(request["method"]).adjustable:

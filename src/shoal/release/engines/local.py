@@ -51,6 +51,9 @@ class LocalRunner:
     def schema(self) -> pa.Schema:
         return self.files.schema
 
+    def close(self) -> None:
+        return None
+
     def fingerprint(self) -> str:
         return self.files.fingerprint()
 

@@ -114,11 +114,11 @@ class SparkRunner:
     def working_in(self, folder: Path) -> Iterator[None]:
         claim(folder)
         self._log = folder.parent.parent / "shoal-spark.log"
-        try:
-            yield
-        finally:
-            if self.snapshot is not None:
-                shutil.rmtree(self.snapshot, ignore_errors=True)
+        yield
+
+    def close(self) -> None:
+        if self.snapshot is not None:
+            shutil.rmtree(self.snapshot, ignore_errors=True)
 
     def released(self, path: Path) -> Any:
         return self.session.read.parquet(str(path))

@@ -77,6 +77,9 @@ class Runner(Protocol):
     def fingerprint(self) -> str:
         """A hash by which the same table is recognised; as private as the table."""
 
+    def close(self) -> None:
+        """Remove what was made for this release alone; the work is done, or was given up."""
+
     def watched(self, progress: Progress) -> None:
         """Whom to tell how far the work is."""
 
