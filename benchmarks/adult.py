@@ -116,7 +116,7 @@ def report(runs: int) -> str:
         "Differential privacy of the original records, with ε = 1 per row (replace-one, the number of records is "
         "public).",
         "note: column 'fnlwgt' is not released: its role is weight.",
-        "Written to release: data.csv, method.toml, report.html, statement.json.",
+        "Written to release: data.csv, log.toml, method.toml, report.html, statement.json.",
         "```",
         "",
         "The file as UCI offers it has no header, a blank after each comma and `?` for a gap. One line makes a table "

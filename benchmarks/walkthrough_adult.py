@@ -248,7 +248,7 @@ def report(runs: int) -> str:
         "$ shoal protect $SHOAL_DATA/adult.csv --schema examples/adult.toml --missing category \\",
         "    --columns age,sex,race,marital_status,native_country,income --method k-anonymity --k 5 --out adult-5",
         "Every combination of quasi-identifiers is shared by at least 5 rows (k-anonymity).",
-        "Written to adult-5: data.csv, method.toml, report.html, statement.json.",
+        "Written to adult-5: data.csv, log.toml, method.toml, report.html, statement.json.",
         "$ shoal check adult-5/data.csv --schema examples/adult.toml --k 5 --l 2",
         "...",
         "k 5: met, found 5",

@@ -18,7 +18,7 @@ from samples import LIBRARIES, frame
 import shoal
 import shoal.release.bundle
 
-BUNDLE = {"statement.json", "method.toml", "report.html"}
+BUNDLE = {"statement.json", "method.toml", "log.toml", "report.html"}
 
 
 def release(data: Any = None, **options: Any) -> shoal.Release:

@@ -19,7 +19,7 @@ from shoal.method.recipe import load_recipe, recipe_text
 K = 5
 # Anatomy releases two linked tables instead of one: see kanonymity/test_anatomy.py
 METHODS = {info.name: info for info in shoal.methods() if info.name != "anatomy"}
-BUNDLE = {"statement.json", "method.toml", "report.html"}
+BUNDLE = {"statement.json", "method.toml", "log.toml", "report.html"}
 
 every_method = pytest.mark.parametrize("name", METHODS)
 

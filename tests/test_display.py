@@ -120,6 +120,7 @@ MAKERS: dict[str, Callable[[], Any]] = {
     "preparation": lambda: prepare(read(marked()), SCHEMA, **OPTIONS),
     "evaluation": lambda: shoal.evaluate(marked(), release()),
     "attack": lambda: shoal.attack(marked().select(["income", "rent"]), release().data, seed=1),
+    "risk": lambda: shoal.risk(marked(), ["town", "rent"], household="who", sensitive=["income"]),
     "check": lambda: shoal.check(marked(), ["town"], confidential=["income"]),
     "tuning": lambda: shoal.tune(marked(), **TUNING, methods=["ranking-dp"], fast=True),
     "private tuning": lambda: shoal.tune(marked(), **TUNING, link=False, private="1"),

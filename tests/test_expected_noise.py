@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
 import shoal
 from shoal.columns.schema import Attribute
 from shoal.io import read
+from shoal.method.presets import configured
 from shoal.noise import Seeded
 from shoal.progress import silent
+from shoal.release.expected_noise import drowned
 from shoal.release.protect import prepare
 
+# what is announced for shares of rows holds within this factor, column by column and pair by pair
+FACTOR = 3.0
 N = 60
 DOMAINS = {"age": (0, 100), "pay": (0, 5000)}
 RUNS = 300
@@ -112,7 +118,8 @@ def test_every_preset_is_told_or_has_a_reason() -> None:
     for info in shoal.methods():
         options = {name: value for name, value in (("epsilon", 1), ("k", 5)) if name in info.parameters}
         for found in shoal.expected_noise(method=info.name, n=N, domains=DOMAINS, **options):
-            assert (found.standard_deviation is None) == bool(found.why)
+            told = found.standard_deviation is not None or found.share_of_rows is not None
+            assert told == (not found.why)
 
 
 def test_nominal_columns_have_no_noise_of_a_size() -> None:
@@ -151,3 +158,108 @@ def test_nothing_is_made_for_many_rows() -> None:
 def test_what_a_release_would_refuse_is_refused(options: dict[str, Any], words: str) -> None:
     with pytest.raises(shoal.OptionError, match=words):
         shoal.expected_noise(**{"method": "ranking-dp", "n": N, **settings({"k": 5}), **options})
+
+
+def people(n: int, seed: int) -> tuple[pd.DataFrame, shoal.Schema]:
+    """Numbers, a two-valued column and names that all go together."""
+    random = np.random.default_rng(seed)
+    latent = random.standard_normal((n, 4)) * math.sqrt(0.5) + random.standard_normal((n, 1)) * math.sqrt(0.5)
+    data = pd.DataFrame(
+        {
+            "x": np.clip(np.rint(100 * latent[:, 0] + 500), 0, 1000).astype(int),
+            "y": np.clip(np.rint(100 * latent[:, 1] + 500), 0, 1000).astype(int),
+            "yes": (latent[:, 2] > 0.3).astype(int),
+            "name": np.array(["a", "b", "c"])[np.searchsorted([-0.5, 0.6], latent[:, 3])],
+        }
+    )
+    return data, shoal.Schema(
+        (
+            Attribute("x", "numeric", type="integer", lo=0, hi=1000),
+            Attribute("y", "numeric", type="integer", lo=0, hi=1000),
+            Attribute("yes", "numeric", type="integer", lo=0, hi=1),
+            Attribute("name", "nominal", values=("a", "b", "c")),
+        )
+    )
+
+
+def halves_of(original: pd.DataFrame, table: pd.DataFrame, column: str) -> list[Any]:
+    """Which rows are in each part of a column that joint shares are of."""
+    if column == "name":
+        return [table[column] == name for name in "abc"]
+    above = table[column] > (0 if column == "yes" else original[column].median())
+    return [~above, above]
+
+
+def off_alone(original: pd.DataFrame, released: pd.DataFrame, column: str) -> Any:
+    if column in ("yes", "name"):
+        parts = zip(*(halves_of(original, one, column) for one in (original, released)), strict=True)
+    else:
+        places = np.quantile(original[column], np.arange(1, 20) / 20)
+        parts = (((original[column] <= place), (released[column] <= place)) for place in places)
+    return np.array([before.mean() - after.mean() for before, after in parts])
+
+
+def off_together(original: pd.DataFrame, released: pd.DataFrame, first: str, second: str) -> Any:
+    shares = []
+    for table in (original, released):
+        one, other = (halves_of(original, table, column) for column in (first, second))
+        if "name" in (first, second):
+            shares.append([(a & b).mean() for a in one for b in other])
+        else:
+            shares.append([(one[0] == other[0]).mean()])
+    return np.subtract(*shares)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "epsilon"), [(800, "0.5"), (800, "10"), (6000, "0.5"), (6000, "5")])
+@pytest.mark.parametrize("options", [{}, {"delta": "0.000001"}, {"neighbours": "replace-one"}])
+def test_shares_of_rows_are_off_by_as_much_as_announced(
+    n: int, epsilon: str, options: dict[str, Any]
+) -> None:
+    runs = 8
+    squares: dict[Any, list[float]] = {}
+    for seed in range(runs):
+        original, schema = people(n, seed)
+        released = shoal.protect(original, schema, epsilon=epsilon, seed=seed, **options).data
+        for place, first in enumerate(original):
+            squares.setdefault(first, []).append((off_alone(original, released, first) ** 2).mean())
+            for second in list(original)[place + 1 :]:
+                off = off_together(original, released, first, second)
+                squares.setdefault(frozenset((first, second)), []).append((off**2).mean())
+    told: dict[Any, float] = {}
+    for found in shoal.expected_noise(schema, epsilon=epsilon, n=n, **options):
+        assert found.share_of_rows is not None
+        told[found.column] = found.share_of_rows
+        told |= {frozenset((found.column, other)): noise for other, noise in found.pairs}
+    assert len(told) > 4
+    for what, expected in told.items():
+        # whole rows: a share cannot be nearer than one of them
+        measured = max(math.sqrt(np.mean(squares[what])), 0.5 / n)
+        assert expected / FACTOR < measured < FACTOR * max(expected, 1 / n), (what, expected, measured)
+
+
+def test_shares_of_rows_are_announced_for_all_columns_and_pairs() -> None:
+    _, schema = people(10, 0)
+    few, many = (shoal.expected_noise(schema, epsilon=1, n=n) for n in (2_000, 200_000))
+    for less, more in zip(many, few, strict=True):
+        assert less.share_of_rows is not None
+        assert more.share_of_rows is not None
+        assert less.share_of_rows < more.share_of_rows / 10
+        assert {name for name, _ in less.pairs} == {"x", "y", "yes", "name"} - {less.column}
+        assert less.to_dict()["pairs"] == dict(less.pairs)
+        assert (less.standard_deviation, less.why) == (None, "")
+    assert repr(many[0]).startswith("<ExpectedNoise of 'x': shares of the rows off by 0.0")
+
+
+def test_columns_and_pairs_that_noise_will_drown_are_named() -> None:
+    _, schema = people(10, 0)
+    method = configured("pairs-dp", epsilon=1)
+    announced = shoal.expected_noise(schema, epsilon="0.1", n=60)
+    assert drowned(announced, method, 60).startswith(
+        "noise will drown x, y, yes, name: shares of the rows are off"
+    )
+    clear = shoal.expected_noise(schema, epsilon=1, n=5_000)
+    assert drowned(clear, method, 5_000) == ""
+    alone = [replace(found, pairs=()) for found in clear]
+    assert "columns will be independent" in drowned(alone, method, 5_000)
+    assert drowned(alone[:1], method, 5_000) == ""

@@ -128,11 +128,14 @@ def test_a_gap_is_one_of_the_values_whether_or_not_the_type_of_the_frame_has_roo
 @pytest.mark.parametrize("method", [name for name in METHODS if name not in FLAGGING])
 def test_other_methods_have_a_category_for_names_only(method: str) -> None:
     data = columns(gaps=["age"])
-    with pytest.raises(InputError, match=r"column 'age' has 48 missing values.* with pairs-dp, tree-dp or laplace"):
+    with pytest.raises(
+        InputError, match=r"column 'age' has 48 missing values.* with pairs-dp, tree-dp or laplace"
+    ):
         protect(table(data, "polars"), method, missing="category")
     with pytest.raises(
         OptionError,
-        match="column 'age' is numeric and declared with missing = \"category\", which takes method pairs-dp, tree-dp or laplace",
+        match="column 'age' is numeric and declared with missing = \"category\", which takes method pairs-dp, "
+        "tree-dp or laplace",
     ):
         # whether or not a value is missing
         protect(table(columns(), "polars"), method, schema(age={"missing": "category"}))

@@ -34,7 +34,7 @@ DOMAINS = {"a": (0, 100), "b": (0, 1)}
 SETTINGS: dict[str, Any] = {
     **{"method": "ranking-dp", "epsilon": "0.5", "k": 5, "link": False, "domains": DOMAINS}
 }
-BUNDLE = {"data.parquet", "statement.json", "method.toml", "report.html"}
+BUNDLE = {"data.parquet", "statement.json", "method.toml", "log.toml", "report.html"}
 
 
 def columns() -> dict[str, Any]:

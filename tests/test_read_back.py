@@ -288,7 +288,7 @@ def test_clusters_are_neither_shown_nor_saved(releases: dict[str, shoal.Release]
     )
     made.save(tmp_path / "out")
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
-        *("data.parquet", "statement.json", "method.toml", "report.html")
+        *("data.parquet", "statement.json", "method.toml", "log.toml", "report.html")
     }
 
 

@@ -60,7 +60,9 @@ def test_presets_take_settings_of_the_table_only() -> None:
 def test_every_command_has_every_setting(command: str) -> None:
     names = {flag.name for flag in FLAGS[command]}
     # what is compared has a list of its own
-    compared = {"k": "ks", "split": "splits", "noise": "noises"} if command == "tune" else {}
+    compared = (
+        {"k": "ks", "split": "splits", "noise": "noises", "delta": "deltas"} if command == "tune" else {}
+    )
     for name in SETTINGS:
         assert compared.get(name, name) in names, name
     assert len(FLAGS[command]) == len(names)

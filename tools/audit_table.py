@@ -24,11 +24,12 @@ from tools.broken_mechanisms import FLAWS
 class Example:
     """A small data set on which a method is put to the test, and why it looks like that.
 
-    Every column has the public domain 0 to 100.
+    Every column has the public domain 0 to `hi`.
     """
 
     about: str
     columns: Mapping[str, tuple[int, ...]]
+    hi: int = 100
 
 
 EXAMPLES: Mapping[str, Example] = {
@@ -61,6 +62,16 @@ EXAMPLES: Mapping[str, Example] = {
     "pairs": Example(
         "two groups of three, far apart in both attributes",
         {"x": (0, 5, 10, 90, 95, 100), "y": (0, 10, 5, 95, 100, 90)},
+    ),
+    "two signs": Example(
+        "eight records with two values in both attributes: one that changes sides changes a product of signs",
+        {"x": (0, 0, 0, 0, 1, 1, 1, 1), "y": (0, 0, 0, 0, 1, 1, 1, 1)},
+        hi=1,
+    ),
+    "six signs": Example(
+        "eight records with two values in six attributes, enough for noise fitted to products of signs",
+        dict.fromkeys("uvwxyz", (0, 0, 0, 0, 1, 1, 1, 1)),
+        hi=1,
     ),
 }
 
@@ -135,9 +146,45 @@ def _moment_rows() -> tuple[Row, ...]:
     )
 
 
-# A run of pairs-dp takes a tenth of a second and more, too long for rows of thousands of runs: its promise rests on its
-# proof and its accounting, and on `shoal audit --method pairs-dp` where somebody has the time.
-NOT_AUDITED = frozenset({"pairs-dp"})
+# Methods whose runs take longest: a model of all pairs is made in each of them.
+_SLOWEST_RUNS = 1_000
+
+
+def _pairs_rows() -> tuple[Row, ...]:
+    """pairs-dp in both currencies and under both relations; a record's effect spreads over many measurements."""
+
+    def row(words: str, data: str, **options: Any) -> Row:
+        name = f"pairs-dp{words}"
+        return Row(name, "pairs-dp", data, "original", False, options, epsilon="4", runs=_SLOWEST_RUNS)
+
+    return (
+        row(", rows declared", "two signs", rows=8),
+        row(", records replaced", "two signs", neighbours="replace-one"),
+        row(" of six attributes, rows declared", "six signs", rows=8),
+        row(" with a delta, rows declared", "two signs", rows=8, delta="0.001"),
+        row(" with a delta, records replaced", "two signs", neighbours="replace-one", delta="0.001"),
+        Row(
+            "broken: pairs-dp that spends eight times its budget",
+            "pairs-dp",
+            "two signs",
+            "original",
+            True,
+            {"neighbours": "replace-one"},
+            flaw="eight times the budget",
+            runs=_SLOWEST_RUNS,
+        ),
+        Row(
+            "broken: pairs-dp with a delta that spends a hundred times its budget",
+            "pairs-dp",
+            "two signs",
+            "original",
+            True,
+            {"neighbours": "replace-one", "delta": "0.001"},
+            flaw="a hundred times the budget",
+            runs=400,
+        ),
+    )
+
 
 ROWS: tuple[Row, ...] = (
     Row("laplace", "laplace", "alone", "original", refuted=False, at_least=0.8, runs=40_000),
@@ -270,6 +317,7 @@ ROWS: tuple[Row, ...] = (
         {"k": 3, "noise": "box"},
         runs=_SLOW_RUNS,
     ),
+    *_pairs_rows(),
     *_moment_rows(),
     Row(
         "broken: noise redrawn per record",
@@ -315,12 +363,13 @@ def prepare_row(row: Row) -> Preparation:
     """The release that a row is about, before any budget is spent."""
     import pyarrow as pa
 
-    columns = EXAMPLES[row.data].columns
+    example = EXAMPLES[row.data]
+    columns = example.columns
     return prepare(
         read(pa.table({name: list(values) for name, values in columns.items()})),
         method=row.method,
         epsilon=row.epsilon if "epsilon" in preset(row.method).adjustable else None,
-        domains=dict.fromkeys(columns, (0, 100)),
+        domains=dict.fromkeys(columns, (0, example.hi)),
         **row.options,
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,9 +48,9 @@ def without_noise(world: World, source: Source) -> Released:
     return release(replace(world, plan=_richer(world.plan, Fraction(10) ** 15)), source)
 
 
-def overspent(world: World, source: Source) -> Released:
-    """Eight times the budget is spent."""
-    method = replace(world.method, epsilon=8 * world.method.budget)
+def overspent(world: World, source: Source, times: int = 8) -> Released:
+    """So many times the budget is spent."""
+    method = replace(world.method, epsilon=times * world.method.budget)
     plan = MECHANISMS[method.mechanism].plan(method, world.described)
     return release(replace(world, method=method, plan=plan), source)
 
@@ -89,4 +90,5 @@ FLAWS: Mapping[str, Callable[[World, Source], Released]] = {
     "rows not shuffled": unshuffled,
     "no noise": without_noise,
     "eight times the budget": overspent,
+    "a hundred times the budget": partial(overspent, times=100),
 }

@@ -7,7 +7,7 @@ from shoal._version import __version__
 if TYPE_CHECKING:
     from shoal import noise, partition
     from shoal.auditing import Audit, audit
-    from shoal.columns.schema import Attribute, Schema
+    from shoal.columns.schema import Attribute, Margin, Schema, Step
     from shoal.errors import (
         CancelledError,
         ClaimError,
@@ -17,9 +17,10 @@ if TYPE_CHECKING:
         ProblemsError,
         ShoalError,
     )
-    from shoal.evaluation import Evaluation, evaluate
+    from shoal.evaluation import Estimates, Evaluation, estimates, evaluate
     from shoal.evaluation.attacks import AttackReport, attack
     from shoal.evaluation.checks import check
+    from shoal.evaluation.disclosure import Risk, risk
     from shoal.evaluation.measured import Check
     from shoal.evaluation.verdict import Verdict, verdict
     from shoal.mechanisms.promises import methods
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from shoal.release.expected_noise import ExpectedNoise, expected_noise
     from shoal.release.protect import Release, protect
     from shoal.release.publish import Published, publish
+    from shoal.release.redo import redo
     from shoal.release.rehearse import Rehearsal, rehearse
     from shoal.release.saved import Bundle
     from shoal.taxonomy import Taxonomy
@@ -40,15 +42,20 @@ _PLACES = {
     "Audit": "shoal.auditing",
     "Check": "shoal.evaluation.measured",
     "ClaimError": "shoal.errors",
+    "Estimates": "shoal.evaluation",
     "Evaluation": "shoal.evaluation",
     "InputError": "shoal.errors",
+    "Margin": "shoal.columns.schema",
     "OptionError": "shoal.errors",
     "OutputError": "shoal.errors",
     "Partition": "shoal.partition",
     "PrivacyStatement": "shoal.method.statement",
     "Release": "shoal.release.protect",
+    "Risk": "shoal.evaluation.disclosure",
+    "risk": "shoal.evaluation.disclosure",
     "Schema": "shoal.columns.schema",
     "ShoalError": "shoal.errors",
+    "Step": "shoal.columns.schema",
     "Taxonomy": "shoal.taxonomy",
     "Bundle": "shoal.release.saved",
     "CancelledError": "shoal.errors",
@@ -58,6 +65,7 @@ _PLACES = {
     "Published": "shoal.release.publish",
     "publish": "shoal.release.publish",
     "Rehearsal": "shoal.release.rehearse",
+    "redo": "shoal.release.redo",
     "rehearse": "shoal.release.rehearse",
     "Tuning": "shoal.tuning",
     "Verdict": "shoal.evaluation.verdict",
@@ -65,6 +73,7 @@ _PLACES = {
     "attack": "shoal.evaluation.attacks",
     "audit": "shoal.auditing",
     "check": "shoal.evaluation.checks",
+    "estimates": "shoal.evaluation",
     "evaluate": "shoal.evaluation",
     "methods": "shoal.mechanisms.promises",
     "protect": "shoal.release.protect",
@@ -80,9 +89,11 @@ __all__ = [
     "CancelledError",
     "Check",
     "ClaimError",
+    "Estimates",
     "Evaluation",
     "ExpectedNoise",
     "InputError",
+    "Margin",
     "OptionError",
     "OutputError",
     "Partition",
@@ -91,8 +102,10 @@ __all__ = [
     "Published",
     "Rehearsal",
     "Release",
+    "Risk",
     "Schema",
     "ShoalError",
+    "Step",
     "Taxonomy",
     "Tuning",
     "Verdict",
@@ -100,6 +113,7 @@ __all__ = [
     "attack",
     "audit",
     "check",
+    "estimates",
     "evaluate",
     "expected_noise",
     "methods",
@@ -107,7 +121,9 @@ __all__ = [
     "partition",
     "protect",
     "publish",
+    "redo",
     "rehearse",
+    "risk",
     "tune",
     "verdict",
 ]

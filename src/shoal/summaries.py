@@ -11,8 +11,9 @@ from shoal.display import Summary, counted, internal_summary, names_in_words
 
 if TYPE_CHECKING:
     from shoal.auditing import Audit
-    from shoal.columns.schema import Attribute, Schema
+    from shoal.columns.schema import Attribute, Margin, Schema, Step
     from shoal.evaluation import Evaluation
+    from shoal.evaluation.population import Estimates
     from shoal.evaluation.verdict import Verdict
     from shoal.method.method import Method
     from shoal.method.statement import PrivacyStatement
@@ -84,6 +85,12 @@ def of_verdict(verdict: Verdict) -> Summary:
 
 def of_expected_noise(noise: ExpectedNoise) -> Summary:
     """All of it: nothing but public quantities went in."""
+    if noise.share_of_rows is not None:
+        shares = f"shares of the rows off by {noise.share_of_rows:.3g} of them"
+        return Summary(
+            f"ExpectedNoise of '{noise.column}'",
+            (f"{shares}; {counted(len(noise.pairs), 'measured pair')}, see .pairs.",),
+        )
     if noise.standard_deviation is None or noise.share_of_range is None:
         return Summary(f"ExpectedNoise of '{noise.column}'", (f"not known: {noise.why}.",))
     size = f"standard deviation {noise.standard_deviation:.4g}, {noise.share_of_range:.3g} of the range"
@@ -102,6 +109,17 @@ def of_attribute(attribute: Attribute) -> Summary:
     return Summary(f"Attribute '{attribute.name}'", (f"{attribute.kind}, {attribute.role}.",))
 
 
+def of_step(step: Step) -> Summary:
+    """What is done and to which column; parameters can come from the records, and are shown on request."""
+    return Summary(f"Step {step.do} of '{step.column}'", ("see .words and .to_dict().",))
+
+
+def of_margin(margin: Margin) -> Summary:
+    return Summary(
+        f"Margin of '{margin.column}'", (f"{counted(len(margin.totals), 'total')}, from {margin.source}.",)
+    )
+
+
 def of_taxonomy(taxonomy: Taxonomy) -> Summary:
     """No names and no counts: of a column without declared values, both are those of the records."""
     return Summary("Taxonomy", ("see .labels and .domain.",))
@@ -118,6 +136,12 @@ def of_evaluation(found: Evaluation) -> Summary:
         f"Evaluation of {counted(len(found.columns), 'column')}, {counted(measures, 'measure')}",
         ".to_dict() or .table()",
     )
+
+
+def of_estimates(found: Estimates) -> Summary:
+    """How much there is: the figures are those of the table that they were made from."""
+    columns = counted(len(found.numbers) + len(found.tables), "column")
+    return internal_summary(f"Estimates of {columns}", ".numbers, .tables or .to_dict()")
 
 
 def of_tuning(found: Tuning) -> Summary:

@@ -291,7 +291,7 @@ def test_the_arguments_of_the_cases_work_on_a_good_table(here: Path) -> None:
     lay_out(Case(GOOD, USUAL, ()), here)
     assert run(["protect", "data.csv", *USUAL]) == 0
     assert {path.name for path in (here / "out").iterdir()} == {
-        *("data.csv", "statement.json", "method.toml", "report.html")
+        *("data.csv", "statement.json", "method.toml", "log.toml", "report.html")
     }
 
 

@@ -18,7 +18,7 @@ from samples import ODD_NAMES
 import shoal
 from shoal.cli import run
 
-BUNDLE = {"statement.json", "method.toml", "report.html"}
+BUNDLE = {"statement.json", "method.toml", "log.toml", "report.html"}
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def test_protect_writes_a_bundle_and_says_the_promise(here: Path, capsys: pytest
     assert protect("--k", "3") == 0
     printed = capsys.readouterr()
     assert statement(here / "out")["sentence"] in printed.out
-    assert "Written to out: data.csv, method.toml, report.html, statement.json." in printed.out
+    assert "Written to out: data.csv, log.toml, method.toml, report.html, statement.json." in printed.out
     assert "column 'person_id' is not released: its role is identifier" in printed.err
     assert sorted(path.name for path in here.iterdir()) == ["data.csv", "out"]
 

@@ -33,6 +33,7 @@ LONG_PAGES = {
     "docs/tutorials/k-anonymity.md": "several releases, each read back and measured",
     "docs/tutorials/mixed.md": "several releases and their evaluations",
     "docs/tutorials/query-server.md": "a dozen starts of the program, one of them a server",
+    "docs/tutorials/survey.md": "an internal report with all attacks, and its release again",
     "docs/tutorials/tune.md": "tuning runs a grid of settings",
     "docs/walkthrough-adult.md": "k-anonymity of all of Adult",
 }

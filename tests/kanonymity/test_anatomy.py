@@ -111,6 +111,7 @@ def test_with_t_the_second_table_holds_buckets_with_nearly_their_shares(tmp_path
         "confidential.csv",
         "statement.json",
         "method.toml",
+        "log.toml",
         "report.html",
     }
 

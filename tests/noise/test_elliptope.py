@@ -141,6 +141,23 @@ def test_two_signs_have_the_closed_form_and_wrong_ones_are_rejected() -> None:
     assert fit_two_signs(Counter(map(tuple, laplace)), 1.0) < FALSE_ALARM
 
 
+@pytest.mark.slow
+def test_a_scale_five_percent_off_is_rejected_for_two_signs() -> None:
+    """The larger of |diagonal| and |product| says all about the scale: Gamma distributed with shape 2."""
+    source, epsilon, number = Seeded(11), 0.02, 20_000
+    draws = np.array([elliptope_noise(2, str(epsilon), source) for _ in range(number)])
+    largest = np.abs(draws[:, 0]).max(axis=1).astype(np.float64)
+    # rounding to whole numbers moves the mean of such wide noise by far less than its error
+    error = largest.std() / math.sqrt(number)
+    assert abs(largest.mean() - 2 / epsilon) < SIGMAS * error
+    for factor in (0.95, 1.05):
+        assert abs(largest.mean() - factor * 2 / epsilon) > SIGMAS * error
+    # uniform on the square of that size, whichever side is the larger
+    smaller = np.abs(draws[:, 0]).min(axis=1) / np.maximum(largest, 1)
+    assert stats.kstest(smaller + 1e-9, "uniform").pvalue > FALSE_ALARM
+    assert abs((np.abs(draws[:, 0, 0]) == largest).mean() - 0.5) < 0.05
+
+
 def in_cone(y: NDArray[np.float64]) -> bool:
     """Positive semidefinite with a constant diagonal."""
     return bool(np.ptp(np.diag(y)) < 1e-9 and np.linalg.eigvalsh(y)[0] >= -1e-9)

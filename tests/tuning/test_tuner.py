@@ -15,10 +15,12 @@ import pytest
 
 import shoal
 from shoal.errors import ClaimError, InputError, OptionError, OutputError
+from shoal.method.presets import DEFAULT_METHOD
 from shoal.method.recipe import load_recipe
 from shoal.survey import survey, survey_schema
 from shoal.tuning import simulate, work
 from shoal.tuning.figure import over_seeds
+from shoal.tuning.grid import DEFAULT_METHODS
 
 COLUMNS = ["age", "income", "tax"]
 
@@ -445,3 +447,56 @@ def test_saved_files_and_the_table_say_what_was_found(tmp_path: Path) -> None:
     assert found.best_row is not None
     assert found.best_row.frontier
     assert found.frontier
+
+
+def test_the_method_that_shoal_leads_with_is_compared_by_default() -> None:
+    assert DEFAULT_METHODS[0] == DEFAULT_METHOD
+
+
+def test_budgets_with_and_without_a_delta_are_compared_by_their_claims() -> None:
+    table = pa.table({"x": list(range(40)), "y": list(range(0, 80, 2))})
+    found = shoal.tune(
+        table,
+        epsilon="2",
+        methods=["pairs-dp", "tree-dp"],
+        deltas=["0", "1e-6"],
+        domains={"x": (0, 40), "y": (0, 80)},
+        target="x>20",
+        utility="wasserstein",
+        seeds=1,
+        workers=1,
+    )
+    claims = {str(row.setting): row.model for row in found.rows}
+    assert claims == {
+        "pairs-dp, delta 0": "dp",
+        "pairs-dp, delta 1e-06": "approximate-dp",
+        "tree-dp": "dp",
+    }
+    alone = shoal.tune(
+        table,
+        epsilon="2",
+        methods=["pairs-dp"],
+        domains={"x": (0, 40), "y": (0, 80)},
+        target="x>20",
+        seeds=1,
+        workers=1,
+    )
+    # what is to be learned is spent on, and stays in the recipe
+    assert alone.recipe is not None
+    assert 'target = "x>20"' in alone.recipe
+    for options, words in (
+        ({"delta": "1e-6"}, "give deltas instead"),
+        ({"deltas": ["2"]}, "delta"),
+        ({"deltas": ["0", "0.0"]}, "twice"),
+        ({"deltas": "0,1"}, "must be a list"),
+    ):
+        with pytest.raises(OptionError, match=words):
+            shoal.tune(
+                table, epsilon=1, methods=["pairs-dp"], domains={"x": (0, 40), "y": (0, 80)}, **options
+            )
+
+
+def test_no_private_choice_for_a_method_that_has_nothing_to_choose() -> None:
+    table = pa.table({"x": list(range(40))})
+    with pytest.raises(ClaimError, match="pairs-dp and tree-dp need no such choice"):
+        shoal.tune(table, epsilon=1, methods=["pairs-dp"], private="0.1", domains={"x": (0, 40)})

@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from shoal.cli import options
+from shoal.cli import options, risk
 from shoal.cli.command import Flag
 from shoal.cli.output import complain, print_json, progress_bar, results
 
@@ -37,14 +37,16 @@ def flags() -> tuple[Flag, ...]:
         ),
         Flag("t_emd", apart, "promise", float, common=True, placeholder="T"),
         Flag("t_ratio", ratio, "promise", float, common=True, placeholder="T"),
+        *risk.SURVEY,
         replace(options.JSON, common=True),
     )
 
 
 def check(typed: Mapping[str, Any]) -> None:
-    """Measure the k-anonymity, l-diversity and t-closeness that a table reaches, whichever tool made it.
+    """Measure the k-anonymity, l-diversity and t-closeness that a table reaches, and its disclosure risk.
 
-    Ends with 1 when a level that was asked for is not reached, 0 otherwise.
+    The table can come from any tool; 'shoal risk' has more about the disclosure risk. Ends with 1 when a level that
+    was asked for is not reached, 0 otherwise.
 
     Example:
 
@@ -62,7 +64,7 @@ def check(typed: Mapping[str, Any]) -> None:
             name: None if typed[name] is None else options.column_names(typed[name], data.names)
             for name in ("quasi", "confidential")
         }
-        levels = {name: typed[name] for name in ("k", "l", "t_emd", "t_ratio")}
+        levels = {name: typed[name] for name in ("k", "l", "t_emd", "t_ratio", "weight", "household")}
         found = measure(
             data, named["quasi"], named["confidential"], schema=declared, progress=progress, **levels
         )

@@ -18,21 +18,36 @@ def flags() -> tuple[Flag, ...]:
         Flag("original", "The original table.", "input", Path, argument=True, common=True),
         Flag("released", "The released table, from any tool.", "input", Path, argument=True, common=True),
         Flag("columns", "Compare only these columns, a,b,c.", "input", common=True, placeholder="A,B,C"),
+        Flag(
+            "same_order",
+            "Row i of both tables is the same record, where neither is a release.",
+            "input",
+            bool,
+            default=False,
+        ),
         *options.ABOUT_FILES,
         replace(options.TARGET, common=True),
+        Flag(
+            "weight",
+            "Survey weight: also compare estimates of the population.",
+            "input",
+            placeholder="COLUMN",
+        ),
+        Flag("strata", "With a weight: the column of the strata.", "input", placeholder="COLUMN"),
         Flag("everything", "Print every measure.", "output", bool, ("--all",), default=False, common=True),
         replace(options.JSON, common=True),
     )
 
 
 def evaluate(typed: Mapping[str, Any]) -> None:
-    """Compare a released table with its original, without using the order of rows.
+    """Compare a released table with its original, without using the order of rows unless told to.
 
     RELEASED is a table from any tool, or the folder of a release; the verdict of a release is printed with it.
 
-    Measures that need to know which row came from which (SSE, record linkage) are printed by
-    'shoal protect --evaluate'. With --target, a random forest is trained on the released rows, which must hold
-    that column, and tested on the original ones.
+    Measures that need to know which row came from which (SSE, record linkage, dRisk) are printed by
+    'shoal protect --evaluate', and here with --same-order. With --target, a random forest is trained on the released
+    rows, which must hold that column, and tested on the original ones. With --weight, weighted totals, means, quantiles
+    and tables of both tables are compared, with their standard errors.
 
     Examples:
 
@@ -58,12 +73,23 @@ def evaluate(typed: Mapping[str, Any]) -> None:
         chosen = None if columns is None else options.column_names([columns], table.names)
         if bundle is None:
             options.check_compared([table, after], chosen)
-        measured = measure(table, after, columns=chosen, target=typed["target"], progress=progress)
+        measured = measure(
+            table,
+            after,
+            columns=chosen,
+            same_order=typed["same_order"],
+            target=typed["target"],
+            weight=typed["weight"],
+            strata=typed["strata"],
+            progress=progress,
+        )
     found = None if bundle is None else verdict(bundle.statement, measured)
     if typed["json"]:
         print_json({**measured.to_dict(), **({} if found is None else {"verdict": found.to_dict()})})
         return
     say_measures(measured, typed["everything"] or typed["target"] is not None)
+    if typed["weight"] is not None and not typed["everything"]:
+        results().print(measured.estimates_table())
     if found is not None:
         say_verdict(found)
     else:

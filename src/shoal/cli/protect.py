@@ -26,6 +26,7 @@ from shoal.errors import OptionError
 
 if TYPE_CHECKING:
     from shoal.method.method import Method
+    from shoal.release.expected_noise import ExpectedNoise
     from shoal.release.publish import Planned, Published
 
 _LONG_SECONDS = 60
@@ -46,7 +47,7 @@ _DELIVERED = (
 _HELP = """Protect a table and write a bundle that may be published.
 
     DIR gets the data in the format of the input (data.csv, data.parquet, data.dta or data.sav), statement.json,
-    method.toml and report.html. Nothing is written when anything goes wrong, and nothing is overwritten.
+    method.toml, log.toml and report.html. Nothing is written when anything goes wrong, and nothing is overwritten.
 
     Examples:
 
@@ -200,7 +201,9 @@ def noise_lines(planned: Planned) -> list[str]:
     """The noise to expect, one line for each column."""
     lines = []
     for found in planned.noise:
-        if found.standard_deviation is None or found.share_of_range is None:
+        if found.share_of_rows is not None:
+            lines.append(f"  {found.column}: {_share_words(found)}")
+        elif found.standard_deviation is None or found.share_of_range is None:
             lines.append(f"  {found.column}: not known beforehand, {found.why}; shoal rehearse shows it")
         else:
             lines.append(
@@ -208,6 +211,23 @@ def noise_lines(planned: Planned) -> list[str]:
                 f"({100 * found.share_of_range:.2g}% of the range)"
             )
     return lines
+
+
+def _share_words(found: ExpectedNoise) -> str:
+    """The noise on shares of the rows, alone and in pairs."""
+    assert found.share_of_rows is not None
+    alone = f"shares of rows ± {_percent(found.share_of_rows)}"
+    if not found.pairs:
+        return f"{alone}; measured with no other column"
+    with_others = [noise for _, noise in found.pairs]
+    least, most = _percent(min(with_others)), _percent(max(with_others))
+    columns = "column" if len(with_others) == 1 else "columns"
+    spread = least if least == most else f"{least} to {most}"
+    return f"{alone}; joint shares with {len(with_others)} other {columns} ± {spread}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g}%"
 
 
 def _say_plan(planned: Planned, as_json: bool, given: Mapping[str, Any]) -> None:
@@ -232,10 +252,12 @@ def _say_plan(planned: Planned, as_json: bool, given: Mapping[str, Any]) -> None
     where = {"memory": "in memory", "local": "in parts on this machine", "spark": "in parts on Spark"}[
         planned.engine
     ]
+    private = prepared.method.neighbours == "add-remove" and prepared.method.rows is None
+    inside = " (which is private: keep these figures inside)" if private else ""
     console.print(
         f"Would release {described.n:,} rows of {', '.join(described.columns)} with {prepared.method.name}, {where}.\n"
         f"Expected: {expected}.\n"
-        "Noise to expect, from ε, k, ranges and the number of rows alone:",
+        f"Noise to expect, from ε, k, ranges and the number of rows alone{inside}:",
         markup=False,
     )
     for line in noise_lines(planned):

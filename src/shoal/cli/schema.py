@@ -16,10 +16,12 @@ from shoal.errors import InputError, OptionError, OutputError
 
 if TYPE_CHECKING:
     from shoal.columns.schema import Schema
+    from shoal.io import Table
 
 
 def flags() -> tuple[Flag, ...]:
     """The options of `shoal schema`."""
+    shown = "Show what the steps before protection of --schema do; nothing is spent."
     looked = "List what is still unsettled, in --schema or in the draft."
     return (
         options.data(),
@@ -34,9 +36,10 @@ def flags() -> tuple[Flag, ...]:
             placeholder="FILE",
         ),
         Flag("check", looked, "output", bool, default=False, common=True),
+        Flag("preview", shown, "output", bool, default=False, common=True),
         Flag(
             "schema",
-            "With --check: the schema to look through.",
+            "With --check and --preview: the schema to look through.",
             "input",
             Path,
             common=True,
@@ -52,6 +55,9 @@ def schema(typed: Mapping[str, Any]) -> None:
 
     Value labels of a Stata or SPSS file are listed as the values of their column: check that they are public.
 
+    With --preview, the steps before protection are run and shown, with facts about the records: for you alone. No
+    budget is touched.
+
     With --check, nothing is drafted: what stands between a schema and a promise is listed, and the status is 1 if there
     is anything.
 
@@ -60,6 +66,8 @@ def schema(typed: Mapping[str, Any]) -> None:
       shoal schema people.csv --out people.toml
 
       shoal schema people.csv --schema people.toml --check
+
+      shoal schema people.csv --schema people.toml --preview
     """
     from shoal.cli.declared import parse_types
     from shoal.columns.declaration import read_declared
@@ -69,10 +77,15 @@ def schema(typed: Mapping[str, Any]) -> None:
     told = options.file_arguments(typed)
     types = {**told.pop("types", {}), **parse_types(typed["types"] or ())}
     na = typed["na"] or ()
-    if typed["schema"] is not None and not typed["check"]:
-        raise OptionError("--schema is for --check: a draft is made from the data alone.")
+    if typed["schema"] is not None and not (typed["check"] or typed["preview"]):
+        raise OptionError("--schema is for --check and --preview: a draft is made from the data alone.")
+    if typed["preview"] and typed["schema"] is None:
+        raise OptionError("--preview shows the steps of a schema: name it with --schema.")
     known = None if typed["schema"] is None else Schema.load(typed["schema"])
     table = read_declared(typed["data"], known, na=na, types=types, file=told.get("file"))
+    if typed["preview"] and known is not None:
+        _preview(known, table)
+        return
     made = Schema.draft(table, {**told.get("file", {}), **({"na": list(na)} if na else {})})
     if typed["check"]:
         open_questions = unsettled(known or made, table)
@@ -94,6 +107,19 @@ def schema(typed: Mapping[str, Any]) -> None:
             f"column '{unit.name}' repeats, up to {unit.max_rows} rows each: it is drafted as the unit, so that a "
             "promise is about persons and not about rows; declare max_rows as it is known from elsewhere."
         )
+
+
+def _preview(known: Schema, table: Table) -> None:
+    """Each step, and the columns as they are after all of them."""
+    from shoal.columns.preview import preview
+
+    found = preview(known, table)
+    if not found:
+        messages().print("The schema declares no steps: the table is protected as it is read.", markup=False)
+    for number, line in enumerate(found, start=1):
+        print(f"{number}. {line}")
+    if found:
+        complain("what the steps did is a fact about the records: do not publish it.")
 
 
 def _save(made: Schema, out: Path) -> None:

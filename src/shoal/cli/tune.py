@@ -43,7 +43,7 @@ _HELP = """Compare methods and sizes on a table: loss, risk, and which setting t
 
 
 # what has a list of its own to compare
-_COMPARED = ("k", "split", "noise")
+_COMPARED = ("k", "split", "noise", "delta")
 # what is learned, of every method
 _MEASURED = ("target",)
 # what the library calls as the command line does
@@ -78,6 +78,7 @@ def flags() -> tuple[Flag, ...]:
         ),
         Flag("splits", f"Of {splits}.", "method", common=True, placeholder="WORDS"),
         Flag("noises", f"Of {noises}.", "method", common=True, placeholder="WORDS"),
+        Flag("deltas", "Of pairs-dp, such as 0,0.000001.", "method", common=True, placeholder="D,D"),
         *(
             replace(flag, common=flag.name == "epsilon")
             for flag in options.of_methods((*_COMPARED, *_MEASURED))
@@ -134,7 +135,7 @@ def tune(typed: Mapping[str, Any]) -> None:
     table = options.read_declared(typed["data"], arguments)
     if typed["columns"]:
         arguments["columns"] = options.column_names(typed["columns"], table.names)
-    for name in ("methods", "splits", "noises"):
+    for name in ("methods", "splits", "noises", "deltas"):
         arguments[name] = None if typed[name] is None else names_in(typed[name])
     arguments["ks"] = None if typed["ks"] is None else [_size(word) for word in names_in(typed["ks"])]
     arguments |= {name: typed[name] for name in _NAMED}

@@ -31,8 +31,10 @@ SOURCES = ("questionnaire", "law", "common knowledge", "an earlier release", "th
 RECORDS = SOURCES[-1]
 # The facts about a column that have a source.
 FACTS = ("kind", "type", "domain", "step", "max_rows")
-# Roles whose columns never leave the house.
+# Roles whose columns never leave the house, unless something else is declared about a weight.
 DROPPED_ROLES: frozenset[Role] = frozenset({"identifier", "unit", "weight"})
+# What may become of a survey weight.
+WEIGHT_RELEASES = ("dropped", "masked", "raked")
 
 # more do not fit into a float64
 MOST_DECIMALS = 15
@@ -57,6 +59,7 @@ class Attribute:
     type: ColumnType | None = None
     decimals: int | None = None
     format: str | None = None
+    release: str | None = None
     # a mapping has no hash; columns that differ only in it are still told apart
     source: Mapping[str, str] = field(default_factory=dict, hash=False)
 
@@ -90,6 +93,13 @@ class Attribute:
         if self.missing is not None and self.missing not in POLICIES:
             raise OptionError(
                 f"column '{self.name}': missing '{self.missing}' is not one of {', '.join(POLICIES)}."
+            )
+        if self.release is not None and self.role != "weight":
+            raise OptionError(f"column '{self.name}': release is for a weight, and its role is {self.role}.")
+        if self.release is not None and self.release not in WEIGHT_RELEASES:
+            raise OptionError(
+                f"column '{self.name}': release '{self.release}' is not one of {', '.join(WEIGHT_RELEASES)}."
+                f"{did_you_mean(str(self.release), WEIGHT_RELEASES)}"
             )
         self._check_type()
         if self.taxonomy is not None and not self.values and not _of_leaves(self.taxonomy):
@@ -141,6 +151,11 @@ class Attribute:
             object.__setattr__(self, "type", "timestamp" if form.has_time else "date")
         if self.type not in DAY_TYPES:
             raise OptionError(f"column '{self.name}': format is for columns of dates, and it is {self.kind}.")
+
+    @property
+    def dropped(self) -> bool:
+        """Whether the role of the column keeps it from being protected and released like others."""
+        return self.role in DROPPED_ROLES and self.release != "masked"
 
     @property
     def kind_facts(self) -> ColumnKind:

@@ -37,6 +37,9 @@ class Circumstances:
         bought: settings that were chosen on the records under a budget of their own.
         most_epsilon: the ε per person above which a release is not to be published.
         override: why one above it is published all the same.
+        steps: what was done to every record before protection, in words.
+        weight: what becomes of the survey weight, in words; empty where there is none.
+        weighted: the release has a weight.
     """
 
     data_dependent: tuple[str, ...] = ()
@@ -52,3 +55,6 @@ class Circumstances:
     bought: Tuned | None = None
     most_epsilon: Fraction = MOST_EPSILON
     override: str = ""
+    steps: tuple[str, ...] = ()
+    weight: str = ""
+    weighted: bool = False

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from shoal.columns.circumstances import MOST_EPSILON
 from shoal.columns.lattice import OUTSIDE
 from shoal.columns.missing import POLICIES
+from shoal.columns.run_steps import with_steps
 from shoal.columns.schema import Schema
 from shoal.decimals import exact
 from shoal.display import internal
@@ -81,7 +82,7 @@ class Declaration:
             if factor < 1:
                 raise OptionError(f"domain_from_data must be at least 1, got {float(factor):g}.")
         return cls(
-            schema,
+            None if schema is None else schema.declared,
             None if columns is None else tuple(columns),
             domains,
             factor,
@@ -128,14 +129,22 @@ def read_declared(
     types: Mapping[str, str] | None = None,
     file: Conventions | Mapping[str, Any] | None = None,
 ) -> Table:
-    """The table, read as the schema and the caller declare; columns that can be read in two ways keep their doubts."""
+    """The table, read as the schema and the caller declare, after the steps of the schema.
+
+    Columns that can be read in two ways keep their doubts.
+    """
+    schema = None if schema is None else schema.declared
     dates = {} if schema is None else {a.name: a.format for a in schema.attributes if a.format is not None}
     for name, text in (types or {}).items():
         kind, colon, form = text.partition(":")
         if colon and kind.strip() in ("date", "timestamp"):
             dates[name] = form
     told = told_conventions(schema, file)
-    return read(data, missing_texts(na), declared_types(schema, types), told, dates, strict=False)
+    if isinstance(data, Table) and data.steps:
+        # it was read before, and its columns are no longer of the declared types
+        return with_steps(data, schema)
+    table = read(data, missing_texts(na), declared_types(schema, types), told, dates, strict=False)
+    return with_steps(table, schema, (*missing_texts(na), *told.na))
 
 
 def read_as_asked(data: Any, request: Mapping[str, Any]) -> Table:

@@ -12,7 +12,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.attribute import DROPPED_ROLES, Attribute
+from shoal.columns.attribute import Attribute
 from shoal.columns.circumstances import Circumstances
 from shoal.columns.coding import numbers, releasable, stored_numbers
 from shoal.columns.declaration import Declaration
@@ -22,11 +22,14 @@ from shoal.columns.provenance import (
     as_declared,
     facts_from_records,
     stated_facts,
+    steps_from_records,
     with_listed_type,
     with_stored_type,
 )
 from shoal.columns.records import Absent, InMemory, Records
+from shoal.columns.run_steps import with_steps
 from shoal.columns.schema import Schema
+from shoal.columns.weight import weight_words
 from shoal.decimals import exact
 from shoal.display import internal
 from shoal.errors import InputError, OptionError, Problems, did_you_mean
@@ -46,6 +49,7 @@ class Described:
         gaps: for columns whose missing values stay missing, which of these rows have one.
         notes: what the custodian should know (columns left out and why); not published.
         left_out: the columns of the table that are not released.
+        schema: all that is declared about the table, after its steps; None where there is no table.
     """
 
     table: Table
@@ -57,6 +61,7 @@ class Described:
     outside: str
     gaps: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
+    schema: Schema | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -206,14 +211,15 @@ def describe(
     """
     if table.n == 0:
         raise InputError("the table has no rows: there is nothing to protect.")
-    schema, chosen, notes = _choose(table, declared, kinds, free)
     texts = tuple(dict.fromkeys((*declared.na, *declared.file.na)))
+    table = with_steps(table, declared.schema, texts)
+    schema, chosen, notes = _choose(table, declared, kinds, free)
     table = as_declared(table, chosen, texts)
     # texts where numbers should be are complained about with their row
     check_doubts(table, [a.name for a in chosen if not a.kind_facts.measured or table.is_numeric(a.name)])
     chosen = [with_stored_type(table, attribute) for attribute in chosen]
     left_out = tuple(name for name in table.names if name not in {a.name for a in chosen})
-    tainted = [] if free else facts_from_records(table, schema, chosen)
+    tainted = [] if free else [*steps_from_records(schema), *facts_from_records(table, schema, chosen)]
     guessed = declared.schema is None and declared.columns is None and table.reads_cells
     if guessed and not free and not table.inferred.isdisjoint(left_out):
         tainted.append(
@@ -270,10 +276,13 @@ def describe(
     circumstances = replace(
         circumstances,
         data_dependent=tuple(tainted),
-        private_domains=(*taken, *undeclared, *(a.name for a in attributes if "domain" in a.from_records)),
+        private_domains=(*taken, *undeclared, *(a.name for a in attributes if _private_domain(schema, a))),
         domains={a.name: stated_facts(table, a, lattices[a.name]) for a in attributes},
         separated=gaps.separating,
         nominal=sum(not attribute.kind_facts.ordered for attribute in attributes),
+        steps=tuple(step.words for step in schema.declared.steps),
+        weight="" if declared.schema is None else weight_words(schema),
+        weighted=schema.weight is not None and schema.weight.release in ("masked", "raked"),
     )
     return Described(
         table,
@@ -285,7 +294,14 @@ def describe(
         declared.outside,
         gaps.separate,
         left_out,
+        schema,
     )
+
+
+def _private_domain(schema: Schema, attribute: Attribute) -> bool:
+    """Whether the domain of a column, or the step that makes it, was taken from the records."""
+    stepped = {step.column for step in schema.declared.steps if step.from_records}
+    return "domain" in attribute.from_records or attribute.name in stepped
 
 
 def _policy(attribute: Attribute, default: str, *, flags: bool) -> str:
@@ -324,10 +340,11 @@ def _choose(
     table: Table, declared: Declaration, kinds: Sequence[str], free: bool
 ) -> tuple[Schema, list[Attribute], list[str]]:
     """The attributes to release, in column order, and notes about those left out."""
-    inferred = Schema.infer(table)
-    schema = declared.schema or inferred
-    for attribute in schema.attributes:
-        table.known(attribute.name)
+    schema = declared.schema or Schema.infer(table)
+    for attribute in schema.stepped.attributes:
+        # a raked weight is made anew: that of the table has no part in it
+        if attribute.release != "raked":
+            table.known(attribute.name)
     domains = declared.domains or {}
     for name in (*domains, *(declared.types or {})):
         table.known(name)
@@ -345,11 +362,11 @@ def _choose(
         schema = Schema(
             tuple(replace(a, role="confidential") if a.name in requested else a for a in schema.attributes)
         )
-    described = set(schema.names)
+    described = set(schema.stepped.names)
     for name in requested - described:
         raise OptionError(f"column '{name}' is not described in the schema.{did_you_mean(name, described)}")
-    schema = schema.with_domains(domains).with_types(declared.types or {})
-    schema = Schema(tuple(with_listed_type(table, a) for a in schema.attributes))
+    schema = schema.with_domains(domains).with_types(declared.types or {}).stepped
+    schema = replace(schema, attributes=tuple(with_listed_type(table, a) for a in schema.attributes))
     chosen: list[Attribute] = []
     notes: list[str] = []
     for name in table.names:
@@ -360,7 +377,7 @@ def _choose(
             continue
         attribute = schema[name]
         reason = ""
-        if attribute.role in DROPPED_ROLES:
+        if attribute.dropped:
             reason = f"its role is {attribute.role}"
         elif attribute.kind not in kinds:
             reason = f"it is {attribute.kind}, and this method takes {_or(kinds)} columns"
@@ -381,7 +398,8 @@ def _choose(
                 f"column '{name}' cannot be released: {reason}; correct the schema if that is wrong."
             )
         if reason:
-            notes.append(f"column '{name}' is not released: {reason}.")
+            if attribute.release != "raked":
+                notes.append(f"column '{name}' is not released: {reason}.")
             continue
         chosen.append(attribute)
     if not chosen:

@@ -74,7 +74,7 @@ def facts_from_records(table: Table, schema: Schema, chosen: Sequence[Attribute]
     found: dict[str, list[str]] = {}
     for attribute in (*chosen, *units):
         facts = set(attribute.from_records)
-        if attribute.name in table.inferred and attribute not in units:
+        if attribute.name in table.inferred | table.guessed and attribute not in units:
             # where nobody declared the type, the guess of the kind rests on it
             facts = (facts | {"type"}) - {"kind"}
         for fact in facts:
@@ -85,6 +85,15 @@ def facts_from_records(table: Table, schema: Schema, chosen: Sequence[Attribute]
         for fact in FACTS
         if fact in found
     ]
+
+
+def steps_from_records(schema: Schema) -> list[str]:
+    """The steps before protection whose parameters are known from these records only."""
+    found = [step for step in schema.declared.steps if step.from_records]
+    if not found:
+        return []
+    named = ", ".join(f"{step.do} of {step.column}" for step in found)
+    return [f"steps before protection chosen on the records: {named} (declare another source in the schema)."]
 
 
 _FACT_WORDS = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,8 @@ from shoal.columns.attribute import FACTS, Attribute
 from shoal.columns.dates import day_number, day_text, is_day
 from shoal.columns.guess import drafted, guess
 from shoal.columns.kinds import KIND_FACTS
+from shoal.columns.margins import Margin, check_margins
+from shoal.columns.steps import Step
 from shoal.decimals import exact
 from shoal.display import displayed
 from shoal.errors import InputError, OptionError, did_you_mean
@@ -21,13 +23,14 @@ from shoal.io import ColumnType, Conventions, read
 from shoal.io.toml import dumps, load
 from shoal.taxonomy import Taxonomy
 
-__all__ = ["Attribute", "Schema", "draft_text"]
+__all__ = ["Attribute", "Margin", "Schema", "Step", "draft_text"]
 
 _HEADER = """\
 # What is public about this table. Edit by hand:
 #   kind   numeric | ordinal | nominal | date
 #   role   identifier | quasi-identifier | confidential | unit | weight | other
 #          (identifiers, units and weights are never released)
+#   release for a weight: dropped | masked (as one more column) | raked (computed anew from public margins)
 #   type   integer | decimal | date | timestamp | text | boolean: how the column is read and released
 #   decimals  for a decimal column: how many it is released with
 #   format for a column of dates: how they are written, as DD.MM.YYYY
@@ -43,6 +46,10 @@ _HEADER = """\
 #   missing  error | drop | category | separate, where the column differs from the rest
 #   step   the finest difference that matters (default: 1 for integers, width / 2^20 otherwise)
 #   max_rows  for a unit column: the most rows one person can have
+# Steps before protection, in their order, one [[step]] each, with a source as above:
+#   recode = "age"  and  breaks = [0, 25, 65, inf]   or  level = 1   or  mapping = { old = "new" }
+#   top = "income"  and  at = 100000      bottom = "income"  and  at = 0      drop = "postcode"
+# Public totals of the population, one [[margin]] each: column, totals = { name = 1000 }, source.
 # A table [file] says how the file is written: encoding, separator, decimal, thousands, quote, na, date_format, sheet.
 """
 
@@ -50,10 +57,19 @@ _HEADER = """\
 @displayed(summaries.of_schema)
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """The attributes of a table, in column order, and how its file is written."""
+    """The attributes of a table, in column order, how its file is written, and what is done to it first.
+
+    Attributes:
+        steps: before protection, in their order; the attributes are those of the table before them.
+        margins: public totals of the population, by columns as they are after the steps.
+        before: in a schema that describes a table after its steps: the schema as it was declared.
+    """
 
     attributes: tuple[Attribute, ...]
     file: Conventions = field(default_factory=Conventions)
+    steps: tuple[Step, ...] = ()
+    margins: tuple[Margin, ...] = ()
+    before: Schema | None = None
 
     def __post_init__(self) -> None:
         names = [attribute.name for attribute in self.attributes]
@@ -62,6 +78,51 @@ class Schema:
             raise OptionError(f"the schema describes column '{repeated[0]}' twice: remove one entry.")
         if len([a for a in self.attributes if a.role == "unit"]) > 1:
             raise OptionError("the schema has two unit columns: a person is identified by one.")
+        if len([a for a in self.attributes if a.release not in (None, "dropped")]) > 1:
+            raise OptionError("the schema releases two weights: one record has one, drop the other.")
+        if self.before is None and (self.steps or self.margins):
+            check_margins(self.margins, {a.name: a for a in self.stepped.attributes})
+        if self.weight is not None and self.weight.release == "raked" and not self.declared.margins:
+            raise OptionError(
+                f"column '{self.weight.name}': a raked weight needs public margins, one [[margin]] for each column."
+            )
+
+    @property
+    def declared(self) -> Schema:
+        """The schema of the table as it is read, before any step."""
+        return self if self.before is None else self.before
+
+    @property
+    def stepped(self) -> Schema:
+        """The schema of the table after its steps; it still knows the one before."""
+        if self.before is not None or not self.steps:
+            return self
+        now = {attribute.name: attribute for attribute in self.attributes}
+        for step, _, after in self.walk():
+            if after is None:
+                now.pop(step.column, None)
+            else:
+                now[step.column] = after
+        # no step adds a column, so the order stays
+        return Schema(tuple(now.values()), self.file, (), self.margins, self)
+
+    def walk(self) -> Iterator[tuple[Step, Attribute | None, Attribute | None]]:
+        """Each step with its column before and after it; a column that is dropped need not be described."""
+        now: dict[str, Attribute | None] = {attribute.name: attribute for attribute in self.attributes}
+        for step in self.steps:
+            before = now.get(step.column)
+            if before is None and step.column in now:
+                raise OptionError(f"{step.where}: an earlier step dropped the column.")
+            if before is None and step.do != "drop":
+                raise OptionError(
+                    f"{step.where}: the schema describes no such column.{did_you_mean(step.column, self.names)}"
+                )
+            now[step.column] = None if before is None else step.attribute(before)
+            yield step, before, now[step.column]
+
+    def with_steps(self, *steps: Step) -> Schema:
+        """The schema with further steps before protection."""
+        return replace(self.declared, steps=(*self.declared.steps, *steps))
 
     def __getitem__(self, name: str) -> Attribute:
         for attribute in self.attributes:
@@ -79,6 +140,12 @@ class Schema:
     @property
     def unit(self) -> Attribute | None:
         return next((a for a in self.attributes if a.role == "unit"), None)
+
+    @property
+    def weight(self) -> Attribute | None:
+        """The survey weight: the one that something is declared about, or the first."""
+        found = [a for a in self.attributes if a.role == "weight"]
+        return next((a for a in found if a.release is not None), found[0] if found else None)
 
     @property
     def types(self) -> dict[str, ColumnType]:
@@ -127,10 +194,21 @@ class Schema:
         entries = raw.get("attribute")
         if not isinstance(entries, list) or not entries:
             raise OptionError("there is no [[attribute]] entry: one is needed per column.")
-        return cls(tuple(_attribute(entry, folder) for entry in entries), Conventions.of(raw.get("file")))
+        steps, margins = raw.get("step", []), raw.get("margin", [])
+        for key, found in (("step", steps), ("margin", margins)):
+            if not isinstance(found, list):
+                raise OptionError(f"{key} must be a list of entries: write [[{key}]].")
+        return cls(
+            tuple(_attribute(entry, folder) for entry in entries),
+            Conventions.of(raw.get("file")),
+            tuple(Step.from_dict(entry) for entry in steps),
+            tuple(Margin.from_dict(entry) for entry in margins),
+        )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, empty fields left out: the content of the TOML file."""
+        """Plain values, empty fields left out: the content of the TOML file, which describes the table before steps."""
+        if self.before is not None:
+            return self.before.to_dict()
         written = self.file.to_dict()
         return {
             **({"file": written} if written else {}),
@@ -142,17 +220,19 @@ class Schema:
                 }
                 for attribute in self.attributes
             ],
+            **({"step": [step.to_dict() for step in self.steps]} if self.steps else {}),
+            **({"margin": [margin.to_dict() for margin in self.margins]} if self.margins else {}),
         }
 
     def with_types(self, types: Mapping[str, str]) -> Schema:
         """The schema with types declared; an unknown column is an error."""
         changed = {name: self[name].with_type(type) for name, type in types.items()}
-        return Schema(tuple(changed.get(a.name, a) for a in self.attributes), self.file)
+        return replace(self, attributes=tuple(changed.get(a.name, a) for a in self.attributes))
 
     def with_domains(self, domains: Mapping[str, Any]) -> Schema:
         """The schema with public domains set; an unknown column is an error."""
         changed = {name: self[name].with_domain(domain) for name, domain in domains.items()}
-        return Schema(tuple(changed.get(a.name, a) for a in self.attributes), self.file)
+        return replace(self, attributes=tuple(changed.get(a.name, a) for a in self.attributes))
 
 
 def draft_text(schema: Schema) -> str:

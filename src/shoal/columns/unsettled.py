@@ -5,7 +5,7 @@ from __future__ import annotations
 import narwhals as nw
 import numpy as np
 
-from shoal.columns.attribute import DROPPED_ROLES, FACTS, RECORDS, Attribute
+from shoal.columns.attribute import FACTS, RECORDS, Attribute
 from shoal.columns.coding import labels_of, numbers
 from shoal.columns.guess import is_prose
 from shoal.columns.schema import Schema
@@ -25,13 +25,19 @@ def unsettled(schema: Schema, table: Table | None = None) -> tuple[str, ...]:
     ("column 'income' has no public domain: give lo and hi, known without looking at these records.",)
     """
     found: list[str] = [] if table is None else list(table.doubts.values())
+    found += [
+        f"{step.where}: its parameters are known from these records: declare them with another source."
+        for step in schema.declared.steps
+        if step.from_records
+    ]
+    schema = schema.stepped
     for attribute in schema.attributes:
         if table is not None and attribute.name not in table.names:
             found.append(
                 f"column '{attribute.name}' is not in the table: correct its name, or remove the entry."
             )
             continue
-        found += _about_unit(attribute) if attribute.role in DROPPED_ROLES else _about(attribute, table)
+        found += _about_unit(attribute) if attribute.dropped else _about(attribute, table)
     if table is not None:
         found += [
             f"column '{name}' is not described: add an entry, or leave it as it is, and it is not released."

@@ -12,14 +12,10 @@ from numpy.typing import NDArray
 from shoal.columns.schema import Schema
 from shoal.errors import InputError, OptionError
 from shoal.evaluation.anonymity import column_codes
-from shoal.evaluation.distributions import (
-    EMD,
-    count_groups,
-    distinct_values,
-    entropies,
-    ratio_distances,
-    within,
-)
+from shoal.evaluation.disclosure import risk
+from shoal.evaluation.disclosure.diversity import diversity
+from shoal.evaluation.disclosure.keys import coded
+from shoal.evaluation.distributions import EMD, count_groups, ratio_distances, within
 from shoal.evaluation.groups import row_groups
 from shoal.evaluation.measured import Check, Closeness, Requirement
 from shoal.io import Table, read
@@ -39,12 +35,14 @@ def check(
     l: int | None = None,  # noqa: E741
     t_emd: float | None = None,
     t_ratio: float | None = None,
+    weight: str | None = None,
+    household: str | None = None,
     progress: Progress | None = None,
 ) -> Check:
     """Measure the protection a table reaches, whichever tool made it.
 
     Rows that agree in all quasi-identifiers are a group. Missing values agree with each other and are a value of
-    their own.
+    their own. A missing confidential value tells nothing: for l it is taken for the commonest one of its group.
 
     Args:
         table: path, or pandas, polars or pyarrow table.
@@ -56,6 +54,8 @@ def check(
         t_emd: level asked for: largest earth mover's distance of a group to the table. Numbers, dates, enumerations and
             ordinal columns are ordered, each value one step from the next; any two other values are equally far apart.
         t_ratio: level asked for: largest ratio, either way, between a value's share in a group and in the table.
+        weight: column of sampling weights, for the disclosure risk; by default the one with that role.
+        household: column that says who lives together; by default the one with the role `unit`.
         progress: called with (what, done, total); what it raises ends the work.
 
     Returns:
@@ -90,6 +90,16 @@ def check(
     for number, name in enumerate(secret):
         tell("looking at confidential columns", number, len(secret))
         found[name] = _closeness(data, name, groups.labels, schema)
+    measured = risk(
+        data,
+        known,
+        weight,
+        household,
+        schema=schema,
+        sensitive=secret,
+        missing="category",
+        progress=tell,
+    )
     smallest = int(groups.sizes.min())
     wanted = (
         ("k", k, smallest, True),
@@ -105,6 +115,7 @@ def check(
         unique=int((groups.sizes == 1).sum()),
         reidentification=_reidentification(groups.sizes),
         confidential=found,
+        disclosure=measured.figures,
         requirements=tuple(
             Requirement(name, level, value, value >= level if at_least else bool(within(value, level)))
             for name, level, value, at_least in wanted
@@ -139,10 +150,11 @@ def _columns(
 def _closeness(table: Table, name: str, labels: NDArray[np.int64], schema: Schema | None) -> Closeness:
     values, ground = ordered_codes(table, name, schema)
     counts = count_groups(labels, values)
+    certain = diversity(labels, coded(table, name).codes)
     return Closeness(
         values=int(counts.totals.size),
-        distinct_l=int(distinct_values(counts).min()),
-        entropy_l=float(np.exp(entropies(counts).min())),
+        distinct_l=int(certain.distinct.min()),
+        entropy_l=float(certain.entropy.min()),
         emd=float(EMD[ground](counts).max()),
         ground=ground,
         ratio=float(ratio_distances(counts).max()),

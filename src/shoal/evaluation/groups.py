@@ -8,6 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+# a table of this many places for each value is quicker than a sort
+_COUNTED = 8
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowGroups:
@@ -27,22 +30,39 @@ class RowGroups:
 def row_groups(columns: Iterable[NDArray[np.float64] | NDArray[np.int64]]) -> RowGroups:
     """Group identical rows; missing values (NaN) equal each other.
 
-    One sort per column instead of one sort of whole rows: no row is ever copied.
+    At most one sort per column instead of one sort of whole rows: no row is ever copied. Groups are numbered in the
+    order of their values.
 
     >>> row_groups([np.array([1.0, 1.0, 2.0]), np.array([5.0, 5.0, 5.0])]).sizes.tolist()
     [2, 1]
     """
     labels: NDArray[np.int64] | None = None
     for column in columns:
-        codes = np.unique(column, return_inverse=True)[1].astype(np.int64)
-        if labels is None:
-            labels = codes
-        else:
-            # both factors are below the number of rows, so the product stays far inside 64 bits
-            labels = np.unique(labels * (codes.max(initial=0) + 1) + codes, return_inverse=True)[1].astype(
-                np.int64
-            )
+        codes = places(column)
+        # both factors are below the number of rows, so the product stays far inside 64 bits
+        labels = codes if labels is None else places(labels * (codes.max(initial=0) + 1) + codes)
     if labels is None:
         raise ValueError("at least one column is needed to compare rows.")
-    _, first, sizes = np.unique(labels, return_index=True, return_counts=True)
-    return RowGroups(labels, sizes.astype(np.int64), first.astype(np.int64))
+    sizes = np.bincount(labels)
+    first = np.empty(sizes.size, dtype=np.int64)
+    # the last one written stays: the first row of each group
+    first[labels[::-1]] = np.arange(labels.size)[::-1]
+    return RowGroups(labels, sizes.astype(np.int64), first)
+
+
+def places(values: NDArray[np.float64] | NDArray[np.int64]) -> NDArray[np.int64]:
+    """Which of the different values each one is, in ascending order.
+
+    Whole numbers that lie close together are counted instead of sorted.
+
+    >>> places(np.array([7, 5, 7, 9])).tolist()
+    [1, 0, 1, 2]
+    """
+    if values.size and np.issubdtype(values.dtype, np.integer):
+        low, high = int(values.min()), int(values.max())
+        if high - low < _COUNTED * values.size:
+            moved = values - low
+            there = np.zeros(high - low + 1, dtype=bool)
+            there[moved] = True
+            return np.asarray((np.cumsum(there) - 1)[moved], dtype=np.int64)
+    return np.unique(values, return_inverse=True)[1].astype(np.int64)

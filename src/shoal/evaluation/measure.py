@@ -22,6 +22,7 @@ from shoal.evaluation.mean_sse import mean_sse
 from shoal.evaluation.measures import computed
 from shoal.evaluation.pair import Pair, make_pair
 from shoal.evaluation.result import Evaluation, plain
+from shoal.evaluation.survey_estimates import survey_estimates
 from shoal.progress import Progress, silent
 
 
@@ -30,18 +31,22 @@ def evaluate(
     released: Any,
     *,
     columns: Sequence[str] | None = None,
+    same_order: bool = False,
     target: str | None = None,
     protocol: Protocol = "k-fold",
     folds: int = 5,
     runs: int = 5,
     trees: int = 100,
+    weight: str | None = None,
+    strata: str | None = None,
     progress: Progress | None = None,
 ) -> Evaluation:
     """Measure what a release lost and what risk it leaves.
 
     With a `Release` whose rows have an original, all measures exist and are taken on its unrounded values
     in input order. With any other table (or a release without such rows) only the measures that need no row
-    order exist; the others are None. The k actually reached is always that of the published table.
+    order exist, unless the caller says that the rows are in the same order; the others are None. The k actually
+    reached is always that of the published table.
 
     Numeric columns have all measures. Columns with an order (ordinal and date, where a release says so or the type is
     a date) have those that need no zero; text and truth values are nominal and have their own: errors in the semantic
@@ -51,12 +56,16 @@ def evaluate(
         original: path, or pandas, polars or pyarrow table.
         released: a `Release`, or a path or table.
         columns: measure only these; by default the released columns, or the columns both tables have.
+        same_order: row i of the released table came from row i of the original, where `released` is a plain table.
         target: also measure how well a random forest that learns from the release predicts this column: one of
             classes, or a numeric one with a threshold, such as "income>30000"; see `shoal.evaluation.learn`.
         protocol: of learning: `k-fold`, or `first-66%`, the split of the iDP paper.
         folds: number of folds of `k-fold`.
         runs: number of runs of learning, with different seeds; the intervals are over these.
         trees: number of trees of a forest.
+        weight: the survey weight of the original: also compare what both tables say about the population, as
+            `shoal.estimates` does; by default the weight of a release's schema.
+        strata: with a weight, the column of the strata of the sample.
         progress: called with (what, done, total); what it raises ends the work.
 
     Returns:
@@ -81,7 +90,7 @@ def evaluate(
     if target is not None:
         check_learner()
     tell = progress or silent
-    pair = make_pair(original, released)
+    pair = make_pair(original, released, same_order)
     for table, which in ((pair.before, "original"), (pair.published, "released")):
         if table.n == 0:
             raise InputError(f"the {which} table has no rows: there is nothing to evaluate.")
@@ -105,6 +114,7 @@ def evaluate(
         learning=None
         if target is None
         else learn_pairs([pair], target, settings, columns=columns, progress=tell),
+        estimates=survey_estimates(pair, released, chosen, weight, strata),
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from shoal.display import internal
+from shoal.evaluation.disclosure.figures import RiskFigures
 from shoal.evaluation.result import plain
 
 if TYPE_CHECKING:
@@ -22,8 +23,8 @@ class Closeness:
 
     Attributes:
         values: how many different values the whole table has.
-        distinct_l: fewest different values in a group.
-        entropy_l: exponential of the least entropy of a group.
+        distinct_l: fewest different values in a group, a missing one taken for the commonest.
+        entropy_l: exponential of the least entropy of a group, likewise.
         emd: largest earth mover's distance of a group to the table.
         ground: how far apart two values are in it: `ordered` or `equal`.
         ratio: largest ratio, either way, between a value's share in a group and in the table; infinite where
@@ -68,6 +69,7 @@ class Check:
         reidentification: probability 1/|group| of picking the right row of a group, over all rows: the largest, the
             mean, the median, and the share of rows above 1/2, 1/5, 1/10 and 1/20.
         confidential: what the groups say about each confidential attribute.
+        disclosure: individual and global risk, special uniques and so on, with missing as a value of its own.
         requirements: the levels that were asked for.
     """
 
@@ -78,6 +80,7 @@ class Check:
     unique: int
     reidentification: Mapping[str, Any]
     confidential: Mapping[str, Closeness]
+    disclosure: RiskFigures
     requirements: tuple[Requirement, ...]
 
     @property
@@ -128,6 +131,7 @@ class Check:
                 }
                 for name, entry in self.confidential.items()
             },
+            "risk": self.disclosure.to_dict(),
             "requirements": [
                 {"name": r.name, "wanted": r.wanted, "found": plain(r.found), "met": r.met}
                 for r in self.requirements
@@ -153,8 +157,15 @@ class Check:
             ("risk above 1/5", f"{risk['above_one_in_5']:.2%}", "share of the rows"),
         ):
             whole.add_row(name, value, meaning)
+        disclosed = _titled("Disclosure risk (docs/risk.md)")
+        disclosed.add_column("measure", overflow="fold")
+        disclosed.add_column("value", justify="right", no_wrap=True)
+        disclosed.add_column("meaning")
+        for line in self.disclosure.lines():
+            disclosed.add_row(*map(escape, line))
+        disclosed.caption = escape(self.disclosure.conditions)
         if not self.confidential:
-            return Group(whole)
+            return Group(whole, disclosed)
         own = _titled("What groups say about confidential columns (worst group)")
         own.add_column("column", overflow="fold")
         for title in ("values", "distinct l", "entropy l", "t (EMD)", "ground", "t (ratio)"):
@@ -162,14 +173,14 @@ class Check:
         for name, entry in self.confidential.items():
             cells = (str(entry.values), str(entry.distinct_l), *map(_shown, (entry.entropy_l, entry.emd)))
             own.add_row(escape(name), *cells, entry.ground, _shown(entry.ratio))
-        return Group(whole, own)
+        return Group(whole, own, disclosed)
 
 
 def _titled(title: str) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    return Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    return Table(title=title, title_justify="left", caption_justify="left", box=SIMPLE_HEAD, pad_edge=False)
 
 
 def _shown(value: float) -> str:

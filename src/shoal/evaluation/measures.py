@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from shoal.errors import OptionError
+from shoal.evaluation import information_loss as loss
 
 if TYPE_CHECKING:
     from shoal.evaluation.columns import Column
@@ -45,6 +46,10 @@ class Measure:
     kept: bool = False
     most: float = math.inf
     compute: Compute | None = None
+
+
+def _of_numbers(compute: Callable[[loss.Matrix, loss.Matrix], float | None]) -> Compute:
+    return lambda columns, matched: compute(*loss.numbers(columns))
 
 
 _MEASURES: dict[str, Measure] = {
@@ -114,6 +119,51 @@ _MEASURES: dict[str, Measure] = {
         ),
         Measure("pair_total_variation", "utility", "  of pairs", "low", "the same in two-way tables"),
         Measure(
+            "il1s",
+            "utility",
+            "IL1s",
+            "low",
+            "sum of |errors| in deviations",
+            of_rows=True,
+            compute=_of_numbers(loss.il1s),
+        ),
+        Measure(
+            "il1",
+            "utility",
+            "IL1",
+            "low",
+            "sum of |errors| in percent of values",
+            of_rows=True,
+            compute=_of_numbers(loss.il1),
+        ),
+        Measure(
+            "eigen",
+            "utility",
+            "eigenvalues",
+            "low",
+            "relative change, of correlations",
+            compute=_of_numbers(loss.eigenvalue_change),
+        ),
+        Measure(
+            "il_correl",
+            "utility",
+            "IL_correl",
+            "low",
+            "change of inverse correlations",
+            most=1.0,
+            compute=_of_numbers(loss.correlation_loss),
+        ),
+        Measure(
+            "il_variables",
+            "utility",
+            "IL_variables",
+            "low",
+            "mean loss of a cell, 0 to 1",
+            of_rows=True,
+            most=1.0,
+            compute=lambda columns, matched: loss.variable_loss(columns),
+        ),
+        Measure(
             "record_linkage",
             "risk",
             "record linkage %",
@@ -132,6 +182,16 @@ _MEASURES: dict[str, Measure] = {
             "linked by picking any record",
             kept=True,
             most=100.0,
+        ),
+        Measure(
+            "drisk",
+            "risk",
+            "dRisk",
+            "low",
+            "share of records near their masked values",
+            of_rows=True,
+            most=1.0,
+            compute=_of_numbers(loss.interval_disclosure),
         ),
         Measure("actual_k", "risk", "actual k", "high", "smallest group of identical rows"),
         Measure("unique_share", "risk", "unique rows", "low", "share of rows unlike any other"),

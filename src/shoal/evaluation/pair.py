@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from shoal.columns.declaration import read_declared
 from shoal.columns.schema import Attribute
-from shoal.errors import InputError
+from shoal.errors import InputError, OptionError
 from shoal.io import Table, read
 from shoal.taxonomy import Taxonomy
 
@@ -49,8 +49,13 @@ class Pair:
         return float(hi) - float(lo)
 
 
-def make_pair(original: Any, released: Any) -> Pair:
+def make_pair(original: Any, released: Any, same_order: bool = False) -> Pair:
     """The tables to compare; rows that a release dropped are left out of the original.
+
+    Args:
+        original: the table that was protected.
+        released: a release, or any other table.
+        same_order: row i of that other table came from row i of the original.
 
     Raises:
         InputError: a table cannot be read, or it is not the one that was protected.
@@ -60,7 +65,17 @@ def make_pair(original: Any, released: Any) -> Pair:
     # asked first: a dataframe may have columns that are called like the attributes of a release
     if nw.dependencies.is_into_dataframe(released) or not hasattr(released, "aligned"):
         published = read(released)
-        return Pair(before, published, published, False, published.names, {})
+        if same_order and published.n != before.n:
+            raise InputError(
+                f"the tables cannot be in the same order: the original has {before.n} rows, the released table "
+                f"{published.n}. Leave same_order out."
+            )
+        return Pair(before, published, published, same_order, published.names, {})
+    if same_order:
+        raise OptionError(
+            "same_order is for two plain tables: a release knows which row came from which record.",
+            option="same_order",
+        )
     published = read(released.data)
     # what a release puts into a linked table belongs to no row
     names = tuple(name for name in released.columns if name in published.names)

@@ -45,6 +45,7 @@ class Evaluation:
         missing: number of missing values of each measured column in both tables.
         skipped: columns that were not measured, and why.
         learning: how well a classifier learns from the release; None without a target.
+        estimates: survey estimates with their errors, before and after; None without a weight.
     """
 
     utility: dict[str, Any]
@@ -56,6 +57,7 @@ class Evaluation:
     skipped: dict[str, str]
     learning: dict[str, Any] | None = None
     matching: str | None = None
+    estimates: dict[str, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain Python values that JSON can hold; what does not exist is None."""
@@ -69,6 +71,7 @@ class Evaluation:
             "utility": plain(self.utility),
             "risk": plain(self.risk),
             "learning": plain(self.learning),
+            "estimates": plain(self.estimates),
         }
 
     def summary(self, about: str = "internal: facts about the original data") -> Table:
@@ -155,10 +158,32 @@ class Evaluation:
         )
         return out
 
+    def estimates_table(self) -> Table | None:
+        """Survey estimates before and after, with the difference in standard errors; None without a weight."""
+        if self.estimates is None or not self.estimates["rows"]:
+            return None
+        from rich.markup import escape
+
+        out = _empty_table("Survey estimates (internal: facts about the original data)")
+        out.add_column("estimate", overflow="fold")
+        for title in ("before", "error", "after", "error", "moved, in errors"):
+            out.add_column(title, justify="right", no_wrap=True)
+        for line in self.estimates["rows"]:
+            found = (line[key] for key in ("before", "error_before", "after", "error_after", "moved"))
+            out.add_row(escape(f"{line['column']}: {line['what']}"), *(_shown(value) for value in found))
+        out.caption = self.estimates["about"]
+        return out
+
     def __rich__(self) -> Group:
         from rich.console import Group
 
-        tables = (self.table(), self.attribute_table(), self.nominal_table(), self.learning_table())
+        tables = (
+            self.table(),
+            self.attribute_table(),
+            self.nominal_table(),
+            self.learning_table(),
+            self.estimates_table(),
+        )
         return Group(*(table for table in tables if table is not None))
 
 

@@ -38,6 +38,8 @@ class Table:
         dates: date format by column, where one is declared.
         doubts: by column, one line about cells that can be read in two ways.
         records: who answers for the rows of a table whose records are elsewhere (`shoal.columns.records`).
+        steps: what was done to its columns since it was read, each with the number of cells that it changed.
+        guessed: columns that were recoded from cells whose type nobody declared.
     """
 
     frame: nw.DataFrame[Any]
@@ -49,6 +51,8 @@ class Table:
     dates: Mapping[str, str] = field(default_factory=dict)
     doubts: Mapping[str, str] = field(default_factory=dict)
     records: Any = None
+    steps: tuple[tuple[str, int], ...] = ()
+    guessed: frozenset[str] = frozenset()
     dtypes: Mapping[str, nw.dtypes.DType] = field(init=False)
 
     def __post_init__(self) -> None:

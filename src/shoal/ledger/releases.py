@@ -140,8 +140,10 @@ def _use(entry: Entry, table: str) -> Iterator[str]:
     if entry.kind == "release":
         earlier = json.loads(entry.content)
         if earlier["table"] == table:
-            claimed = "" if earlier["claimed"] is None else f", ε = {earlier['claimed']}"
-            claimed += f", δ = {earlier['delta']}" if "delta" in earlier else ""
+            claimed = (
+                "" if earlier["claimed"] is None else f", ε = {decimal_text(Fraction(earlier['claimed']))}"
+            )
+            claimed += f", δ = {decimal_text(Fraction(earlier['delta']))}" if "delta" in earlier else ""
             yield (
                 f"this table was released before: on {entry.at[:10]} with {earlier['release']} ({earlier['model']}"
                 f"{claimed}), data set '{entry.dataset}'. What the releases reveal adds up."

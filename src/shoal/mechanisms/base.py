@@ -34,6 +34,8 @@ class Rebuilt:
         measured: the values that errors are measured on, where drawn rows are matched to records; never published.
         statistics: columns of the table of cluster statistics, where a method keeps them; may be published.
         unchanged: columns that hold the records' own values, which keep all their decimals.
+        conditions: what was measured and how finely, in words, where it follows from what was let out on the way; may
+            be published.
     """
 
     values: dict[str, NDArray[np.float64]]
@@ -43,6 +45,21 @@ class Rebuilt:
     measured: dict[str, NDArray[np.float64]] | None = None
     statistics: dict[str, Any] | None = None
     unchanged: frozenset[str] = frozenset()
+    conditions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ShareNoise:
+    """The noise to expect on shares of the rows, in parts of them, where rows are drawn anew from noisy counts.
+
+    Attributes:
+        alone: by column: standard deviation of the share of rows below a typical threshold, or with one name.
+        pairs: by two columns, as they are ordered in the table: of the share of rows in like halves of both (with a
+            name in place of a half where a column has names). Pairs that are not measured are left out.
+    """
+
+    alone: Mapping[str, float]
+    pairs: Mapping[tuple[str, str], float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +80,7 @@ class Mechanism:
         publish: the released table, and further ones by name, where that is more than all columns in one random order.
         shares: the ε of a cluster's sum by column, for a number of records, where what is released are noisy cluster
             means: expected errors are then known in closed form.
+        share_noise: the noise on shares of the rows, for a number of rows, where they are drawn anew from noisy counts.
         likelihood: the noise on a cluster's sum has the share of its column, so that a likelihood ratio is known.
         statistics: masked statistics of every cluster can be published, too.
     """
@@ -76,6 +94,7 @@ class Mechanism:
     check: Callable[[Method, Described, Plan, ArrayLike | None], None] | None = None
     publish: Callable[[Method, Described, Rebuilt, Source], tuple[Any, dict[str, Any]]] | None = None
     shares: Callable[[Method, int, Plan], Mapping[str, Fraction]] | None = None
+    share_noise: Callable[[Method, Described], ShareNoise] | None = None
     likelihood: bool = False
     statistics: bool = False
 

@@ -20,6 +20,17 @@ PRESETS: dict[str, Method] = {
     method.name: method
     for method in (
         Method(
+            name="pairs-dp",
+            paper="ours, noise fitted to what one record can do",
+            about="contrasts of all pairs of attributes over private cuts, rows drawn to agree with them",
+            partition="boxes",
+            grouping="joint",
+            mechanism="pairs",
+            kinds=KINDS,
+            neighbours="add-remove",
+            adjustable=("epsilon", "delta", "neighbours", "rows", "target"),
+        ),
+        Method(
             name="laplace",
             paper="the baseline of MDAI-2017 and PSD-2014",
             about="noise on every value by itself, no grouping",
@@ -117,17 +128,6 @@ PRESETS: dict[str, Method] = {
             rebuild="uniform",
             kinds=KINDS,
             adjustable=("epsilon", "generalise", "cuts", "depth", "shares", "rebuild", "neighbours", "rows"),
-        ),
-        Method(
-            name="pairs-dp",
-            paper="ours, noise fitted to what one record can do",
-            about="contrasts of all pairs of attributes over private cuts, rows drawn to agree with them",
-            partition="boxes",
-            grouping="joint",
-            mechanism="pairs",
-            kinds=KINDS,
-            neighbours="add-remove",
-            adjustable=("epsilon", "delta", "neighbours", "rows", "target"),
         ),
         *KANONYMITY_PRESETS,
         *MOMENT_PRESETS,

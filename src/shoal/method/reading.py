@@ -119,6 +119,8 @@ _FIELDS: Mapping[str, Callable[[Any], Any]] = {
 # only where the claim has a δ
 _IN_RHO: Mapping[str, Callable[[Any], Any]] = {"delta": fraction, "rho": fraction}
 # only where they are not as usual
-_WHERE_SET: Mapping[str, Callable[[Any], Any]] = {"most_epsilon": fraction, "override": _text}
+_WHERE_SET: Mapping[str, Callable[[Any], Any]] = {
+    **{"most_epsilon": fraction, "override": _text, "steps": _texts}
+}
 # what a statement says in other words, too
 _DERIVED = ("sentence", "publishable", "verdict")

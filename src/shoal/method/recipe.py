@@ -17,6 +17,9 @@ from shoal.method.settings import DECLARATIONS, SETTINGS
 if TYPE_CHECKING:
     from shoal.release.protect import Release
 
+# the tables of a schema, which a recipe holds too; a log has the entries of what was done besides
+_SCHEMA = ("attribute", "file", "step", "margin")
+_LOGGED = "done"
 _HEADER = "# The recipe of a release. Repeat it with: shoal protect DATA --config method.toml --out DIR\n"
 
 
@@ -28,6 +31,11 @@ def recipe_text(release: Release) -> str:
 def settled_text(method: Method, schema: Schema, declared: Declaration, columns: tuple[str, ...]) -> str:
     """The recipe of a release that was prepared but perhaps never made."""
     return _HEADER + dumps(_document(method, schema, declared, columns))
+
+
+def recipe_document(release: Release) -> dict[str, Any]:
+    """The recipe as plain values."""
+    return _document(release.method, release.schema, release.declared, release.columns)
 
 
 def _document(
@@ -64,13 +72,13 @@ def load_recipe(path: str | Path) -> dict[str, Any]:
     path = Path(path)
     raw = load(path, "recipe")
     # domains stand with their attributes
-    known = {"shoal", "method", "attribute", "file", *DECLARATIONS, *SETTINGS} - {"domains"}
+    known = {"shoal", "method", _LOGGED, *_SCHEMA, *DECLARATIONS, *SETTINGS} - {"domains"}
     for key in raw:
         if key not in known:
             raise OptionError(f"the recipe '{path}' has an unknown key '{key}'.")
     if "method" not in raw:
         raise OptionError(f"the recipe '{path}' names no method.")
-    arguments = {key: value for key, value in raw.items() if key not in ("shoal", "attribute", "file")}
+    arguments = {key: value for key, value in raw.items() if key not in ("shoal", _LOGGED, *_SCHEMA)}
     if not isinstance(raw["method"], str):
         raise OptionError(f"the recipe '{path}': method must be the name of a method, got {raw['method']}.")
     if "attribute" in raw:

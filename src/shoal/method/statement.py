@@ -59,6 +59,7 @@ class PrivacyStatement:
         rho: what the release costs in ρ, where its noise is accounted for in ρ; ε and δ follow from it.
         most_epsilon: the ε per person above which it would not be publishable.
         override: why it is published although its ε is above that.
+        steps: what was done to every record before protection, and what became of its survey weight.
     """
 
     model: Model
@@ -80,6 +81,7 @@ class PrivacyStatement:
     rho: Fraction | None = None
     most_epsilon: Fraction = MOST_EPSILON
     override: str = ""
+    steps: tuple[str, ...] = ()
 
     @property
     def publishable(self) -> bool:
@@ -138,6 +140,7 @@ class PrivacyStatement:
             "not_publishable_because": list(self.not_publishable_because),
             **({} if self.most_epsilon == MOST_EPSILON else {"most_epsilon": float(self.most_epsilon)}),
             **({"override": self.override} if self.override else {}),
+            **({"steps": list(self.steps)} if self.steps else {}),
             "method": self.method,
             "settings": self.settings,
             "attributes": self.attributes,
@@ -190,6 +193,7 @@ class PrivacyStatement:
             "",
         ]
         sections = {
+            "Before protection": self.steps,
             "Conditions": self.conditions,
             "Choices that looked at the records": self.data_dependent,
             "What is not promised": self.not_promised,
@@ -309,6 +313,7 @@ def state(
         rho=None if rho is None else rho * factor,
         most_epsilon=circumstances.most_epsilon,
         override=circumstances.override,
+        steps=_steps(circumstances),
     )
 
 
@@ -318,6 +323,12 @@ def domain_words(facts: Mapping[str, str]) -> str:
         return facts["domain"]
     found = facts["lo"] if facts["lo"] == TAKEN_FROM_DATA else f"{facts['lo']} to {facts['hi']}"
     return f"{found}, or missing" if "missing" in facts else found
+
+
+def _steps(circumstances: Circumstances) -> tuple[str, ...]:
+    """What is said about the way from the file to the method, one sentence each."""
+    done = tuple(f"{words[0].upper()}{words[1:]}." for words in circumstances.steps)
+    return (*done, *((circumstances.weight,) if circumstances.weight else ()))
 
 
 def _stated(shares: Mapping[str, Fraction], factor: int, private: bool) -> dict[str, Fraction | None]:
@@ -382,7 +393,13 @@ def _conditions(
             )
     elif not per_person and facts.budgeted:
         found.append("The claim is about one row; a person with several rows is covered for each row only.")
-    found.append("Released rows are in random order; identifiers, units, weights and the index were dropped.")
+    if circumstances.steps and not facts.of_the_table:
+        found.append(
+            "The steps before protection change each record by itself, by rules that are public: neighbouring tables "
+            "are neighbours after them."
+        )
+    dropped = "identifiers, units" if circumstances.weighted else "identifiers, units, weights"
+    found.append(f"Released rows are in random order; {dropped} and the index were dropped.")
     return tuple(found)
 
 

@@ -212,12 +212,16 @@ def prepare(data: Any, schema: Schema, neighbours: Neighbours = "replace-one") -
     (4, [30, 41, -1, 120])
     """
     table = read_declared(data, schema)
+    chosen_on_records = {step.column for step in schema.declared.steps if step.from_records}
+    schema = schema.stepped
     for attribute in schema.attributes:
         table.known(attribute.name)
     schema = Schema(tuple(with_listed_type(table, attribute) for attribute in schema.attributes))
     table = as_declared(table, schema.attributes, ())
     _check_unit(table, schema)
-    refused = frozenset(a.name for a in schema.attributes if _is_refused(table, a))
+    refused = frozenset(
+        a.name for a in schema.attributes if a.name in chosen_on_records or _is_refused(table, a)
+    )
     schema = Schema(tuple(a for a in schema.attributes if a.name not in refused))
     if refused and not schema.attributes:
         raise InputError(
@@ -251,7 +255,7 @@ def _is_refused(table: Table, attribute: Attribute) -> bool:
     """Whether an answer about a column, or its description, would rest on a fact that only the records tell."""
     if attribute.role in ("identifier", "unit"):
         return False
-    return attribute.name in table.inferred or bool(attribute.from_records)
+    return attribute.name in table.inferred | table.guessed or bool(attribute.from_records)
 
 
 def _coded(table: Table, attribute: Attribute) -> tuple[NDArray[np.int64], dict[str, int]]:

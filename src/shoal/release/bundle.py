@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from shoal.columns.attribute import MISSING_VALUE, Attribute
 from shoal.errors import OptionError, OutputError, ShoalError
 from shoal.io import Codebook, Conventions, check_writable, known_format, read, write
+from shoal.method.log import LOG, log_text
 from shoal.method.recipe import recipe_text
 from shoal.progress import Progress, silent
 
@@ -61,7 +62,7 @@ def save_bundle(
     mark: str = "",
     progress: Progress | None = None,
 ) -> Path:
-    """Write data, statement, recipe and public report to `folder`; the internal report to its own path.
+    """Write data, statement, recipe, log and public report to `folder`; the internal report to its own path.
 
     With `statistics` the masked statistics of the clusters go beside the data. `mark` is the fingerprint of the
     original, which the internal report keeps: whoever released the same table again has looked.
@@ -135,7 +136,7 @@ def write_documents(
     progress: Progress = silent,
     mark: str = "",
 ) -> None:
-    """Statement, recipe and public report beside the data; the internal report last, at its own path.
+    """Statement, recipe, log and public report beside the data; the internal report last, at its own path.
 
     `undo` outlives the bundle's own folder: if that cannot be put in place, the internal report goes too.
     """
@@ -145,6 +146,7 @@ def write_documents(
     statement = json.dumps(release.statement.to_dict(), indent=2, ensure_ascii=False)
     (aside / "statement.json").write_text(statement + "\n", "utf-8")
     (aside / "method.toml").write_text(recipe_text(release), "utf-8")
+    (aside / LOG).write_text(log_text(release), "utf-8")
     (aside / "report.html").write_text(public_report(release), "utf-8")
     if internal is None:
         return

@@ -1,4 +1,7 @@
-"""The noise to expect before a table is looked at: public ranges, ε, k and n come in, standard deviations leave."""
+"""The noise to expect before a table is looked at: public ranges, ε, k and n come in, standard deviations leave.
+
+Where values are blurred it is the noise on a released value; where rows are drawn anew, that on shares of the rows.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from shoal import summaries
-from shoal.columns.attribute import DROPPED_ROLES
 from shoal.columns.circumstances import Circumstances
 from shoal.columns.describe import Described
 from shoal.columns.schema import Attribute, Schema
@@ -19,6 +21,7 @@ from shoal.display import displayed
 from shoal.errors import OptionError, Problems, did_you_mean
 from shoal.io import read
 from shoal.mechanisms import MECHANISMS
+from shoal.mechanisms.base import ShareNoise
 from shoal.mechanisms.promises import noise_allowed
 from shoal.method.budget import Plan
 from shoal.method.method import Method
@@ -30,6 +33,8 @@ from shoal.sensitivity.local import CALIBRATIONS
 Shares = Mapping[str, Fraction]
 # share of the range from which on noise drowns what a column says, and what is left to be aimed at
 DROWNED, CALM = 0.25, 0.1
+# the same for shares of the rows that are below a threshold or have one name
+DROWNED_SHARE = 0.1
 
 
 @displayed(summaries.of_expected_noise)
@@ -44,6 +49,10 @@ class ExpectedNoise:
         share_of_range: the same, as a share of the width of the domain.
         records: how many records share the value that the noise is on, at least.
         why: why it cannot be told; empty where it can.
+        share_of_rows: where rows are drawn anew from noisy counts: standard deviation of the share of rows below a
+            threshold, on average over thresholds, or with one name; None elsewhere.
+        pairs: likewise, with the names of other columns: of the share of rows in like halves of both, or with one name
+            in place of a half. Pairs that are not measured are left out: the release has these columns independent.
     """
 
     column: str
@@ -51,6 +60,8 @@ class ExpectedNoise:
     share_of_range: float | None
     records: int
     why: str = ""
+    share_of_rows: float | None = None
+    pairs: tuple[tuple[str, float], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -60,6 +71,8 @@ class ExpectedNoise:
             "share_of_range": self.share_of_range,
             "records": self.records,
             "why": self.why,
+            "share_of_rows": self.share_of_rows,
+            "pairs": dict(self.pairs),
         }
 
 
@@ -81,7 +94,8 @@ def expected_noise(
         method: a preset.
         epsilon: the privacy budget.
         k: least cluster size.
-        n: number of records, a public fact under the claims that need it.
+        n: number of records, a public fact under the claims that need it; where it is private, what is said here
+            stays with the custodian.
         columns: only these; ε is shared among them.
         domains: public domain by column, as for `shoal.protect`.
         settings: of the method, such as split or noise.
@@ -93,13 +107,16 @@ def expected_noise(
     ...     print(found.column, round(found.standard_deviation), round(found.share_of_range, 3))
     age 283 2.828
     rent 5657 2.828
+    >>> (found,) = expected_noise(epsilon=1, n=10_000, domains={"age": (0, 100)})
+    >>> found.column, round(found.share_of_rows, 4)
+    ('age', 0.0022)
     """
     settled = configured(method, epsilon=epsilon, k=k, **settings)
     described = public_description(settled, schema, columns, domains, n)
     noise_allowed(settled, len(described.columns))
     check_k(settled.size, n)
     mechanism = MECHANISMS[settled.mechanism]
-    if _unknown(settled):
+    if mechanism.share_noise is None and _unknown(settled):
         return noise_of(settled, described, None)
     if mechanism.settle is not None:
         settled, _ = mechanism.settle(settled, described)
@@ -108,6 +125,9 @@ def expected_noise(
 
 def noise_of(settled: Method, described: Described, plan: Plan | None) -> tuple[ExpectedNoise, ...]:
     """The noise of a settled method; no record is looked at."""
+    share_noise = MECHANISMS[settled.mechanism].share_noise
+    if share_noise is not None:
+        return _of_shares(described, share_noise(settled, described))
     why = _unknown(settled)
     deviations = {} if why or plan is None else _deviations(settled, described, plan)
     found = []
@@ -120,6 +140,19 @@ def noise_of(settled: Method, described: Described, plan: Plan | None) -> tuple[
     return tuple(found)
 
 
+def _of_shares(described: Described, noise: ShareNoise) -> tuple[ExpectedNoise, ...]:
+    others: dict[str, list[tuple[str, float]]] = {name: [] for name in described.columns}
+    for (first, second), found in noise.pairs.items():
+        # what is measured beside the columns themselves is not announced
+        if first in others and second in others:
+            others[first].append((second, found))
+            others[second].append((first, found))
+    return tuple(
+        ExpectedNoise(name, None, None, 1, share_of_rows=noise.alone[name], pairs=tuple(others[name]))
+        for name in described.columns
+    )
+
+
 def drowned(noise: Sequence[ExpectedNoise], method: Method, n: int) -> str:
     """One warning where noise drowns the data, with the setting that would help; empty where it does not.
 
@@ -127,6 +160,8 @@ def drowned(noise: Sequence[ExpectedNoise], method: Method, n: int) -> str:
     >>> drowned(found, configured("ranking-dp", epsilon=1, k=5), 5000)[:62]
     'noise will drown age: its standard deviation is 28% of the ran'
     """
+    if any(found.share_of_rows is not None for found in noise):
+        return _drowned_shares(noise)
     worst = [found for found in noise if (found.share_of_range or 0.0) >= DROWNED]
     if not worst:
         return ""
@@ -141,6 +176,25 @@ def drowned(noise: Sequence[ExpectedNoise], method: Method, n: int) -> str:
         f"noise will drown {names}: its standard deviation is {100 * share:,.0f}% of the range"
         f"{' at worst' if len(worst) > 1 else ''}; {remedy}."
     )
+
+
+def _drowned_shares(noise: Sequence[ExpectedNoise]) -> str:
+    """The same where rows are drawn anew: single columns first, then that none goes with another."""
+    remedy = "release fewer columns (columns=), or use a larger epsilon"
+    worst = [found for found in noise if (found.share_of_rows or 0.0) >= DROWNED_SHARE]
+    if worst:
+        share = max(found.share_of_rows or 0.0 for found in worst)
+        names = ", ".join(found.column for found in worst)
+        return (
+            f"noise will drown {names}: shares of the rows are off by about {100 * share:.0f}% of them"
+            f"{' at worst' if len(worst) > 1 else ''}; {remedy}."
+        )
+    telling = [found for found in noise if found.share_of_rows]
+    if len(telling) > 1 and not any(found.pairs for found in telling):
+        return (
+            f"noise would drown all pairs, so they are not measured: columns will be independent; {remedy}."
+        )
+    return ""
 
 
 def sum_shares(method: Method, n: int, plan: Plan) -> Shares | None:
@@ -205,8 +259,8 @@ def public_description(
             )
     problems = Problems()
     attributes, lattices = [], {}
-    for attribute in declared.with_domains(given).attributes:
-        taken = attribute.role not in DROPPED_ROLES and attribute.kind in method.kinds
+    for attribute in declared.declared.with_domains(given).stepped.attributes:
+        taken = not attribute.dropped and attribute.kind in method.kinds
         if attribute.name not in columns if columns is not None else not taken:
             continue
         with problems.collected():

@@ -42,6 +42,7 @@ from shoal.partition import Partition
 from shoal.partition.base import check_k
 from shoal.progress import Progress, silent
 from shoal.release.advice import advice
+from shoal.release.raking import check_raking, with_raked_weight
 from shoal.release.request import Options
 
 # what a `Declaration` is made from, besides the schema
@@ -291,8 +292,13 @@ def carry_out(prepared: Preparation, progress: Progress | None = None, frozen: A
     tell("shuffling rows", 0, 1)
     publish = prepared.mechanism.publish or _one_table
     released, linked = publish(prepared.method, prepared.described, rebuilt, prepared.source)
-    return prepared.release(
+    notes: tuple[str, ...] = ()
+    if prepared.rakes:
+        tell("raking the weights", 0, 1)
+        released, notes = with_raked_weight(released, prepared.described.schema)
+    return prepared.saying(rebuilt.conditions).release(
         data=released,
+        notes=notes,
         linked=linked,
         aligned=_measured(prepared.described, rebuilt) if rebuilt.aligned else None,
         partitions=rebuilt.partitions,
@@ -315,9 +321,19 @@ class Preparation:
     statement: PrivacyStatement
     labels: ArrayLike | None = None
 
+    @property
+    def rakes(self) -> bool:
+        """Whether the release gets weights that are computed from public margins."""
+        return _raked(self.described)
+
     def stated(self, described: Described) -> Preparation:
         """The same with other circumstances, and the statement that follows from them."""
         return replace(self, described=described, statement=_statement(self.method, described, self.plan))
+
+    def saying(self, conditions: tuple[str, ...]) -> Preparation:
+        """The same with a statement that says this, too."""
+        statement = replace(self.statement, conditions=(*self.statement.conditions, *conditions))
+        return replace(self, statement=statement)
 
     def release(
         self,
@@ -327,6 +343,7 @@ class Preparation:
         internal: dict[str, Any],
         statistics: Any = None,
         linked: dict[str, Any] | None = None,
+        notes: tuple[str, ...] = (),
     ) -> Release:
         """The release that carries these settings and the given results."""
         described = self.described
@@ -340,8 +357,13 @@ class Preparation:
             declared=self.declared,
             domains={name: (float(lat.lo), float(lat.hi)) for name, lat in described.lattices.items()},
             kept=described.kept,
-            notes=described.notes,
-            internal={"rows_read": described.table.n, "rows_released": described.n, **internal},
+            notes=(*described.notes, *notes),
+            internal={
+                "rows_read": described.table.n,
+                "rows_released": described.n,
+                **({"steps": _counted(described)} if described.table.steps else {}),
+                **internal,
+            },
             format=described.table.format,
             codebook=described.table.codebook,
             conventions=described.table.conventions,
@@ -393,7 +415,21 @@ def prepare(
     careful = (*_starved(settled, plan), *_risky(settled, described), *advice(settled, described, plan))
     described = replace(described, notes=(*described.notes, *found, *careful))
     mechanism.refuse(settled, described, plan, labels)
+    if _raked(described):
+        check_raking(described.schema, described.columns)
     return Preparation(settled, declared, described, mechanism, plan, source, statement, labels)
+
+
+def _raked(described: Described) -> bool:
+    weight = None if described.schema is None else described.schema.weight
+    return weight is not None and weight.release == "raked"
+
+
+def _counted(described: Described) -> dict[str, int]:
+    """How many cells each step before protection changed: a private fact."""
+    assert described.schema is not None
+    steps = described.schema.declared.steps
+    return {step.words: count for step, (_, count) in zip(steps, described.table.steps, strict=True)}
 
 
 def _statement(method: Method, described: Described, plan: Plan) -> PrivacyStatement:
@@ -503,9 +539,27 @@ def _row_orders(method: Method, rebuilt: Rebuilt, source: Source) -> dict[str, N
 
 
 def public_schema(described: Described, declared: Declaration) -> Schema:
-    """What a recipe may say: declared facts only, so a domain taken from the data stays out."""
+    """What a recipe may say: declared facts only, so a domain taken from the data stays out.
+
+    It describes the released columns; `before` are those of the table as it is read, with the steps between.
+    """
     private = described.circumstances.private_domains
     attributes = [public_attribute(a, private_domain=a.name in private) for a in described.attributes]
-    if declared.schema is not None and declared.schema.unit is not None:
-        attributes.append(declared.schema.unit)
-    return Schema(tuple(attributes), declared.file)
+    whole = described.schema
+    if declared.schema is None or whole is None:
+        return Schema(tuple(attributes), declared.file)
+    weight = whole.weight
+    kept = [] if whole.unit is None else [whole.unit]
+    if weight is not None and weight.name not in described.columns:
+        kept.append(weight)
+    names = {a.name for a in (*attributes, *kept)}
+    margins = tuple(margin for margin in whole.margins if margin.column in names)
+    # a column that is dropped need not be described; steps on others that are not released have no place here
+    steps = tuple(s.public() for s in whole.declared.steps if s.do == "drop" or s.column in names)
+    released = Schema((*attributes, *kept), declared.file, (), margins)
+    if not steps:
+        return released
+    raw = {a.name: public_attribute(a, private_domain=False) for a in whole.declared.attributes}
+    changed = {step.column for step in steps}
+    before = tuple(raw[a.name] if a.name in changed else a for a in released.attributes)
+    return replace(released, before=Schema(before, declared.file, steps, margins))

@@ -31,7 +31,7 @@ from shoal.method.presets import DEFAULT_METHOD, configured, preset
 from shoal.progress import Cancel, Progress, silent, watched
 from shoal.release.bundle import check_output, save_bundle
 from shoal.release.engines.local import LocalRunner
-from shoal.release.engines.run import carry_out_on_engine, check_engine, refusal, table_elsewhere
+from shoal.release.engines.run import RAKED, carry_out_on_engine, check_engine, refusal, table_elsewhere
 from shoal.release.estimate import Estimate, estimate
 from shoal.release.expected_noise import ExpectedNoise, drowned, noise_of
 from shoal.release.looked import after_looking, fingerprint_of, reports_about
@@ -260,7 +260,7 @@ def publish(
         data: a path (see `shoal.io.FORMATS`), a folder of Parquet files, a pandas, polars or pyarrow table, or a Spark
             DataFrame.
         schema: as for `shoal.protect`, like method, epsilon, k, seed and options.
-        out: a new folder for the bundle: data, statement.json, method.toml, report.html.
+        out: a new folder for the bundle: data, statement.json, method.toml, log.toml, report.html.
         internal: a new file, outside of `out`, for the report with facts about the original data.
         format: of the data, one of `shoal.io.FORMATS`; by default that of the file, Parquet for a frame.
         statistics: methods xm-*: write the masked statistics of the clusters too.
@@ -486,6 +486,11 @@ def _not_in_parts(method: Method, delivery: Delivery, request: Request) -> str:
     if request.get("labels") is not None:
         return "labels have one entry for each row; use engine=memory"
     schema = request.get("schema")
+    if schema is not None and schema.declared.steps:
+        return "steps before protection need the table in memory; use engine=memory"
+    weight = None if schema is None else schema.weight
+    if weight is not None and weight.release == "raked":
+        return RAKED.replace(": use", "; use").rstrip(".")
     policies = [request.get("missing"), *(a.missing for a in (schema.attributes if schema else ()))]
     if "separate" in policies:
         return (

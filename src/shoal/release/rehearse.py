@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from shoal.columns.attribute import DROPPED_ROLES, MISSING_VALUE, Attribute
 from shoal.columns.declaration import read_as_asked
 from shoal.columns.lattice import Lattice
+from shoal.columns.run_steps import marked
 from shoal.columns.schema import Schema
 from shoal.display import internal
 from shoal.errors import OptionError
@@ -99,8 +100,9 @@ def rehearse(
     if on is None:
         table = read(made_up_people(schema, method, epsilon, k, people, **options))
         # columns that are not released have no part in it
-        held = () if schema is None else [a for a in schema.attributes if a.name in table.names]
-        schema = Schema(tuple(held)) if held else None
+        if schema is not None:
+            schema = _of_columns(schema.declared, table.names)
+            table = table if schema is None else marked(table, schema)
     else:
         table = read_as_asked(on, {**options, "schema": schema})
     prepared = prepare(table, schema, method, epsilon, k, **options)
@@ -108,6 +110,14 @@ def rehearse(
     measured = evaluate(table, release, target=target, progress=tell)
     found = verdict(release, measured, rehearsed=True)
     return Rehearsal(release, measured, found, table, on is None)
+
+
+def _of_columns(schema: Schema, names: Sequence[str]) -> Schema | None:
+    """The part of a schema that is about these columns."""
+    held = tuple(a for a in schema.attributes if a.name in names or a.release == "raked")
+    steps = tuple(step for step in schema.steps if step.column in names)
+    margins = tuple(margin for margin in schema.margins if margin.column in names)
+    return Schema(held, steps=steps, margins=margins) if held else None
 
 
 def made_up_people(

@@ -23,6 +23,7 @@ from shoal.look import tokens
 from shoal.method.statement import domain_words
 from shoal.progress import Progress, silent
 from shoal.report.compare import percent_words
+from shoal.report.disclosure import disclosed
 from shoal.report.findings import find
 from shoal.report.page_figures import Album
 from shoal.report.profile import equal_rows, profiles
@@ -80,6 +81,11 @@ def internal_report(
     whole = of_release(release)
     tell = progress or silent
     found = find(whole, release, evaluation, original, tell)
+    # the risk in a sample is another one
+    all_rows = found.subject.table.n == whole.table.n
+    disclosure = None
+    if found.before is not None and all_rows:
+        disclosure = disclosed(found.before, found.subject, release.declared.schema, tell)
     tell("drawing the internal report", 0, 1)
     album = Album()
     clusters = [(", ".join(made.columns) or "records", made.sizes) for made in release.partition]
@@ -94,6 +100,7 @@ def internal_report(
         notes=release.notes,
         facts=_facts(release.internal),
         clusters=clusters,
+        disclosure=disclosure,
     )
     first = _first_screen(
         whole, private=True, measured=found.measured, risks=found.risks, before=found.before
@@ -142,7 +149,14 @@ def bundle_report(
     risks = replace(risks, remarks=(*risks.remarks, _NOT_LINKED))
     tell("comparing columns", 0, 1)
     page = Page(
-        album, subject, before, measured, risks, private=True, remarks=_other_size(before, subject.table)
+        album,
+        subject,
+        before,
+        measured,
+        risks,
+        private=True,
+        remarks=_other_size(before, subject.table),
+        disclosure=disclosed(before, subject, progress=tell),
     )
     first = _first_screen(subject, private=True, measured=measured, risks=risks, before=before)
     mark = fingerprint(Path(original) if isinstance(original, (str, Path)) else before)
@@ -243,7 +257,15 @@ def _linked(line: RiskLine) -> tuple[str, str]:
 
 def _facts(internal: Mapping[str, Any]) -> dict[str, Any]:
     """The private facts of a release, those without a line of their own flattened."""
-    own = ("rows_read", "rows_released", "values_clipped", "clusters", "repairs", "clusters_without_noise")
+    own = (
+        "rows_read",
+        "rows_released",
+        "values_clipped",
+        "clusters",
+        "repairs",
+        "clusters_without_noise",
+        "steps",
+    )
     more: dict[str, Any] = {}
     for name, value in internal.items():
         if name in own:

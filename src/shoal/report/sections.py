@@ -16,6 +16,7 @@ from shoal.report.page_figures import Album, attribute_sections, relation_sectio
 
 if TYPE_CHECKING:
     from shoal.io import Table
+    from shoal.report.disclosure import Disclosure
     from shoal.report.risks import Risks
     from shoal.report.subject import Subject
 
@@ -31,6 +32,7 @@ class Page:
         private: the page holds facts about the original data.
         facts: private facts of the release that its mechanism wrote down.
         clusters: sizes of the clusters, by the columns that they are of.
+        disclosure: the risk by the quasi-identifiers, before and after.
     """
 
     album: Album
@@ -43,6 +45,7 @@ class Page:
     notes: tuple[str, ...] = ()
     facts: Mapping[str, Any] | None = None
     clusters: Sequence[tuple[str, Any]] = ()
+    disclosure: Disclosure | None = None
 
 
 def _nothing(page: Page) -> dict[str, Any]:
@@ -90,6 +93,10 @@ def _learning(page: Page) -> dict[str, Any]:
     }
 
 
+def _estimates(page: Page) -> dict[str, Any]:
+    return {"estimates": None if page.measured is None else page.measured.get("estimates")}
+
+
 def _risk(page: Page) -> dict[str, Any]:
     lines = page.risks.lines
     return {"risks": page.risks, "risk_figure": page.album.risks(lines) if lines else None}
@@ -98,6 +105,12 @@ def _risk(page: Page) -> dict[str, Any]:
 def _facts(page: Page) -> dict[str, Any]:
     drawn = page.album.clusters(page.clusters) if page.clusters else None
     return {"facts": page.facts, "clusters": drawn, "notes": page.notes}
+
+
+def _log(page: Page) -> dict[str, Any]:
+    """What was done; where facts about the original are, with the number of cells that each step changed."""
+    counts = {} if page.facts is None else page.facts.get("steps", {})
+    return {"log": [(entry, counts.get(entry["words"])) for entry in page.subject.log]}
 
 
 def _measures(page: Page) -> dict[str, Any]:
@@ -120,9 +133,17 @@ _SECTIONS: dict[str, Section] = {
             lambda values: bool(values["relations"]["correlations"] or values["relations"]["pairs"]),
         ),
         Section("learning", "Learning", _learning, lambda values: bool(values["learning"])),
+        Section("estimates", "Survey estimates", _estimates, lambda values: bool(values["estimates"])),
         Section("risk", "Risk", _risk, lambda values: values["private"]),
+        Section(
+            "disclosure",
+            "Disclosure risk",
+            lambda page: {"disclosure": page.disclosure},
+            lambda values: values["private"] and values["disclosure"] is not None,
+        ),
         Section("facts", "Facts about the original data", _facts, lambda values: values["private"]),
         Section("measures", "All measures", _measures, lambda values: bool(values["measured"])),
+        Section("log", "What was done", _log, lambda values: bool(values["log"])),
         Section("recipe", "Recipe", lambda page: {"recipe": page.subject.recipe}),
     )
 }

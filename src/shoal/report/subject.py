@@ -16,6 +16,7 @@ from shoal.columns.coding import numbers
 from shoal.columns.schema import Attribute, Schema
 from shoal.errors import InputError, OptionError
 from shoal.io import Table, read, read_columnwise, table_name
+from shoal.method.log import LOG, done_in, log_entries
 from shoal.method.recipe import load_recipe, recipe_text
 from shoal.method.statement import PrivacyStatement
 
@@ -35,6 +36,7 @@ class Subject:
         recipe: the text of `method.toml`.
         na: texts that stood for a missing value.
         linked: further released tables by name.
+        log: what was done, one entry each.
     """
 
     statement: Mapping[str, Any]
@@ -44,6 +46,7 @@ class Subject:
     recipe: str
     na: tuple[str, ...] = ()
     linked: Mapping[str, Table] = field(default_factory=dict)
+    log: tuple[Mapping[str, str], ...] = ()
 
     def attribute(self, name: str) -> Attribute:
         return self.schema[name]
@@ -88,6 +91,7 @@ def of_release(release: Release) -> Subject:
         recipe=recipe_text(release),
         na=tuple(release.declared.na),
         linked={name: read(frame) for name, frame in release.linked.items()},
+        log=tuple(log_entries(release)),
     )
 
 
@@ -114,7 +118,7 @@ def of_bundle(folder: str | Path) -> Subject:
         raise OptionError(
             f"the recipe '{recipe_file}' describes no column: its [[attribute]] entries are gone."
         )
-    schema = recipe["schema"]
+    schema = recipe["schema"].stepped
     dates = {a.name: a.format for a in schema.attributes if a.format is not None}
     na = tuple(recipe.get("na", ()))
     data = tables.pop("data")
@@ -133,6 +137,7 @@ def of_bundle(folder: str | Path) -> Subject:
         recipe=recipe_file.read_text("utf-8"),
         na=na,
         linked={name: read(path, na, conventions=schema.file, strict=False) for name, path in tables.items()},
+        log=done_in(folder / LOG),
     )
 
 

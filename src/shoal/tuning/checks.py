@@ -16,6 +16,9 @@ from shoal.tuning.choose import check_utility
 from shoal.tuning.grid import Setting
 from shoal.tuning.private import METHOD
 
+# what has a list of its own, or an argument
+_COMPARED = ("k", "split", "noise", "delta", "epsilon")
+
 
 def check_comparison(
     seeds: int,
@@ -54,13 +57,15 @@ def check_private(
     target: str | None,
     max_risk: float | None,
     noises: Sequence[str] | None,
+    deltas: Sequence[Any] | None = None,
 ) -> None:
     if methods is not None and list(methods) != [METHOD]:
         raise ClaimError(
             f"private= chooses for {METHOD} only, not for {', '.join(methods)}: how far one record moves the error of "
-            "groups that follow the records, or of other mechanisms, is not proved."
+            "groups that follow the records, or of other mechanisms, is not proved. pairs-dp and tree-dp need no such "
+            "choice: they settle how finely they measure by public rules."
         )
-    asked = {"utility": utility, "target": target, "max_risk": max_risk, "noises": noises}
+    asked = {"utility": utility, "target": target, "max_risk": max_risk, "noises": noises, "deltas": deltas}
     for option, given in asked.items():
         if given is not None:
             raise ClaimError(
@@ -86,8 +91,8 @@ def check_options(options: Mapping[str, Any], grid: Sequence[Setting]) -> None:
     taken = {name for setting in grid for name in preset(setting.method).adjustable}
     for name in options:
         known_setting(name)
-        if name in ("k", "split", "noise", "epsilon"):
-            plural = {"k": "ks", "split": "splits", "noise": "noises", "epsilon": "epsilon"}[name]
+        if name in _COMPARED:
+            plural = name if name == "epsilon" else f"{name}s"
             raise OptionError(f"'{name}' is compared: give {plural} instead.")
         if name not in taken:
             raise OptionError(f"no compared method has the option '{name}'.")

@@ -8,10 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from shoal.decimals import decimal_text
 from shoal.errors import OptionError
 from shoal.method.presets import preset
+from shoal.method.settings import SETTINGS
 
 DEFAULT_METHODS = (
+    "pairs-dp",
     "laplace",
     "mdav-dp",
     "ranking-dp",
@@ -37,6 +40,7 @@ class Setting:
     k: int | None = None
     split: str | None = None
     noise: str | None = None
+    delta: str | None = None
 
     @property
     def options(self) -> dict[str, Any]:
@@ -75,6 +79,7 @@ def make_grid(
     splits: Sequence[str] | None,
     noises: Sequence[str] | None,
     n: int,
+    deltas: Sequence[Any] | None = None,
 ) -> tuple[Setting, ...]:
     """Every combination of what a method can be told; a method without an option appears once for it.
 
@@ -83,6 +88,8 @@ def make_grid(
 
     >>> [str(setting) for setting in make_grid(["laplace", "ranking-dp"], [5, 9], None, None, 100)]
     ['laplace', 'ranking-dp, k = 5', 'ranking-dp, k = 9']
+    >>> [str(setting) for setting in make_grid(["pairs-dp", "tree-dp"], None, None, None, 100, ["0", "1e-6"])]
+    ['pairs-dp, delta 0', 'pairs-dp, delta 1e-06', 'tree-dp']
     """
     names = _listed("methods", methods) or DEFAULT_METHODS
     sizes = _listed("ks", ks) or default_sizes(n)
@@ -90,14 +97,16 @@ def make_grid(
         if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
             raise OptionError(f"every k must be a whole number, at least 1, got {size!r}.")
     shares, families = _listed("splits", splits), _listed("noises", noises)
+    chances = _listed("deltas", None if deltas is None else _deltas(deltas))
     grid: list[Setting] = []
     for name in names:
         adjustable = preset(name).adjustable
         grid += [
-            Setting(name, k, split, noise)
+            Setting(name, k, split, noise, delta)
             for k in (sizes if "k" in adjustable else (None,))
             for split in (shares if shares and "split" in adjustable else (None,))
             for noise in (families if families and "noise" in adjustable else (None,))
+            for delta in (chances if chances and "delta" in adjustable else (None,))
         ]
     return tuple(grid)
 
@@ -111,11 +120,18 @@ def compared(settings: Sequence[Setting]) -> tuple[str, ...]:
     ('method', 'k')
     """
     found = ["method"] if len({setting.method for setting in settings}) > 1 else []
-    for name in ("k", "split", "noise"):
+    for name in ("k", "split", "noise", "delta"):
         pairs = {(setting.method, getattr(setting, name)) for setting in settings}
         if len(pairs) > len({method for method, _ in pairs}):
             found.append(name)
     return tuple(found)
+
+
+def _deltas(values: Sequence[Any]) -> Sequence[Any]:
+    """As decimal texts, so that one number has one form; what is no list is left to be refused."""
+    if isinstance(values, str) or not isinstance(values, Sequence):
+        return values
+    return [decimal_text(SETTINGS["delta"].read(value)) for value in values]
 
 
 def _listed(option: str, values: Sequence[Any] | None) -> tuple[Any, ...] | None:

@@ -47,6 +47,7 @@ def tune(
     *,
     splits: Sequence[str] | None = None,
     noises: Sequence[str] | None = None,
+    deltas: Sequence[Any] | None = None,
     seeds: int = 5,
     fast: bool = False,
     target: str | None = None,
@@ -84,9 +85,12 @@ def tune(
         ks: sizes to compare; by default ten, from 3 to half of the rows.
         splits: ways to share ε over columns; by default each method's own.
         noises: noise families; by default Laplace.
+        deltas: probabilities with which the promise may fail, for methods that take one; by default 0. Their claims
+            differ, and the comparison says so.
         seeds: runs of each setting.
         fast: closed forms only, without runs: losses in seconds, no risks.
-        target: what somebody will learn from the release, such as "income>30000"; then settings are ranked by it.
+        target: what somebody will learn from the release, such as "income>30000"; then settings are ranked by it, and
+            methods with that setting spend more on it.
         utility: the measure to rank by: normalised_sse, scaled_sse, wasserstein, correlation_difference,
             total_variation or learning. By default the row error, or, if rows of a compared method belong to nobody, a
             measure that needs no rows.
@@ -144,13 +148,14 @@ def tune(
     charged = account(ledger, dataset, private)
     if private is not None:
         # first of all: what other options would say about the records is not paid for
-        check_private(methods, utility, target, max_risk, noises)
+        check_private(methods, utility, target, max_risk, noises, deltas)
     check_comparison(seeds, fast, target, utility, max_risk, claim, workers, table)
-    question = Question(table, epsilon, declared, options)
+    aimed = options if target is None else {**options, "target": target}
+    question = Question(table, epsilon, declared, aimed)
     folder = None if out is None else Path(out)
     if private is not None:
         return tune_privately(question, ks, splits, private_epsilon(private), folder, charged)
-    grid = make_grid(methods, ks, splits, noises, table.n)
+    grid = make_grid(methods, ks, splits, noises, table.n, deltas)
     check_options(options, grid)
     candidates, refused = candidates_of(question, grid, claim)
     runs = () if fast else tuple(range(1, seeds + 1))

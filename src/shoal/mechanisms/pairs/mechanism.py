@@ -13,12 +13,13 @@ from scipy.special import ndtri
 from shoal.columns.describe import Described
 from shoal.errors import OptionError, did_you_mean
 from shoal.evaluation.target import target_column
-from shoal.mechanisms.base import Mechanism, Rebuilt
+from shoal.mechanisms.base import Mechanism, Rebuilt, ShareNoise
 from shoal.mechanisms.histogram import Histogram
 from shoal.mechanisms.pairs import mixture
 from shoal.mechanisms.pairs.contrasts import PairCounts, group_sums, sign_products
 from shoal.mechanisms.pairs.correlation import shrunk, tetrachoric
 from shoal.mechanisms.pairs.currency import Concentrated, Currency, PureEpsilon, Shape
+from shoal.mechanisms.pairs.expected import noise_alone, noise_of_pairs
 from shoal.mechanisms.pairs.gaps import (
     ABSENT,
     Presence,
@@ -30,7 +31,16 @@ from shoal.mechanisms.pairs.gaps import (
 )
 from shoal.mechanisms.pairs.marginal import Marginal
 from shoal.mechanisms.pairs.oneway import measure_oneway
-from shoal.mechanisms.pairs.plan import NO_FLAGS, Facts, Halves, Pairs, halves, lay_out_oneway, lay_out_pairs
+from shoal.mechanisms.pairs.plan import (
+    NO_FLAGS,
+    Facts,
+    Halves,
+    OneWay,
+    Pairs,
+    halves,
+    lay_out_oneway,
+    lay_out_pairs,
+)
 from shoal.mechanisms.pairs.rows import (
     block_sizes,
     draw_block,
@@ -56,7 +66,6 @@ _LARGEST_NOISE = 1 << 50
 
 def plan(method: Method, described: Described) -> Plan:
     """Share the budget over the number of rows, single attributes and pairs, from public facts."""
-    currency = _currency(method)
     attributes = _facts(described)
     budget = _budget(method)
     counting = _rows_share(method, budget)
@@ -68,29 +77,19 @@ def plan(method: Method, described: Described) -> Plan:
         spending["single attributes and pairs, as finely as the number of rows allows"] = budget
         condition = "What is measured follows from the noisy number of rows, ε and the declared domains."
         return Plan(spending, shares, (condition, *_about_gaps(described)), {})
-    shared = halves(currency, attributes, budget, rows, _target(method, described))
-    spending["single attributes"] = shared.oneway
-    if shared.pairs:
-        spending["pairs of attributes"] = shared.pairs
+    laid_out = _lay_out(method, described, rows, budget)
+    spending["single attributes"] = laid_out.shared.oneway
+    if laid_out.shared.pairs:
+        spending["pairs of attributes"] = laid_out.shared.pairs
     condition = f"What is measured follows from {rows} rows, ε and the declared domains."
-    layout = lay_out_oneway(currency, attributes, shared.oneway, rows)
     flags = flags_of(attributes)
     costs = {}
-    for number, facts in enumerate(attributes[: len(described.columns)]):
+    for number, column in enumerate(described.columns):
         both = (number, flags[number]) if number in flags else (number,)
-        costs[facts.name] = layout.cost(*both) + shared.pairs * any(attributes[a].points > 1 for a in both)
-    pairs = lay_out_pairs(
-        currency,
-        *outline(attributes, layout),
-        shared.pairs,
-        rows,
-        _target(method, described),
-        only_target=shared.only_target,
-        flags=flags,
-    )
-    measured = [*oneway_words(attributes, layout, currency, rows), *pair_words(attributes, pairs, rows)]
-    said = (condition, *measured, *_about_gaps(described))
-    return Plan(spending, shares, said, costs if method.neighbours == "replace-one" else {})
+        paired = laid_out.shared.pairs * any(attributes[a].points > 1 for a in both)
+        costs[column] = laid_out.oneway.cost(*both) + paired
+    conditions = (condition, *laid_out.words(rows), *_about_gaps(described))
+    return Plan(spending, shares, conditions, costs if method.neighbours == "replace-one" else {})
 
 
 def _about_gaps(described: Described) -> list[str]:
@@ -100,6 +99,56 @@ def _about_gaps(described: Described) -> list[str]:
         f"Missing values of {', '.join(described.flagged)} are a place of their own beside the values. How many "
         "there are is noisy like every count: a table without any can be released with some."
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class _LaidOut:
+    """All that is measured for a number of rows, as far as it is known before any of it is."""
+
+    currency: Currency
+    attributes: tuple[Facts, ...]
+    shared: Halves
+    oneway: OneWay
+    pairs: Pairs
+
+    def words(self, rows: float) -> tuple[str, ...]:
+        return (
+            *oneway_words(self.attributes, self.oneway, self.currency, rows),
+            *pair_words(self.attributes, self.pairs, rows),
+        )
+
+
+def _lay_out(method: Method, described: Described, rows: float, budget: Fraction) -> _LaidOut:
+    """What a budget without the share of the number of rows is spent on."""
+    currency, attributes, target = _currency(method), _facts(described), _target(method, described)
+    shared = halves(currency, attributes, budget, rows, target)
+    oneway = lay_out_oneway(currency, attributes, shared.oneway, rows)
+    pairs = lay_out_pairs(
+        currency,
+        *outline(attributes, oneway),
+        shared.pairs,
+        rows,
+        target,
+        only_target=shared.only_target,
+        flags=flags_of(attributes),
+    )
+    return _LaidOut(currency, attributes, shared, oneway, pairs)
+
+
+def share_noise(method: Method, described: Described) -> ShareNoise:
+    """The noise to expect on shares of the rows, from public facts and the number of rows.
+
+    Whether a value is missing is no column, and nothing is told of it.
+    """
+    rows = _public_rows(method, described) or described.n
+    budget = _budget(method)
+    found = _lay_out(method, described, rows, budget - _rows_share(method, budget))
+    alone = noise_alone(found.attributes, found.oneway, found.currency, rows)
+    pairs = noise_of_pairs(found.attributes, found.oneway, alone, found.pairs, rows)
+    return ShareNoise(
+        {column: alone[column] for column in described.columns},
+        {pair: noise for pair, noise in pairs.items() if set(pair) <= set(described.columns)},
+    )
 
 
 def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
@@ -160,7 +209,7 @@ def run(
         progress("drawing rows", steps, steps)
     values = {column: np.concatenate([one[column] for one in drawn]) for column in described.columns}
     internal = {"values_clipped": clipped, "rows_released": known.rows, "clusters": []}
-    return Rebuilt(values, [], aligned=False, internal=internal)
+    return Rebuilt(values, [], aligned=False, internal=internal, conditions=known.conditions)
 
 
 def pair_positions(described: Described) -> tuple[list[Integers], dict[str, int]]:
@@ -183,6 +232,7 @@ class Measured:
         rows: how many are released.
         marginals: of the attributes, those that say whether another is missing last.
         flags: the numbers of these, by the number of the other.
+        conditions: what is measured in words, where it follows from the noisy number of rows.
     """
 
     rows: int
@@ -191,6 +241,7 @@ class Measured:
     target: int | None
     marginals: tuple[Marginal, ...]
     flags: Mapping[int, int]
+    conditions: tuple[str, ...] = ()
 
     @property
     def bins(self) -> list[int]:
@@ -202,7 +253,8 @@ def measure_attributes(
 ) -> Measured:
     """The number of rows, and every attribute by itself, of the records that have a value."""
     currency, attributes = _currency(method), _facts(described)
-    rows, budget = _public_rows(method, described), _budget(method)
+    public, budget = _public_rows(method, described), _budget(method)
+    rows = public
     if rows is None:
         share = _rows_share(method, budget)
         budget -= share
@@ -213,7 +265,10 @@ def measure_attributes(
     layout = lay_out_oneway(currency, attributes, shared.oneway, rows)
     trees = [described.tree(column) for column in described.columns]
     marginals = measure_oneway(positions, attributes, trees, layout, currency, rows, source)
-    return Measured(rows, currency, shared, target, tuple(marginals), flags_of(attributes))
+    # a number of rows that was public has had its words before
+    conditions = () if public is not None else _lay_out(method, described, rows, budget).words(rows)
+    flags = flags_of(attributes)
+    return Measured(rows, currency, shared, target, tuple(marginals), flags, conditions)
 
 
 def pair_codes(
@@ -422,4 +477,4 @@ def _facts(described: Described) -> tuple[Facts, ...]:
     return with_flags(found, described.flagged)
 
 
-PAIRS = Mechanism(plan, run, check=check)
+PAIRS = Mechanism(plan, run, check=check, share_noise=share_noise)

@@ -7,7 +7,7 @@ same. What tasks draw comes from children of a key that is made for one release 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -92,6 +92,8 @@ class Made:
     Attributes:
         out: where its rows go.
         internal: private facts for the internal report.
+        unchanged: columns that hold the records' own values.
+        conditions: what was measured in words, where it follows from what was let out on the way.
     """
 
     over: Over
@@ -99,6 +101,7 @@ class Made:
     out: Outgoing
     internal: dict[str, Any]
     unchanged: frozenset[str] = field(default_factory=frozenset)
+    conditions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -361,7 +364,7 @@ def by_pairs(work: Work) -> Made:
     sizes = block_sizes(known.rows)
     own = work.source()
     draw = partial(_pairs_block, drawing=drawing, described=work.described, source=own)
-    return _drawn(work, draw, sizes, own, known.rows)
+    return replace(_drawn(work, draw, sizes, own, known.rows), conditions=known.conditions)
 
 
 def _pairs(known: Measured) -> list[tuple[int, int]]:

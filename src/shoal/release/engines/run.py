@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+RAKED = "weights are raked to margins of several columns, which takes the table in memory: use engine=memory."
 # optimal-dp holds a column in order of rank on the driver
 MOST_OPTIMAL = 1 << 24
 
@@ -71,6 +72,8 @@ def _nearest(method: Method) -> str:
 def check_engine(prepared: Preparation) -> None:
     """Refuse what would fail once the budget is spent."""
     described, method = prepared.described, prepared.method
+    if prepared.rakes:
+        raise OptionError(RAKED)
     if way_of(method) is not by_record:
         check_positions(described.lattices, described.n)
     if method.partition == "optimal" and described.n > MOST_OPTIMAL:
@@ -99,20 +102,20 @@ def carry_out_on_engine(
     check_output(folder, internal)
     remove_abandoned(folder)
     with contextlib.ExitStack() as undo, staged(folder) as aside, runner.working_in(aside / WORK):
-        written, facts = write_release(prepared, runner, aside, tell)
+        written, made = write_release(prepared, runner, aside, tell)
+        facts = made.internal
         rows = facts.get("rows_released", prepared.described.n)
         if (found := parquet_rows(written)) != rows:
             raise OutputError(f"{found:,} of {rows:,} rows were written: probably a bug, please report.")
-        release = prepared.release(data=read_columnwise(written), aligned=None, partitions=[], internal=facts)
+        saying = prepared.saying(made.conditions)
+        release = saying.release(data=read_columnwise(written), aligned=None, partitions=[], internal=facts)
         write_documents(release, aside, undo, internal, None, original, tell, mark)
         shutil.rmtree(aside / WORK, ignore_errors=True)
     return replace(release, data=runner.released(folder / written.name), kept=None)
 
 
-def write_release(
-    prepared: Preparation, runner: Runner, folder: Path, tell: Progress
-) -> tuple[Path, dict[str, Any]]:
-    """Spend the budget of a prepared release, and write its data into a folder: what was written, and private facts.
+def write_release(prepared: Preparation, runner: Runner, folder: Path, tell: Progress) -> tuple[Path, Made]:
+    """Spend the budget of a prepared release, and write its data into a folder: what was written, and what is known.
 
     Guarantee:
         The same as `shoal.protect` with the same arguments, whatever tasks the runner runs again.
@@ -134,7 +137,7 @@ def write_release(
         )
     )
     written = runner.write("writing rows", made.over, *made.stages, last, schema=schema, folder=folder)
-    return written, made.internal
+    return written, made
 
 
 def released_schema(described: Described, method: Method) -> pa.Schema:

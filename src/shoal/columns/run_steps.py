@@ -1,0 +1,158 @@
+"""Steps run: a table as it was read comes in, the same table after the steps of its schema leaves.
+
+Every cell is changed by itself, with public parameters only. A table remembers which steps were run on it, so that
+none is run twice, wherever it is handed on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.columns.attribute import Attribute
+from shoal.columns.coding import labels_of, numbers
+from shoal.columns.labels import texts
+from shoal.columns.provenance import as_declared
+from shoal.columns.steps import Step, above, as_number, places_in_bands
+from shoal.errors import InputError, OptionError
+from shoal.io import Table, check_doubts, first_row
+
+if TYPE_CHECKING:
+    from shoal.columns.schema import Schema
+
+
+def with_steps(table: Table, schema: Schema | None, na: Sequence[str] = ()) -> Table:
+    """The table after the steps of its schema; those that were run on it already are not run again.
+
+    Raises:
+        InputError: a value has no place in the bands, or is no value of the column; names the row.
+        OptionError: the parameters of a step are not known, or the table stays on disk.
+
+    >>> import pyarrow as pa
+    >>> from shoal import Schema
+    >>> from shoal.io import read
+    >>> schema = Schema((Attribute("age"),)).with_steps(Step.recode("age", breaks=[0, 40, 99]))
+    >>> with_steps(read(pa.table({"age": [25, 40, 41, None]})), schema).series("age").to_list()
+    ['(0,40]', '(0,40]', '(40,99]', None]
+    """
+    steps = () if schema is None else schema.declared.steps
+    if schema is None or not steps or [key for key, _ in table.steps] == [step.key for step in steps]:
+        return table
+    if table.steps:
+        raise InputError("other steps were run on this table already: pass it as it was read.")
+    if table.path is not None or table.records is not None:
+        raise OptionError(
+            "steps before protection need the table in memory: use engine=memory.", option="engine"
+        )
+    declared = schema.declared
+    for step in steps:
+        table.known(step.column)
+    touched = {step.column for step in steps}
+    table = as_declared(table, [a for a in declared.attributes if a.name in touched], na)
+    check_doubts(table, [step.column for step in steps if step.do != "drop"])
+    for step, before, _ in declared.walk():
+        if step.withheld:
+            raise OptionError(
+                f"{step.where}: its parameters were taken from other records and are not published: declare them."
+            )
+        if before is None or step.do == "drop":
+            frame, changed = table.frame.drop(step.column), table.n
+            table = replace(table, frame=frame, inferred=table.inferred - {step.column})
+        else:
+            # how such a cell is read depends on the others of its column
+            read_off = {step.column} & table.inferred
+            table, changed = _RUN[step.kind](table, step, before)
+            table = replace(table, guessed=table.guessed | read_off)
+        table = replace(table, steps=(*table.steps, (step.key, changed)))
+    return table
+
+
+def marked(table: Table, schema: Schema) -> Table:
+    """A table that was made up as it is after the steps: none is left to run."""
+    return replace(table, steps=tuple((step.key, 0) for step in schema.declared.steps))
+
+
+def _bands(table: Table, step: Step, before: Attribute) -> tuple[Table, int]:
+    values = numbers(table, before)
+    places = places_in_bands(step, values)
+    outside = places == -2
+    if outside.any() and step.outside == "error":
+        raise InputError(
+            f"column '{step.column}': row {first_row(outside)} lies in none of the bands of its recoding: widen the "
+            'breaks, or let such values become missing with outside = "missing".'
+        )
+    names = np.array([*step.bands, None, None], dtype=object)
+    return _with_texts(table, step.column, names[places]), int(np.isfinite(values).sum())
+
+
+def _renamed(table: Table, step: Step, before: Attribute, renamed: Mapping[str, str]) -> tuple[Table, int]:
+    found, which = texts(table, step.column)
+    names = np.array([*(renamed.get(text, text) or None for text in found), None], dtype=object)
+    changes = np.array([*(renamed.get(text, text) != text for text in found), False])
+    return _with_texts(table, step.column, names[which]), int(changes[which].sum())
+
+
+def _level(table: Table, step: Step, before: Attribute) -> tuple[Table, int]:
+    renamed = above(step, before)
+    tree = replace(before, missing=None).tree
+    assert tree is not None
+    # a text that is no value of the column must not slip through as its own group
+    labels = labels_of(table, before)
+    codes = tree.encode(labels, f"column '{step.column}'", missing=-1)
+    names = [None if label is None else renamed[str(label)] for label in tree.decode(codes)]
+    changed = sum(old is not None and old != new for old, new in zip(labels, names, strict=True))
+    return _with_texts(table, step.column, names), changed
+
+
+def _mapping(table: Table, step: Step, before: Attribute) -> tuple[Table, int]:
+    return _renamed(table, step, before, dict(step.mapping))
+
+
+def _coded(table: Table, step: Step, before: Attribute) -> tuple[Table, int]:
+    values = numbers(table, before)
+    assert step.at is not None
+    limit = as_number(step.at)
+    beyond: NDArray[np.bool_] = values > limit if step.do == "top" else values < limit
+    rows = np.flatnonzero(beyond)
+    if rows.size:
+        series = table.series(step.column)
+        value = _stored(table, step, series)
+        series = series.scatter(rows.tolist(), [value] * rows.size)
+        table = replace(table, frame=table.frame.with_columns(series.alias(step.column)))
+    return table, int(rows.size)
+
+
+def _stored(table: Table, step: Step, series: nw.Series[Any]) -> Any:
+    """The value that is put in the place of others, as the column stores it."""
+    put = step.at if step.put is None else step.put
+    assert put is not None
+    if isinstance(put, str):
+        if isinstance(series.dtype, nw.Datetime):
+            return datetime.fromisoformat(put)
+        return date.fromisoformat(put) if isinstance(series.dtype, nw.Date) else put
+    if not series.dtype.is_integer():
+        return float(put)
+    if int(put) != put:
+        raise InputError(f"{step.where}: the column holds whole numbers, and {float(put):g} is none.")
+    return int(put)
+
+
+def _with_texts(table: Table, name: str, values: Sequence[str | None] | NDArray[Any]) -> Table:
+    import pyarrow as pa
+
+    return table.retyped(name, pa.chunked_array([pa.array(list(values), pa.string())]))
+
+
+_RUN: Mapping[str, Callable[[Table, Step, Attribute], tuple[Table, int]]] = {
+    "bands": _bands,
+    "level": _level,
+    "mapping": _mapping,
+    "top": _coded,
+    "bottom": _coded,
+}

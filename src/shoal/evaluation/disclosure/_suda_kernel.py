@@ -1,0 +1,118 @@
+"""Patterns of key values come in, their minimal sample uniques leave: the search of SUDA2."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Codes = NDArray[np.int64]
+
+
+@njit(cache=True, nogil=True)
+def minimal_uniques(codes: Codes, levels: Codes, single: NDArray[np.bool_]) -> tuple[Codes, Codes]:
+    """The pattern and the set of keys, one bit each, of every minimal sample unique.
+
+    Sets of keys are visited in the order of their bits as numbers, so every subset of a set comes before it. A set is
+    visited with the patterns that its parent, the set without its lowest key, could not tell apart, in groups. What is
+    alone in its group is unique; what was unique before is not minimal and has left. Groups without a record that can
+    become unique leave too.
+
+    Args:
+        codes: (keys, patterns), below 0 for a missing value.
+        levels: number of codes of each key.
+        single: patterns that one record has; no other can be unique.
+    """
+    keys, size = codes.shape
+    most = 1
+    for key in range(keys):
+        most = max(most, levels[key])
+    rows = np.empty((keys + 1, size), dtype=np.int64)
+    starts = np.zeros((keys + 1, size + 1), dtype=np.int64)
+    groups = np.zeros(keys + 1, dtype=np.int64)
+    sets = np.zeros(keys + 1, dtype=np.int64)
+    following = np.zeros(keys + 1, dtype=np.int64)
+    lowest = np.full(keys + 1, keys, dtype=np.int64)
+    count = np.zeros(most, dtype=np.int64)
+    hopeful = np.zeros(most, dtype=np.bool_)
+    place = np.zeros(most, dtype=np.int64)
+    seen = np.empty(most, dtype=np.int64)
+    # the uniques of a pattern hang on one chain
+    head = np.full(size, -1, dtype=np.int64)
+    owner = np.empty(1024, dtype=np.int64)
+    found = np.empty(1024, dtype=np.int64)
+    behind = np.empty(1024, dtype=np.int64)
+    number = 0
+    for row in range(size):
+        rows[0, row] = row
+    starts[0, 1] = size
+    groups[0] = 1 if size > 0 else 0
+    depth = 0
+    while depth >= 0:
+        key = following[depth]
+        if key == lowest[depth] or groups[depth] == 0:
+            depth -= 1
+            continue
+        following[depth] += 1
+        below = depth + 1
+        inside = sets[depth] | (np.int64(1) << key)
+        filled = 0
+        groups[below] = 0
+        for group in range(groups[depth]):
+            different = 0
+            for at in range(starts[depth, group], starts[depth, group + 1]):
+                row = rows[depth, at]
+                code = codes[key, row]
+                if code < 0:
+                    continue
+                if count[code] == 0:
+                    seen[different] = code
+                    different += 1
+                    hopeful[code] = False
+                count[code] += 1
+                hopeful[code] |= single[row]
+                # of a group of one, the one
+                place[code] = row
+            for one in range(different):
+                code = seen[one]
+                if not hopeful[code]:
+                    place[code] = -1
+                elif count[code] > 1:
+                    place[code] = filled
+                    filled += count[code]
+                    groups[below] += 1
+                    starts[below, groups[below]] = filled
+                else:
+                    row = place[code]
+                    place[code] = -1
+                    minimal = True
+                    link = head[row]
+                    while link >= 0:
+                        if found[link] & inside == found[link]:
+                            minimal = False
+                            break
+                        link = behind[link]
+                    if minimal:
+                        if number == owner.size:
+                            owner = np.concatenate((owner, np.empty_like(owner)))
+                            found = np.concatenate((found, np.empty_like(found)))
+                            behind = np.concatenate((behind, np.empty_like(behind)))
+                        owner[number] = row
+                        found[number] = inside
+                        behind[number] = head[row]
+                        head[row] = number
+                        number += 1
+            for at in range(starts[depth, group], starts[depth, group + 1]):
+                row = rows[depth, at]
+                code = codes[key, row]
+                if code >= 0 and place[code] >= 0:
+                    rows[below, place[code]] = row
+                    place[code] += 1
+            for one in range(different):
+                count[seen[one]] = 0
+        if groups[below] > 0 and key > 0:
+            sets[below] = inside
+            lowest[below] = key
+            following[below] = 0
+            depth = below
+    return owner[:number], found[:number]

@@ -1,0 +1,98 @@
+"""Key variables: columns of a table come in, a number for each of their values and the different patterns leave.
+
+What an intruder may know about a person is the combination of these values. Every measure of this folder is a function
+of the patterns, so it is computed once for each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.display import internal
+from shoal.evaluation.anonymity import as_arrow
+from shoal.evaluation.groups import row_groups
+from shoal.io import Table
+
+Codes = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+MISSING = -1
+
+
+@internal()
+@dataclass(frozen=True, slots=True, eq=False)
+class Coded:
+    """A column as numbers.
+
+    Attributes:
+        codes: place of each value among `levels`, -1 for a missing one.
+        levels: the different values in ascending order.
+    """
+
+    codes: Codes
+    levels: tuple[Any, ...]
+
+
+@internal()
+@dataclass(frozen=True, slots=True, eq=False)
+class Patterns:
+    """The different combinations of key values, a missing value counted as one more value.
+
+    Attributes:
+        codes: (keys, patterns), -1 for a missing value.
+        labels: pattern of each record.
+        counts: number of records of each pattern.
+        weights: sum of their weights.
+    """
+
+    codes: Codes
+    labels: Codes
+    counts: Codes
+    weights: Floats
+
+    @property
+    def complete(self) -> NDArray[np.bool_]:
+        """Which patterns have no missing value."""
+        return np.asarray((self.codes != MISSING).all(axis=0))
+
+
+def coded(table: Table, name: str) -> Coded:
+    """The values of a column as numbers; NaN is a missing value."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    values = as_arrow(table.series(name))
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    if pa.types.is_floating(values.type):
+        values = compute.if_else(compute.is_nan(values), None, values)
+    try:
+        encoded = values.dictionary_encode()
+        order = compute.sort_indices(encoded.dictionary).to_numpy().astype(np.int64)
+    except pa.ArrowException:
+        # lists and other nested values have no codes and no order of their own
+        encoded = pa.array([None if value is None else str(value) for value in values.to_pylist()])
+        encoded = encoded.dictionary_encode()
+        order = compute.sort_indices(encoded.dictionary).to_numpy().astype(np.int64)
+    place = np.empty(order.size + 1, dtype=np.int64)
+    place[order] = np.arange(order.size)
+    place[-1] = MISSING
+    codes = encoded.indices.fill_null(order.size).to_numpy(zero_copy_only=False)
+    return Coded(place[codes], tuple(encoded.dictionary.take(pa.array(order)).to_pylist()))
+
+
+def patterns(keys: Sequence[Codes], weights: Floats | None = None) -> Patterns:
+    """The different combinations of some columns of codes.
+
+    >>> found = patterns([np.array([0, 0, 1, MISSING])], np.array([2.0, 3.0, 1.0, 1.0]))
+    >>> found.codes.tolist(), found.labels.tolist(), found.counts.tolist(), found.weights.tolist()
+    ([[-1, 0, 1]], [1, 1, 2, 0], [1, 2, 1], [1.0, 5.0, 1.0])
+    """
+    groups = row_groups(keys)
+    total = np.bincount(groups.labels, weights).astype(np.float64)
+    return Patterns(np.array([key[groups.first] for key in keys]), groups.labels, groups.sizes, total)

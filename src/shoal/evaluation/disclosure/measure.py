@@ -1,0 +1,212 @@
+"""Disclosure risk of a table: columns that an intruder may know come in by name, a `Risk` leaves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from shoal.columns.declaration import read_declared
+from shoal.columns.schema import Schema
+from shoal.errors import InputError, OptionError
+from shoal.evaluation.disclosure.diversity import diversity
+from shoal.evaluation.disclosure.frequencies import RULES, MissingRule
+from shoal.evaluation.disclosure.individual import FORMS, Form, household_risks
+from shoal.evaluation.disclosure.keys import Codes, Floats, coded, patterns
+from shoal.evaluation.disclosure.loglinear import population_uniques
+from shoal.evaluation.disclosure.result import TOLERATED, Risk
+from shoal.evaluation.disclosure.suda import MOST_KEYS, Points, suda
+from shoal.io import Table, read
+from shoal.progress import Progress, silent
+
+# with more keys than this special uniques are searched only on request, with more than the smaller number only where
+# records times sets of keys are not too many: a record can have hundreds of minimal sample uniques
+SEARCHED_KEYS, ALWAYS_SEARCHED = 12, 8
+_SEARCHED_SETS = 1 << 24
+
+
+def risk(
+    table: Any,
+    keys: Sequence[str] | None = None,
+    weight: str | None = None,
+    household: str | None = None,
+    *,
+    schema: Schema | None = None,
+    sensitive: Sequence[str] = (),
+    missing: MissingRule = "wildcard",
+    alpha: float = 1.0,
+    form: Form = "approximate",
+    tolerated: float = TOLERATED,
+    special: bool | None = None,
+    fraction: float = 0.01,
+    points: Points = "original",
+    interactions: Sequence[Sequence[str]] = (),
+    c: float = 2.0,
+    progress: Progress | None = None,
+) -> Risk:
+    """Measure the disclosure risk of a table, record by record, as statistical offices do.
+
+    The intruder knows the keys of a person who may be in the table. What is measured is how many records fit, how many
+    people of the population do, and how likely the right one is picked. It says nothing about what is promised.
+
+    Args:
+        table: path, or pandas, polars or pyarrow table.
+        keys: the columns that an intruder may know; by default the quasi-identifiers of the schema.
+        weight: the column of sampling weights; by default the one with that role in the schema. Without weights the
+            table is taken for the whole population.
+        household: the column that says who lives together; by default the one with the role `unit` in the schema. A
+            record without one is a household of its own.
+        schema: roles of the columns, and steps that are run before anything is measured.
+        sensitive: columns whose l-diversity is measured; a missing value is taken for the commonest of its group.
+        missing: whether a missing key fits any value in fk and Fk (`wildcard`) or is a value of its own (`category`).
+        alpha: what a record that fits by a wildcard counts, 0 to 1.
+        form: of the individual risk: closed forms (`approximate`) or the mean of 1/F itself (`exact`).
+        tolerated: the global risk that the threshold is for.
+        special: search special uniques (SUDA2); by default with at most 8 keys, or 12 where few records are unique.
+        fraction: share of the population that is in the sample, for DIS scores.
+        points: how minimal sample uniques are weighed: `original`, (m-s)!, or `ihsn`.
+        interactions: sets of keys whose joint tables the log-linear model keeps.
+        c: the constant of recursive l-diversity.
+        progress: called with (what, done, total); what it raises ends the work.
+
+    Returns:
+        Arrays in input order and figures of the whole table: facts about the records, never published.
+
+    Raises:
+        InputError: an unknown column, a table without rows, or a weight that is missing or not above 0.
+        OptionError: there are no keys, or an option has a value that cannot be used.
+
+    Cost:
+        One pass per column; O(n) memory. SUDA2 visits sets of keys, 2^keys at most.
+
+    >>> import pyarrow as pa
+    >>> people = pa.table({"age": [30, 30, 40, 50], "town": ["a", "a", "b", None], "w": [10, 12, 5, 2]})
+    >>> found = risk(people, ["age", "town"], weight="w")
+    >>> found.fk.tolist(), found.Fk.tolist(), round(found.expected, 3), found.suda.tolist()
+    ([2.0, 2.0, 1.0, 1.0], [22.0, 22.0, 5.0, 2.0], 1.248, [0.0, 0.0, 2.0, 1.0])
+    """
+    data = read(table) if schema is None else read_declared(table, schema)
+    schema = None if schema is None else schema.stepped
+    if data.n == 0:
+        raise InputError("the table has no rows: there is no risk to measure.")
+    known = _keys(data, keys, schema)
+    weight = weight if weight is not None else _by_role(data, schema, "weight")
+    household = household if household is not None else _by_role(data, schema, "unit")
+    _check_options(missing, alpha, form, tolerated, fraction, points, c)
+    if special and len(known) > MOST_KEYS:
+        raise OptionError(
+            f"special uniques can be searched among at most {MOST_KEYS} keys, and there are {len(known)}: name fewer "
+            "keys, or leave them out (special=False).",
+            option="special",
+        )
+    tell = progress or silent
+    tell("counting combinations of keys", 0, 1)
+    columns = tuple(coded(data, name) for name in known)
+    weights = None if weight is None else _weights(data, weight)
+    found = patterns([column.codes for column in columns], weights)
+    levels = [len(column.levels) for column in columns]
+    fk, population = RULES[missing](found, alpha)
+    individual = FORMS[form](fk, population)[found.labels]
+    tell("searching special uniques", 0, 1)
+    searched = _by_default(len(known), int((found.counts == 1).sum())) if special is None else special
+    return Risk(
+        keys=known,
+        weight=weight,
+        household_column=household,
+        missing=missing,
+        alpha=alpha,
+        form=form,
+        fk=fk[found.labels],
+        Fk=population[found.labels],
+        individual=individual,
+        household=None if household is None else household_risks(individual, _households(data, household)),
+        special=suda(found, levels, fraction, points) if searched else None,
+        population=population_uniques(
+            found, levels, None if weights is None else found.weights, _margins(known, interactions)
+        ),
+        diversity={
+            name: diversity(found.labels, coded(data, name).codes, c) for name in dict.fromkeys(sensitive)
+        },
+        tolerated=tolerated,
+        levels=columns,
+    )
+
+
+def _keys(table: Table, keys: Sequence[str] | None, schema: Schema | None) -> tuple[str, ...]:
+    named = [keys] if isinstance(keys, str) else keys
+    if named is None and schema is not None:
+        named = [a.name for a in schema.attributes if a.role == "quasi-identifier" and a.name in table.names]
+    if not named:
+        raise OptionError(
+            "there are no keys: name the columns an intruder may know (keys=), or give a schema that has "
+            "quasi-identifiers.",
+            option="keys",
+        )
+    return tuple(table.known(name) for name in dict.fromkeys(named))
+
+
+def _by_default(keys: int, uniques: int) -> bool:
+    """Whether special uniques are searched without being asked for."""
+    return keys <= ALWAYS_SEARCHED or (keys <= SEARCHED_KEYS and uniques << keys <= _SEARCHED_SETS)
+
+
+def _by_role(table: Table, schema: Schema | None, role: str) -> str | None:
+    """The one column of a role that the table has."""
+    if schema is None:
+        return None
+    return next((a.name for a in schema.attributes if a.role == role and a.name in table.names), None)
+
+
+def _weights(table: Table, name: str) -> Floats:
+    weights = table.numeric(name)
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights > 0)))
+    if bad.size:
+        value = weights[bad[0]]
+        shown = "is missing" if math.isnan(value) else f"is {value:g}"
+        raise InputError(
+            f"column '{name}': the weight of row {bad[0] + 1} {shown}, and a weight must be a number above 0: correct "
+            "it, or leave the row out.",
+            column=name,
+        )
+    return weights
+
+
+def _households(table: Table, name: str) -> Codes:
+    """Households by number; who has none is one of their own."""
+    column = coded(table, name)
+    alone = column.codes < 0
+    numbers = column.codes.copy()
+    numbers[alone] = len(column.levels) + np.arange(int(alone.sum()))
+    return numbers
+
+
+def _margins(keys: Sequence[str], interactions: Sequence[Sequence[str]]) -> list[list[int]]:
+    for margin in interactions:
+        for name in margin:
+            if name not in keys:
+                raise OptionError(
+                    f"interactions names '{name}', which is not one of the keys: {', '.join(keys)}.",
+                    option="interactions",
+                )
+    return [[keys.index(name) for name in margin] for margin in interactions]
+
+
+def _check_options(
+    missing: str, alpha: float, form: str, tolerated: float, fraction: float, points: str, c: float
+) -> None:
+    for name, value, known in (
+        ("missing", missing, tuple(RULES)),
+        ("form", form, tuple(FORMS)),
+        ("points", points, ("original", "ihsn")),
+    ):
+        if value not in known:
+            raise OptionError(f"{name} '{value}' is not one of {', '.join(known)}.", option=name)
+    if not 0 <= alpha <= 1:
+        raise OptionError(f"alpha must be from 0 to 1, got {alpha!r}.", option="alpha")
+    for name, share in (("tolerated", tolerated), ("fraction", fraction)):
+        if not 0 < share < 1:
+            raise OptionError(f"{name} must be above 0 and below 1, got {share!r}.", option=name)
+    if not c > 0:
+        raise OptionError(f"c must be above 0, got {c!r}.", option="c")

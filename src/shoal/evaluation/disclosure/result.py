@@ -1,0 +1,294 @@
+"""What `shoal.risk` returns: measures of each record come in, figures, a terminal table or a per-record table leave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.display import internal
+from shoal.errors import OutputError
+from shoal.evaluation.disclosure.diversity import Diversity
+from shoal.evaluation.disclosure.figures import RiskFigures, Special
+from shoal.evaluation.disclosure.individual import endangered, risk_threshold
+from shoal.evaluation.disclosure.keys import Coded, Floats
+from shoal.evaluation.disclosure.loglinear import PopulationUniques
+from shoal.evaluation.disclosure.suda import Suda
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from rich.table import Table
+
+TOLERATED = 0.01
+# the mark of a file about records, in its first column
+INTERNAL = "internal, not for publication"
+
+
+@internal(".to_dict() or .table()")
+@dataclass(frozen=True, slots=True, eq=False)
+class Risk:
+    """Disclosure risk of a table by what an intruder may know, record by record. Internal: never published.
+
+    Attributes:
+        keys: the columns that an intruder may know.
+        weight: the column of sampling weights; None where everybody is in the table.
+        household_column: the column that says who lives together.
+        missing: how missing key values count in fk and Fk: `wildcard` or `category`.
+        alpha: what a match by wildcard counts.
+        form: of the individual risk.
+        fk: number of records that fit each record's keys.
+        Fk: sum of their weights: the estimated number of such people in the population.
+        individual: chance that a record is found again, given that its keys fit.
+        household: chance that at least one member of a record's household is; None without a household column.
+        special: minimal sample uniques and their scores; None where they were not asked for.
+        population: expected uniques of the population, by a log-linear model.
+        diversity: l-diversity of each sensitive column.
+        tolerated: the global risk that a threshold was asked for.
+        levels: the keys as codes, for contributions of their levels.
+    """
+
+    keys: tuple[str, ...]
+    weight: str | None
+    household_column: str | None
+    missing: str
+    alpha: float
+    form: str
+    fk: Floats
+    Fk: Floats
+    individual: Floats
+    household: Floats | None
+    special: Suda | None
+    population: PopulationUniques
+    diversity: Mapping[str, Diversity]
+    tolerated: float
+    levels: tuple[Coded, ...]
+
+    @property
+    def rows(self) -> int:
+        return int(self.fk.size)
+
+    @property
+    def suda(self) -> Floats | None:
+        """SUDA score of each record, 0 for one that is not unique."""
+        return None if self.special is None else self.special.scores
+
+    @property
+    def dis(self) -> Floats | None:
+        """DIS-SUDA score of each record."""
+        return None if self.special is None else self.special.dis
+
+    @property
+    def contributions(self) -> Floats | None:
+        """(records, keys), share of the score by minimal sample uniques with this key; shares overlap."""
+        return None if self.special is None else self.special.contributions
+
+    @property
+    def expected(self) -> float:
+        """Expected number of re-identifications: the sum of the individual risks."""
+        return float(self.individual.sum())
+
+    @property
+    def global_risk(self) -> float:
+        """The same as a share of the records."""
+        return self.expected / self.rows
+
+    @property
+    def household_expected(self) -> float | None:
+        """Expected number of records in a household of which somebody is found."""
+        return None if self.household is None else float(self.household.sum())
+
+    @property
+    def household_risk(self) -> float | None:
+        """The same as a share of the records."""
+        return None if self.household_expected is None else self.household_expected / self.rows
+
+    @property
+    def uniques(self) -> int:
+        """Number of records with fk = 1."""
+        return int((self.fk == 1).sum())
+
+    @property
+    def pairs(self) -> int:
+        """Number of records with fk = 2."""
+        return int((self.fk == 2).sum())
+
+    @property
+    def high(self) -> int:
+        """Number of records whose risk is above 0.1 and stands out."""
+        return endangered(self.individual)
+
+    def below(self, k: int) -> int:
+        """Number of records that fewer than k records fit."""
+        return int((self.fk < k).sum())
+
+    def threshold(self, tolerated: float = TOLERATED) -> float | None:
+        """The risk above which records need protection for a global risk below `tolerated`.
+
+        None where the table is below already, 0 where no threshold does.
+        """
+        return risk_threshold(self.individual, tolerated)
+
+    def key_contributions(self) -> dict[str, float]:
+        """Share of all scores by minimal sample uniques with each key, in percent; the shares overlap."""
+        if self.special is None:
+            return {}
+        return dict(zip(self.keys, self.special.key_contributions.tolist(), strict=True))
+
+    def level_contributions(self) -> dict[str, dict[Any, float]]:
+        """Which levels of a key have its part of the scores, in percent; 100 for each key."""
+        if self.special is None:
+            return {}
+        return {
+            name: dict(
+                zip(
+                    key.levels,
+                    self.special.level_contributions(key.codes, place, len(key.levels)).tolist(),
+                    strict=True,
+                )
+            )
+            for place, (name, key) in enumerate(zip(self.keys, self.levels, strict=True))
+        }
+
+    @property
+    def figures(self) -> RiskFigures:
+        """The risk of the whole table."""
+        return RiskFigures(
+            rows=self.rows,
+            keys=self.keys,
+            weight=self.weight,
+            household=self.household_column,
+            missing=self.missing,
+            alpha=self.alpha,
+            form=self.form,
+            uniques=self.uniques,
+            pairs=self.pairs,
+            below_3=self.below(3),
+            below_5=self.below(5),
+            expected=self.expected,
+            global_risk=self.global_risk,
+            largest=float(self.individual.max()),
+            high=self.high,
+            tolerated=self.tolerated,
+            threshold=self.threshold(self.tolerated),
+            household_expected=self.household_expected,
+            household_risk=self.household_risk,
+            sample_uniques=self.population.sample_uniques,
+            tau1=self.population.tau1,
+            tau2=self.population.tau2,
+            suda=self._special(),
+            diversity={
+                name: {
+                    "distinct": int(one.distinct.min()),
+                    "entropy": float(one.entropy.min()),
+                    "recursive": int(one.recursive.min()),
+                }
+                for name, one in self.diversity.items()
+            },
+        )
+
+    def _special(self) -> Special | None:
+        if self.special is None:
+            return None
+        return Special(
+            records=int((self.special.scores > 0).sum()),
+            score=float(self.special.scores.sum()),
+            dis=float(self.special.dis.sum()),
+            largest_dis=float(self.special.dis.max()),
+            msu_sizes=self.special.sizes,
+            key_contributions=self.key_contributions(),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures of the whole table as plain values for JSON; nothing about a single record."""
+        return self.figures.to_dict()
+
+    def table(self) -> Table:
+        """The figures of the whole table with one line of explanation each, for a terminal of 80 columns."""
+        from rich.box import SIMPLE_HEAD
+        from rich.markup import escape
+        from rich.table import Table
+
+        out = Table(
+            title=escape(f"Risk of {self.rows:,} records by {', '.join(self.keys)} (internal)"),
+            title_justify="left",
+            caption_justify="left",
+            box=SIMPLE_HEAD,
+            pad_edge=False,
+        )
+        out.add_column("measure", overflow="fold")
+        out.add_column("value", justify="right", no_wrap=True)
+        out.add_column("meaning")
+        figures = self.figures
+        for line in figures.lines():
+            out.add_row(*(escape(part) for part in line))
+        out.caption = escape(figures.conditions)
+        return out
+
+    def __rich__(self) -> Table:
+        return self.table()
+
+    def records(self) -> pa.Table:
+        """The measures of each record in input order, every row marked as internal."""
+        import pyarrow as pa
+
+        columns: dict[str, Any] = {
+            "internal": pa.array([INTERNAL]).take(pa.array(np.zeros(self.rows, dtype=np.int64))),
+            "row": np.arange(1, self.rows + 1),
+            "fk": _whole(self.fk),
+            "Fk": self.Fk,
+            "individual": self.individual,
+        }
+        if self.household is not None:
+            columns["household"] = self.household
+        if self.special is not None:
+            columns |= {"suda": self.special.scores, "dis": self.special.dis}
+            shares = self.special.contributions
+            columns |= _named("contribution", self.keys, shares.T)
+        for name, one in self.diversity.items():
+            columns |= {
+                f"distinct {name}": one.distinct,
+                f"entropy {name}": one.entropy,
+                f"recursive {name}": one.recursive,
+            }
+        return pa.table(columns)
+
+    def save(self, path: str | Path) -> None:
+        """Write the measures of each record to a new file, in the format of its ending.
+
+        Raises:
+            OutputError: the file exists, lies in the folder of a release, or cannot be written.
+        """
+        from shoal.io import write
+
+        target = Path(path)
+        if target.exists():
+            raise OutputError(f"'{target}' exists already: name a new file, nothing is overwritten.")
+        if (target.parent / "statement.json").exists():
+            raise OutputError(
+                f"'{target}' would lie in the folder of a release, and the risk of single records is not for "
+                "publication: put it elsewhere."
+            )
+        aside = target.with_name(f".partial-{target.name}")
+        try:
+            write(self.records(), aside)
+            aside.replace(target)
+        except OSError as error:
+            if isinstance(error, OutputError):
+                raise
+            raise OutputError(f"cannot write '{target}': {error.strerror or error}.") from None
+        finally:
+            aside.unlink(missing_ok=True)
+
+
+def _whole(values: Floats) -> NDArray[Any]:
+    """As whole numbers where they are."""
+    whole = values.astype(np.int64)
+    return whole if (whole == values).all() else values
+
+
+def _named(what: str, names: Sequence[str], values: Floats) -> dict[str, Floats]:
+    return {f"{what} {name}": column for name, column in zip(names, values, strict=True)}

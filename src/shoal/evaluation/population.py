@@ -1,0 +1,353 @@
+"""Survey estimates: a table and its weights come in, totals, means, quantiles and tables with standard errors leave.
+
+They are facts about the table that they are made from: of an original, they belong into internal files.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal import summaries
+from shoal.columns.labels import texts
+from shoal.display import displayed
+from shoal.errors import InputError, OptionError
+from shoal.io import Table, first_row, read
+
+Values = NDArray[np.float64]
+# the normal quantile of a 95% interval
+_Z = 1.959963984540054
+QUANTILES = (0.25, 0.5, 0.75)
+# a column with more different texts is a name or a free text, not a table
+_MOST_GROUPS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """One estimate and its standard error; NaN where the design does not tell one.
+
+    Attributes:
+        records: how many records it rests on.
+    """
+
+    value: float
+    error: float
+    records: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Design:
+    """How records stand for a population: with weights, drawn independently within strata.
+
+    Attributes:
+        weights: how many people each record stands for.
+        strata: number of each record's stratum, all 0 in a simple design.
+        finite: variances are smaller by the share of the population that was sampled, in each stratum.
+    """
+
+    weights: Values
+    strata: NDArray[np.int64]
+    finite: bool = False
+
+    @property
+    def rows(self) -> int:
+        return int(self.weights.size)
+
+    @property
+    def population(self) -> float:
+        return math.fsum(self.weights)
+
+    def error(self, scores: Values) -> float:
+        """The standard error of a sum of independent scores, one for each record.
+
+        The variance is the sum over strata of n/(n-1) times the squared deviations of the scores from their mean, times
+        1 - n/N with a finite population. A stratum with one record tells no variance: NaN.
+
+        Reference:
+            Cochran (1977), Sampling Techniques, 5.12 and 11.10; Särndal, Swensson, Wretman (1992), 5.5.
+        """
+        counts = np.bincount(self.strata)
+        sums = np.bincount(self.strata, weights=scores)
+        if (counts == 1).any():
+            return math.nan
+        present = counts > 0
+        means = np.divide(sums, counts, out=np.zeros_like(sums), where=present)
+        squares = np.bincount(self.strata, weights=(scores - means[self.strata]) ** 2)
+        variance = np.divide(counts * squares, counts - 1, out=np.zeros_like(sums), where=counts > 1)
+        if self.finite:
+            people = np.bincount(self.strata, weights=self.weights)
+            shares = np.divide(counts, people, out=np.ones_like(people), where=present & (people > 0))
+            variance = variance * np.clip(1 - shares, 0, None)
+        return math.sqrt(float(variance.sum()))
+
+
+def total(design: Design, values: Values) -> Estimate:
+    """The sum over the population; missing values count as nothing.
+
+    >>> design = Design(np.array([10.0, 10, 10, 10]), np.zeros(4, dtype=np.int64))
+    >>> found = total(design, np.array([1.0, 2, 3, 6]))
+    >>> found.value, round(found.error, 4)  # N = 40, n = 4: the error is N s / sqrt(n)
+    (120.0, 43.2049)
+    """
+    there = np.isfinite(values)
+    scores = np.where(there, design.weights * np.where(there, values, 0.0), 0.0)
+    return Estimate(math.fsum(scores), design.error(scores), int(there.sum()))
+
+
+def mean(design: Design, values: Values) -> Estimate:
+    """The mean of those that have a value: a ratio of two totals, whose error is linearised."""
+    return _ratio(design, values, np.isfinite(values))
+
+
+def share(design: Design, chosen: NDArray[np.bool_], among: NDArray[np.bool_]) -> Estimate:
+    """Which part of some people has a property."""
+    return _ratio(design, chosen.astype(np.float64), among)
+
+
+def _ratio(design: Design, values: Values, among: NDArray[np.bool_]) -> Estimate:
+    weights = np.where(among, design.weights, 0.0)
+    whole = math.fsum(weights)
+    if whole <= 0:
+        return Estimate(math.nan, math.nan, int(among.sum()))
+    filled = np.where(among, values, 0.0)
+    middle = math.fsum(weights * filled) / whole
+    scores = weights * (filled - middle) / whole
+    return Estimate(middle, design.error(scores), int(among.sum()))
+
+
+def quantile(design: Design, values: Values, p: float) -> Estimate:
+    """The least value that at least the share p of the population does not exceed.
+
+    Its error is Woodruff's: the interval of the share below it is turned back into an interval of values, whose half
+    width is 1.96 errors.
+
+    Reference:
+        Woodruff (1952), JASA 47(260), 635-646.
+    """
+    there = np.isfinite(values) & (design.weights > 0)
+    records = int(there.sum())
+    if not records:
+        return Estimate(math.nan, math.nan, 0)
+    order = np.argsort(values[there], kind="stable")
+    ascending = values[there][order]
+    below = np.cumsum(design.weights[there][order])
+    below = below / below[-1]
+
+    def at(level: float) -> float:
+        # a share that is reached up to rounding is reached
+        place = int(np.searchsorted(below, level - 1e-12, side="left"))
+        return float(ascending[min(max(place, 0), records - 1)])
+
+    found = at(p)
+    spread = _Z * share(design, there & (values <= found), there).error
+    if math.isnan(spread):
+        return Estimate(found, math.nan, records)
+    return Estimate(found, (at(min(p + spread, 1.0)) - at(max(p - spread, 0.0))) / (2 * _Z), records)
+
+
+@displayed(summaries.of_estimates)
+@dataclass(frozen=True, slots=True, eq=False)
+class Estimates:
+    """What a survey says about its population.
+
+    Attributes:
+        population: the sum of the weights.
+        numbers: by column of numbers: `total`, `mean` and one quantile for each of `QUANTILES`.
+        tables: by column of names, and by value: `total` and `share`.
+    """
+
+    rows: int
+    population: float
+    strata: int
+    numbers: Mapping[str, Mapping[str, Estimate]]
+    tables: Mapping[str, Mapping[str, Mapping[str, Estimate]]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; NaN is None."""
+        from shoal.evaluation.result import plain
+
+        found: dict[str, Any] = plain(asdict(self))
+        return found
+
+
+def estimates(
+    data: Any,
+    weight: str | Sequence[float] | None = None,
+    *,
+    strata: str | Sequence[Any] | None = None,
+    columns: Sequence[str] | None = None,
+    by: str | None = None,
+    quantiles: Sequence[float] = QUANTILES,
+    finite: bool = False,
+) -> Estimates:
+    """Weighted totals, means, quantiles and tables of a survey, with standard errors.
+
+    Args:
+        data: a path, or a pandas, polars or pyarrow table.
+        weight: the column of the weights, or the weights; without it every record stands for one.
+        strata: the column of the strata of the design, or a stratum for each record; simple by default.
+        columns: which columns; all others than weight and strata by default.
+        by: a column of names: tables are made of it crossed with each of the other columns of names, whose values then
+            read "a × b", and means of numbers are made for each of its values, as columns "income | a".
+        quantiles: which, between 0 and 1.
+        finite: the sample is a notable part of the population: errors are smaller by the share that was sampled.
+
+    Records are taken as drawn independently, with replacement within strata unless `finite`; clusters and calibration
+    of the weights are not taken into account. Records without a value take no part in the estimate of that column.
+
+    Raises:
+        InputError: a column is unknown; a weight is missing, negative or infinite; a stratum is missing.
+
+    >>> import pyarrow as pa
+    >>> survey = pa.table({"w": [10.0, 10, 30, 30], "age": [20, 40, 30, 60], "sex": ["f", "m", "f", "f"]})
+    >>> found = estimates(survey, "w")
+    >>> found.population, found.numbers["age"]["mean"].value, found.tables["sex"]["f"]["total"].value
+    (80.0, 41.25, 70.0)
+    """
+    table = read(data, strict=False)
+    if table.n == 0:
+        raise InputError("the table has no rows: there is nothing to estimate.")
+    for p in quantiles:
+        if not 0 < p < 1:
+            raise OptionError(f"quantiles must lie between 0 and 1, got {p!r}.")
+    design = Design(_weights(table, weight), _strata(table, strata), finite)
+    apart = {name for name in (weight, strata) if isinstance(name, str)}
+    names = [table.known(name) for name in columns] if columns is not None else list(table.names)
+    names = [name for name in names if name not in apart]
+    if by is not None:
+        table.known(by)
+    numbers: dict[str, dict[str, Estimate]] = {}
+    tables: dict[str, dict[str, dict[str, Estimate]]] = {}
+    groups = _groups(table, by) if by is not None else {}
+    for name in names:
+        if table.is_numeric(name) and name != by:
+            values = table.numeric(name)
+            numbers[name] = _of_numbers(design, values, quantiles)
+            for label, inside in groups.items():
+                numbers[f"{name} | {label}"] = _of_numbers(
+                    design, np.where(inside, values, np.nan), quantiles
+                )
+        elif (found := _groups(table, name)) is not None and len(found) <= _MOST_GROUPS:
+            tables[name] = _of_names(design, found)
+            if by is not None and name != by:
+                crossed = {
+                    f"{one} × {other}": here & there
+                    for one, here in groups.items()
+                    for other, there in found.items()
+                }
+                tables[f"{by} × {name}"] = _of_names(design, crossed)
+    return Estimates(
+        table.n,
+        design.population,
+        int(np.unique(design.strata).size) if strata is not None else 1,
+        numbers,
+        tables,
+    )
+
+
+def _of_numbers(design: Design, values: Values, quantiles: Sequence[float]) -> dict[str, Estimate]:
+    return {
+        "total": total(design, values),
+        "mean": mean(design, values),
+        **{f"quantile {p:g}": quantile(design, values, p) for p in quantiles},
+    }
+
+
+def _of_names(design: Design, groups: Mapping[str, NDArray[np.bool_]]) -> dict[str, dict[str, Estimate]]:
+    known = np.zeros(design.rows, dtype=bool)
+    for inside in groups.values():
+        known |= inside
+    return {
+        label: {
+            "total": _count(design, inside),
+            "share": share(design, inside, known),
+        }
+        for label, inside in groups.items()
+    }
+
+
+def _count(design: Design, inside: NDArray[np.bool_]) -> Estimate:
+    found = total(design, inside.astype(np.float64))
+    return Estimate(found.value, found.error, int(inside.sum()))
+
+
+def _groups(table: Table, name: str) -> dict[str, NDArray[np.bool_]]:
+    """Which records have each value of a column of names; missing ones have none."""
+    found, which = texts(table, name)
+    if len(found) > _MOST_GROUPS:
+        return dict.fromkeys(found, np.zeros(0, dtype=bool))
+    return {
+        text: which == place for place, text in sorted(enumerate(found), key=lambda item: item[1]) if text
+    }
+
+
+def _weights(table: Table, weight: str | Sequence[float] | None) -> Values:
+    if weight is None:
+        return np.ones(table.n)
+    what = f"weight column '{weight}'" if isinstance(weight, str) else "weight"
+    found = table.numeric(weight) if isinstance(weight, str) else np.asarray(weight, dtype=np.float64)
+    if found.shape != (table.n,):
+        raise InputError(f"weight has {found.size} values, and the table {table.n} rows.")
+    wrong = ~np.isfinite(found) | (found < 0)
+    if wrong.any():
+        raise InputError(
+            f"{what}: row {first_row(wrong)} has no weight, or one that is negative: correct it."
+        )
+    if not found.any():
+        raise InputError(f"{what}: all weights are 0.")
+    return found
+
+
+def _strata(table: Table, strata: str | Sequence[Any] | None) -> NDArray[np.int64]:
+    if strata is None:
+        return np.zeros(table.n, dtype=np.int64)
+    if isinstance(strata, str):
+        _, which = texts(table, strata)
+        gone = which < 0
+        if gone.any():
+            raise InputError(f"strata column '{strata}': row {first_row(gone)} has no stratum: correct it.")
+        return np.asarray(which, dtype=np.int64)
+    if len(strata) != table.n:
+        raise InputError(f"strata has {len(strata)} values, and the table {table.n} rows.")
+    return np.unique(np.asarray(strata).astype(str), return_inverse=True)[1].astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One estimate before and after."""
+
+    column: str
+    what: str
+    before: Estimate
+    after: Estimate | None
+
+    @property
+    def moved(self) -> float | None:
+        """The difference in standard errors of the original; None where there is none."""
+        if self.after is None or not self.before.error > 0 or math.isnan(self.after.value):
+            return None
+        return (self.after.value - self.before.value) / self.before.error
+
+
+def compared(before: Estimates, after: Estimates) -> list[Compared]:
+    """Every estimate of the original beside that of the release."""
+    found = []
+    for column, line in before.numbers.items():
+        later = after.numbers.get(column, {})
+        found += [Compared(column, what, estimate, later.get(what)) for what, estimate in line.items()]
+    none = Estimate(0.0, 0.0, 0)
+    for column, lines in before.tables.items():
+        if column not in after.tables:
+            continue
+        for label, estimate in lines.items():
+            there = after.tables[column].get(label, {})
+            found += [
+                Compared(column, f"{what} of {label}", estimate[what], there.get(what, none))
+                for what in ("total", "share")
+            ]
+    return found

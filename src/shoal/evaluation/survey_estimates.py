@@ -1,0 +1,93 @@
+"""Survey estimates before and after: the tables that are compared come in, their estimates side by side leave."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from shoal.errors import InputError
+from shoal.evaluation.pair import Pair
+from shoal.evaluation.population import compared, estimates
+from shoal.io import Table
+
+_AFTER = {
+    "released": "After: with the weight in the release.",
+    "equal": "After: every released row counts alike, because the release has no weight.",
+}
+
+
+def survey_estimates(
+    pair: Pair, released: Any, columns: Sequence[str], weight: str | None, strata: str | None
+) -> dict[str, Any] | None:
+    """What both tables say about the population; None without a weight.
+
+    A weight that only the schema names and that cannot be used leaves one line about it instead of an error: the
+    measures are taken when the release is made already.
+    """
+    named = weight or _declared_weight(released)
+    if named is None:
+        return None
+    if weight is None and named not in pair.before.names:
+        return None
+    method = getattr(released, "method", None)
+    found = strata or getattr(method, "strata", None) or ()
+    design = (found,) if isinstance(found, str) else tuple(found)
+    try:
+        return _side_by_side(pair, columns, named, design)
+    except InputError as error:
+        if weight is not None:
+            raise
+        return {"weight": named, "strata": list(design), "about": f"Not estimated: {error}", "rows": []}
+
+
+def _declared_weight(released: Any) -> str | None:
+    schema = getattr(released, "schema", None) if hasattr(released, "aligned") else None
+    found = None if schema is None else schema.weight
+    return None if found is None else str(found.name)
+
+
+def _strata_of(table: Table, names: Sequence[str]) -> str | list[str] | None:
+    """The stratum of each record: that of one column, or of several together; None where a table lacks one."""
+    if not names or any(name not in table.names for name in names):
+        return None
+    if len(names) == 1:
+        return names[0]
+    rows = zip(*(table.series(name).to_list() for name in names), strict=True)
+    return [repr(values) for values in rows]
+
+
+def _side_by_side(pair: Pair, columns: Sequence[str], weight: str, strata: tuple[str, ...]) -> dict[str, Any]:
+    chosen = [name for name in columns if name not in (weight, *strata)]
+    for name in strata:
+        pair.before.known(name)
+    before = estimates(pair.before, weight, strata=_strata_of(pair.before, strata), columns=chosen)
+    after_table = pair.published
+    has_weight = weight in after_table.names
+    weights: Any = weight
+    if not has_weight:
+        # the rows of a release without weights stand for the same people, all alike
+        weights = np.full(after_table.n, before.population / after_table.n)
+    after = estimates(after_table, weights, strata=_strata_of(after_table, strata), columns=chosen)
+    rows = [
+        {
+            "column": line.column,
+            "what": line.what,
+            "before": line.before.value,
+            "error_before": line.before.error,
+            "after": None if line.after is None else line.after.value,
+            "error_after": None if line.after is None else line.after.error,
+            "moved": line.moved,
+        }
+        for line in compared(before, after)
+    ]
+    about = f"Weight {weight}" + (f", strata {', '.join(strata)}" if strata else ", a simple design")
+    return {
+        "weight": weight,
+        "strata": list(strata),
+        "population_before": before.population,
+        "population_after": after.population,
+        "about": f"{about}. {_AFTER['released' if has_weight else 'equal']}",
+        "rows": rows,
+    }
