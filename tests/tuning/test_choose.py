@@ -34,7 +34,7 @@ def test_a_grid_has_every_combination_and_no_other() -> None:
 
 def test_the_default_grid_has_ten_sizes_of_each_method_with_sizes() -> None:
     grid = make_grid(None, None, None, None, 1080)
-    assert len(grid) == 5 * 10 + 2
+    assert len(grid) == 5 * 10 + 3
     assert max(setting.k or 0 for setting in grid) == 540
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
@@ -120,8 +120,13 @@ class Described:
             self.table, self.attribute(name), self.lattices[name], values, clip=clip, computed=computed
         )
 
-    def released_frame(self, columns: Mapping[str, NDArray[Any]], *, generalise: bool) -> Any:
-        """A frame of the caller's library; what its types list or leave room for follows from what is declared."""
+    def released_frame(
+        self, columns: Mapping[str, NDArray[Any]], *, generalise: bool, emptied: Collection[str] = ()
+    ) -> Any:
+        """A frame of the caller's library; what its types list or leave room for follows from what is declared.
+
+        `emptied` are columns of which a method may release cells empty.
+        """
         chosen = [attribute for attribute in self.attributes if attribute.name in columns]
         listed = {
             attribute.name: found
@@ -129,7 +134,11 @@ class Described:
             if attribute.name not in self.circumstances.private_domains
             and (found := releasable(self.table, attribute, generalise=generalise)) is not None
         }
-        nullable = {attribute.name for attribute in chosen if attribute.missing == "category"}
+        nullable = {
+            attribute.name
+            for attribute in chosen
+            if attribute.missing == "category" or attribute.name in emptied
+        }
         return self.table.like(columns, keep_dtypes=True, categories=listed, nullable=nullable)
 
     def positions(self, name: str) -> tuple[NDArray[np.int64], int]:

@@ -33,6 +33,7 @@ class Rebuilt:
         internal: private facts for the internal report.
         measured: the values that errors are measured on, where drawn rows are matched to records; never published.
         statistics: columns of the table of cluster statistics, where a method keeps them; may be published.
+        gaps: cells that are released empty, by column, row by row, where that is more than was empty before.
         unchanged: columns that hold the records' own values, which keep all their decimals.
         conditions: what was measured and how finely, in words, where it follows from what was let out on the way; may
             be published.
@@ -45,6 +46,7 @@ class Rebuilt:
     measured: dict[str, NDArray[np.float64]] | None = None
     statistics: dict[str, Any] | None = None
     unchanged: frozenset[str] = frozenset()
+    gaps: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
     conditions: tuple[str, ...] = ()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -12,7 +13,9 @@ from shoal.columns.describe import Described
 from shoal.errors import OptionError
 from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
 from shoal.mechanisms.mask import Clusters, calibrate, check_floor, check_noise, mask_group
+from shoal.mechanisms.promises import privacy_model
 from shoal.mechanisms.rebuild import centroids
+from shoal.mechanisms.strata import check_strata, strata_of, strata_words
 from shoal.method.budget import Plan, split_budget
 from shoal.method.method import Method
 from shoal.method.stages import Group, check_group, partition_group
@@ -30,6 +33,32 @@ _TOGETHER = "Columns that are grouped together share one ε, which is stated for
 
 def plan(method: Method, described: Described) -> Plan:
     """Share ε over the attributes by their public widths."""
+    found = _shared_out(method, described)
+    return replace(found, conditions=(*found.conditions, *strata_conditions(method, described)))
+
+
+def strata_conditions(method: Method, described: Described) -> tuple[str, ...]:
+    """What a statement says about strata.
+
+    Raises:
+        OptionError: the claim is about the original records, and does not take the strata as known.
+    """
+    if not method.strata:
+        return ()
+    model = privacy_model(method, len(described.columns), len(described.nominal))
+    if model in ("dp", "approximate-dp"):
+        raise OptionError(
+            f"strata cannot be used where the claim is {model}, as here: a replaced record could change its stratum, "
+            "and all groups with it; release the stratum as one more column instead.",
+            option="strata",
+        )
+    return (
+        *strata_words(method),
+        "Which stratum a record belongs to is treated as fixed and known to everybody.",
+    )
+
+
+def _shared_out(method: Method, described: Described) -> Plan:
     names = described.columns
     check_floor(method, names)
     widths = [None if name in described.nominal else described.lattices[name].width for name in names]
@@ -113,6 +142,7 @@ def run(
 
 def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
     """Raise what `run` would raise: k, labels and gaps that do not fit the records, noise that cannot be drawn."""
+    check_strata(method, described, method.size)
     for group in outlines(method, described, plan, labels):
         check_group(group, method)
         check_noise(group, plan.shares, method)
@@ -144,7 +174,9 @@ def freeze(
     groups = method.resolve_groups(described.columns)
     return tuple(
         _clusters(group, method, plan)
-        for group in attribute_groups(groups, described, plan, given, progress, clipped={})
+        for group in attribute_groups(
+            groups, described, plan, given, progress, clipped={}, strata=_rows_by_stratum(method, described)
+        )
     )
 
 
@@ -176,7 +208,10 @@ def _spend(
     partitions: list[Partition] = []
     clipped: dict[str, int] = {}
     exact: dict[str, int] = {}
-    for place, group in enumerate(attribute_groups(groups, described, plan, given, progress, clipped)):
+    strata = _rows_by_stratum(method, described)
+    for place, group in enumerate(
+        attribute_groups(groups, described, plan, given, progress, clipped, strata)
+    ):
         clusters = clusters_of(place, group)
         made = clusters.partition
         masked = mask_group(group, clusters, plan.shares, source, method)
@@ -224,6 +259,7 @@ def attribute_groups(
     labels: NDArray[np.int64] | None,
     progress: Progress,
     clipped: dict[str, int],
+    strata: tuple[NDArray[np.int64], ...] = (),
 ) -> Iterator[Group]:
     """One attribute group after the other, so that only one is held as integers at a time."""
     for columns in groups:
@@ -241,7 +277,12 @@ def attribute_groups(
             lambda what: progress(what, 0, 1),
             tuple(described.tree(column) for column in columns),
             {column: described.gaps[column] for column in columns if column in described.gaps},
+            strata,
         )
+
+
+def _rows_by_stratum(method: Method, described: Described) -> tuple[NDArray[np.int64], ...]:
+    return tuple(stratum.rows for stratum in strata_of(method, described)) if method.strata else ()
 
 
 def _clusters(group: Group, method: Method, plan: Plan) -> Clusters:

@@ -127,6 +127,21 @@ ENTRIES: dict[str, Entry] = {
         ),
         ("pairs", "PAIRS"),
     ),
+    "suppress": Entry(
+        Claim(
+            (
+                Case(
+                    "none",
+                    "an empty cell fits any value, so that a few of them can hide that a row is unique",
+                    {"missing_as": ("wildcard",)},
+                ),
+                Case("k-anonymity", "rows of a group have the same quasi-identifiers, empty cells included"),
+            ),
+            shows_gaps=True,
+            free=True,
+        ),
+        ("suppression", "SUPPRESS"),
+    ),
     "swap-mdav": Entry(_BY_CLOSENESS, ("kanonymity", "SWAP_MDAV")),
     "swap-ranking": Entry(_BY_CLOSENESS, ("kanonymity", "SWAP_RANKING")),
     "t-closeness": Entry(_BY_CLOSENESS, ("kanonymity", "T_CLOSENESS")),

@@ -50,12 +50,14 @@ class Claim:
         blocks: a record touches this many of the blocks (sums of one cluster) that share an ε; None where that
             follows from the stability of the clusters.
         proofs: pages of docs/proofs.
+        free: values are released as they are or not at all, so no domain needs to be declared, whatever the claim.
     """
 
     cases: tuple[Case, ...]
     shows_gaps: bool = False
     blocks: str | None = None
     proofs: tuple[str, ...] = ()
+    free: bool = False
 
     def case(self, method: Method, attributes: int, nominal: int = 0) -> Case:
         """The case that holds for a method on this many attributes, so many of which are nominal."""

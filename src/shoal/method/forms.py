@@ -164,6 +164,53 @@ def _floor(setting: Setting, value: Any) -> Fraction | ByColumn:
     )
 
 
+def _columns(setting: Setting, value: Any) -> tuple[str, ...]:
+    names = tuple(str(name) for name in value) if isinstance(value, list | tuple) else (str(value),)
+    if not names:
+        raise OptionError(f"{setting.name} must name a column, got {value!r}.")
+    for name in names:
+        if names.count(name) > 1:
+            raise OptionError(f"{setting.name} names column '{name}' twice.")
+    return names
+
+
+def _combinations(setting: Setting, value: Any) -> tuple[tuple[str, int], ...]:
+    if not isinstance(value, Mapping) or not value:
+        raise OptionError(
+            f"{setting.name} must give a k by columns, such as {{'age,sex': 10}}, got {value!r}."
+        )
+    return tuple(
+        (str(names), whole(f"the k of combination '{names}'", size, int(setting.least or 0)))
+        for names, size in value.items()
+    )
+
+
+def _importance(setting: Setting, value: Any) -> ByColumn:
+    if not isinstance(value, Mapping) or not value:
+        raise OptionError(
+            f"{setting.name} must give a weight by column, such as {{'sex': 5}}, got {value!r}."
+        )
+    found = tuple(
+        (str(column), exact(weight, f"the importance of column '{column}'"))
+        for column, weight in value.items()
+    )
+    for column, weight in found:
+        if weight <= 0:
+            raise OptionError(f"the importance of column '{column}' must be above 0, got {value[column]}.")
+    return found
+
+
+def columns_of_combination(text: str) -> tuple[str, ...]:
+    """The columns that a combination names: words with commas between, or a JSON list.
+
+    >>> columns_of_combination("age, sex"), columns_of_combination('["a,b", "c"]')
+    (('age', 'sex'), ('a,b', 'c'))
+    """
+    if text.lstrip().startswith("["):
+        return tuple(str(name) for name in _json("combinations", text))
+    return tuple(names_in(text))
+
+
 def names_in(text: str) -> list[str]:
     """Words with commas between.
 
@@ -191,6 +238,13 @@ def _sizes_by_column(name: str, text: str) -> Any:
     if not isinstance(found, dict):
         return found
     return {column: int(size) if str(size).strip().isdigit() else size for column, size in found.items()}
+
+
+def _combined(name: str, text: str) -> Any:
+    if text.lstrip().startswith("{"):
+        return _json(name, text)
+    pairs = [part.rpartition("=") for part in text.split(";")]
+    return {names.strip(): int(k) if k.strip().isdigit() else k for names, _, k in pairs}
 
 
 def _grouped(name: str, text: str) -> Any:
@@ -221,5 +275,8 @@ SPLIT = Form(
 SHARES = Form("a weight for each part", "a=2,b=1", _shares, _by_column, keyed=True)
 FLOOR = Form("a number, or one by column", "X|a=2,b=1", _floor, _by_column)
 SIZES = Form("a whole number by column", "a=50,b=20", _sizes, _sizes_by_column)
+COLUMNS = Form("names of columns", "a,b", _columns, _listed)
+COMBINATIONS = Form("a whole number by columns", "'a,b=10;c=5'", _combinations, _combined)
+IMPORTANCE = Form("a number by column", "a=5,b=2", _importance, _by_column)
 GROUPS = Form("lists of columns", "'a,b;c'", _groups, _grouped)
 WEIGHTS = Form("a list of numbers", "X,X,...", _weights, _listed)

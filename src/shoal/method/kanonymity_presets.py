@@ -15,7 +15,7 @@ KANONYMITY_PRESETS: tuple[Method, ...] = (
         grouping="joint",
         k=5,
         kinds=KINDS,
-        adjustable=("k", "l", "t_emd", "generalise", "normalise", "partition", "gamma"),
+        adjustable=("k", "l", "t_emd", "generalise", "normalise", "partition", "gamma", "strata"),
     ),
     Method(
         name="swap-mdav",
@@ -27,7 +27,7 @@ KANONYMITY_PRESETS: tuple[Method, ...] = (
         rebuild="swap",
         k=5,
         kinds=KINDS,
-        adjustable=("k", "sizes", "l", "intruder", "normalise"),
+        adjustable=("k", "sizes", "l", "intruder", "normalise", "strata"),
     ),
     Method(
         name="swap-ranking",
@@ -39,7 +39,19 @@ KANONYMITY_PRESETS: tuple[Method, ...] = (
         rebuild="swap",
         k=50,
         kinds=KINDS,
-        adjustable=("k", "sizes", "l", "remainder"),
+        adjustable=("k", "sizes", "l", "remainder", "strata"),
+    ),
+    Method(
+        name="suppress",
+        paper="local suppression, with a missing value as a category of its own",
+        about="the fewest cells of quasi-identifiers emptied such that every combination of them is frequent",
+        mechanism="suppress",
+        partition="given",
+        grouping="joint",
+        rebuild="none",
+        k=3,
+        kinds=KINDS,
+        adjustable=("k", "risk", "combinations", "importance", "missing_as", "alpha", "strata"),
     ),
     Method(
         name="t-closeness",

@@ -87,6 +87,12 @@ class Method:
     t: int | None = None
     intruder: str = _DEFAULTS["intruder"]
     group_by: str = _DEFAULTS["group_by"]
+    strata: tuple[str, ...] | None = None
+    risk: Fraction | None = None
+    combinations: tuple[tuple[str, int], ...] | None = None
+    importance: tuple[tuple[str, Fraction], ...] | None = None
+    missing_as: str = _DEFAULTS["missing_as"]
+    alpha: Fraction = _DEFAULTS["alpha"]
     kinds: tuple[str, ...] = ("numeric",)
 
     @property
@@ -98,7 +104,7 @@ class Method:
     @property
     def columnwise(self) -> bool:
         """Every attribute is treated by itself, so one column in memory is enough."""
-        return self.groups is None and PARTITIONS[self.partition].columnwise
+        return self.groups is None and not self.strata and PARTITIONS[self.partition].columnwise
 
     @property
     def size(self) -> int:
@@ -145,6 +151,12 @@ class Method:
                 raise OptionError(
                     f"method '{self.name}' has no groups, and so no k: leave k out, or name a method that has groups, "
                     "such as method=ranking-dp."
+                )
+            if name == "strata" and name not in self.adjustable and "epsilon" in self.adjustable:
+                raise OptionError(
+                    f"strata are not for method '{self.name}', whose promise does not take them as known: release the "
+                    "stratum as one more column instead.",
+                    option="strata",
                 )
             if name not in self.adjustable:
                 raise OptionError(
@@ -224,7 +236,7 @@ class Method:
             values["split"] = dict(self.split)
         if isinstance(self.floor, tuple) and "floor" in values:
             values["floor"] = dict(self.floor)
-        for name in ("shares", "sizes"):
+        for name in ("shares", "sizes", "combinations", "importance"):
             if values.get(name) is not None:
                 values[name] = dict(values[name])
         return {name: value for name, value in values.items() if value is not None}

@@ -58,6 +58,7 @@ PRESETS: dict[str, Method] = {
                 "normalise",
                 "partition",
                 "gamma",
+                "strata",
                 *_NOISE,
             ),
         ),
@@ -70,7 +71,7 @@ PRESETS: dict[str, Method] = {
             split="equal",
             k=50,
             kinds=KINDS,
-            adjustable=(*_ALWAYS, "generalise", "k", "split", "remainder", "link", *_NOISE),
+            adjustable=(*_ALWAYS, "generalise", "k", "split", "remainder", "link", "strata", *_NOISE),
         ),
         Method(
             name="optimal-dp",

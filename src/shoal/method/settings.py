@@ -355,6 +355,52 @@ _ALL = (
         choices={"quasi": "what an intruder may know", "confidential": "what is hidden"},
         default="quasi",
     ),
+    Setting(
+        "strata",
+        forms.COLUMNS,
+        "columns whose values divide the table: groups are made within each stratum, never across",
+    ),
+    Setting(
+        "risk",
+        forms.NUMBER,
+        "largest risk of a record: 1/k where an empty cell is a value of its own, by weights where it fits any",
+        "promise",
+        least=Fraction(1, 1000),
+        most=1,
+    ),
+    Setting(
+        "combinations",
+        forms.COMBINATIONS,
+        "sets of quasi-identifiers with a k of their own, beside that of all of them, for example "
+        "{{'age,sex': 10}}",
+        "promise",
+        least=1,
+    ),
+    Setting(
+        "importance",
+        forms.IMPORTANCE,
+        "what an emptied cell of a column counts, 1 where nothing is said, for example {{'sex': 5}}",
+        least=0,
+    ),
+    Setting(
+        "missing_as",
+        forms.CHOICE,
+        "what an empty cell counts as",
+        "promise",
+        choices={
+            "category": "a value of its own, which the claim needs",
+            "wildcard": "it fits any value, no guarantee",
+        },
+        default="category",
+    ),
+    Setting(
+        "alpha",
+        forms.NUMBER,
+        "with missing_as=wildcard: how much a row with an empty cell counts for the others, 0 to 1",
+        least=0,
+        most=1,
+        default=Fraction(1),
+    ),
 )
 
 # by name, in the order in which they are listed

@@ -47,6 +47,7 @@ class Group:
         notice: called with what is about to be done where that takes a while.
         trees: taxonomy of each nominal attribute, whose positions are places among its values; None for other kinds.
         gaps: which records have no value, for columns whose missing values stay missing.
+        strata: the records of each stratum, which are grouped among themselves; none for one table as a whole.
     """
 
     columns: tuple[str, ...]
@@ -58,6 +59,7 @@ class Group:
     notice: Callable[[str], None] | None = None
     trees: tuple[Taxonomy | None, ...] = ()
     gaps: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
+    strata: tuple[NDArray[np.int64], ...] = ()
 
     @property
     def n(self) -> int:
@@ -101,6 +103,7 @@ class Group:
             shares=tuple(self.shares[number] for number in columns) if self.shares else (),
             trees=tuple(self.trees[number] for number in columns) if self.trees else (),
             gaps={},
+            strata=(),
         )
 
 
@@ -238,7 +241,7 @@ def partition_group(group: Group, method: Method) -> Partition:
     labels = np.empty(group.n, dtype=np.int64)
     clusters = 0
     for which, present in _alike(group, method):
-        if which.size == group.n and len(present) == len(group.columns):
+        if which.size == group.n and len(present) == len(group.columns) and not group.strata:
             return replace(stage.run(group, method), columns=group.columns)
         # where nothing is released about a record's values it needs no company
         made = stage.run(group.rows(which, present), method) if present else None
@@ -260,6 +263,15 @@ def check_group(group: Group, method: Method) -> None:
 def _alike(group: Group, method: Method) -> Iterator[tuple[NDArray[np.int64], list[int]]]:
     """Records that miss the same values, and the numbers of the attributes that they have."""
     alike = patterns(group.gaps, group.columns)
+    if group.strata and alike is None:
+        for rows in group.strata:
+            yield rows, list(range(len(group.columns)))
+        return
+    if group.strata:
+        raise OptionError(
+            "strata together with missing=separate would leave too few rows to a group: fill the gaps, or leave out "
+            "one of the two."
+        )
     if alike is None:
         yield np.arange(group.n, dtype=np.int64), list(range(len(group.columns)))
         return

@@ -28,6 +28,7 @@ from shoal.io import Codebook, Conventions, Table
 from shoal.mechanisms import MECHANISMS
 from shoal.mechanisms.base import Mechanism, Rebuilt
 from shoal.mechanisms.promises import noise_allowed, privacy_model, promise_of
+from shoal.mechanisms.table import ENTRIES
 from shoal.method.budget import Plan
 from shoal.method.method import Method
 from shoal.method.models import MODELS
@@ -450,7 +451,7 @@ def _risky(method: Method, described: Described) -> list[str]:
 
 def _looked_at(table: Table, declared: Declaration, method: Method, problems: Problems) -> Described:
     """The described table, and note of everything that can be known to be wrong with it before a run."""
-    free = MODELS[privacy_model(method, 1)].of_the_table
+    free = MODELS[privacy_model(method, 1)].of_the_table or ENTRIES[method.mechanism].claim.free
     flags = PARTITIONS[method.partition].flags
     described = describe(table, declared, method.kinds, free=free, flags=flags, problems=problems)
     for attribute in described.attributes:
@@ -488,7 +489,7 @@ def published_columns(
     found: dict[str, NDArray[Any]] = {}
     for column, values in rebuilt.values.items():
         order = orders[column]
-        gaps = np.isnan(values) if column in described.flagged else described.gaps.get(column)
+        gaps = _gaps(described, rebuilt, column, values)
         computed = column not in rebuilt.unchanged
         if gaps is None:
             found[column] = described.stored(column, values[order], clip=method.clip, computed=computed)
@@ -506,20 +507,30 @@ def _one_table(
     method: Method, described: Described, rebuilt: Rebuilt, source: Source
 ) -> tuple[Any, dict[str, Any]]:
     released = published_columns(method, described, rebuilt, source)
-    return described.released_frame(released, generalise=method.generalise), {}
+    return described.released_frame(released, generalise=method.generalise, emptied=rebuilt.gaps), {}
+
+
+def _gaps(
+    described: Described, rebuilt: Rebuilt, column: str, values: NDArray[np.float64]
+) -> NDArray[np.bool_] | None:
+    """The rows that have no value of a column in the release, in input order."""
+    if column in described.flagged:
+        return np.isnan(values)
+    return rebuilt.gaps.get(column, described.gaps.get(column))
 
 
 def _measured(described: Described, rebuilt: Rebuilt) -> Any:
     """Unrounded values in input order: numbers as they are, concepts by name, gaps as gaps."""
     columns: dict[str, NDArray[Any]] = {}
+    gaps = {**described.gaps, **rebuilt.gaps}
     for column, values in (rebuilt.measured or rebuilt.values).items():
         found: NDArray[Any] = values
         if described.tree(column) is not None:
             found = restored(described.table, described.attribute(column), values)
-            if column in described.gaps:
-                found = with_gaps(found, described.gaps[column])
-        elif column in described.gaps:
-            found = np.where(described.gaps[column], np.nan, values)
+            if column in gaps:
+                found = with_gaps(found, gaps[column])
+        elif column in gaps:
+            found = np.where(gaps[column], np.nan, values)
         columns[column] = found
     return described.table.like(columns, keep_dtypes=False)
 

@@ -66,6 +66,12 @@ class Options(Declared, total=False):
     t: int
     intruder: str
     group_by: str
+    strata: str | Sequence[str]
+    risk: Any
+    combinations: Mapping[str, int]
+    importance: Mapping[str, Any]
+    missing_as: str
+    alpha: Any
 
 
 class Request(Options, total=False):

@@ -7,20 +7,38 @@ from collections.abc import Mapping
 from numpy.typing import ArrayLike
 
 from shoal.columns.describe import Described
-from shoal.errors import InputError
+from shoal.errors import InputError, OptionError
 from shoal.io import Table
 from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
 from shoal.mechanisms.kanonymity import grouping
-from shoal.mechanisms.kanonymity.columns import columns_of, listed, named, quasi_identifiers, with_role
-from shoal.mechanisms.kanonymity.grouping import enforced, internal_facts, similar_records
+from shoal.mechanisms.kanonymity.columns import (
+    columns_of,
+    listed,
+    named,
+    quasi_identifiers,
+    survey_weights,
+    weight_name,
+    with_role,
+)
+from shoal.mechanisms.kanonymity.grouping import grouped, internal_facts
 from shoal.mechanisms.kanonymity.verify import reached
+from shoal.mechanisms.strata import strata_words
 from shoal.method.budget import Plan
 from shoal.method.method import Method
 from shoal.noise import Source
 
 
+def averaged(method: Method, described: Described) -> tuple[str, ...]:
+    """The quasi-identifiers that become the middle of a group: all but strata, which a group has one of."""
+    found = tuple(name for name in quasi_identifiers(described) if name not in (method.strata or ()))
+    if not found:
+        raise OptionError("strata names all quasi-identifiers: nothing is left to group by.")
+    return found
+
+
 def plan(method: Method, described: Described) -> Plan:
     """No budget; the columns that the claim is about."""
+    averaged(method, described)
     quasi = quasi_identifiers(described)
     kept = tuple(name for name in described.columns if name not in quasi)
     conditions = [f"Quasi-identifiers, which are all that an intruder is assumed to know: {listed(quasi)}."]
@@ -35,7 +53,13 @@ def plan(method: Method, described: Described) -> Plan:
             f"Every group is within {float(method.t_emd):g} of the table in earth mover's distance, in each "
             "confidential column."
         )
-    return Plan({}, {}, tuple(conditions))
+    weight = weight_name(described)
+    if weight is not None:
+        conditions.append(
+            f"Means and medians of groups are weighted by {weight}: weighted totals of numbers are as they were, up to "
+            "rounding."
+        )
+    return Plan({}, {}, (*conditions, *strata_words(method)))
 
 
 def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
@@ -46,6 +70,7 @@ def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | 
                 f"quasi-identifier '{name}' has missing values, and groups need all of them: use missing=category for "
                 "a nominal column, drop the rows, or fill the gaps."
             )
+    survey_weights(described)
     grouping.check(method, described, plan, labels)
 
 
@@ -64,10 +89,9 @@ def run(
 
     Reference: the thesis, section 3.4 (MDAV-ID).
     """
-    quasi = quasi_identifiers(described)
+    quasi = averaged(method, described)
     columns = columns_of(method, described)
-    points = columns.points(quasi)
-    made, cost = enforced(method, columns, points, similar_records(method, columns, quasi, progress, labels))
+    made, cost = grouped(method, columns, quasi, progress, labels)
     made = named(made, quasi)
     return Rebuilt(
         values={
@@ -83,9 +107,10 @@ def run(
 
 def verify(method: Method, described: Described, table: Table, linked: Mapping[str, Table]) -> None:
     """Measure what was written."""
+    strata = [name for name in method.strata or () if name in table.names]
     reached(
         table,
-        quasi_identifiers(described),
+        list(dict.fromkeys([*quasi_identifiers(described), *strata])),
         with_role(described, "confidential"),
         described,
         k=method.size,

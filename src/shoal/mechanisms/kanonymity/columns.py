@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.columns.describe import Described
-from shoal.errors import OptionError
+from shoal.errors import InputError, OptionError
 from shoal.mechanisms.kanonymity.algorithms.embedding import coordinates_of_values, place_in_tree
 from shoal.method.method import Method
 from shoal.partition import Partition, mdav, normalise
@@ -29,13 +29,14 @@ class Kind:
         values: the column as numbers, in input order: itself, places in an order, days, or codes of concepts; and how
             many of them had to be clipped to the domain.
         coordinates: the same records as points between which Euclidean distances are taken.
-        centre: one number per cluster that stands for its members; a group of values too, where that is allowed.
+        centre: one number per cluster that stands for its members, by their survey weights where there are any; a
+            group of values too, where that is allowed.
         ordered: values next to each other are similar.
     """
 
     values: Callable[[Described, str], tuple[Values, int]]
     coordinates: Callable[[Described, str, Values, str], Values]
-    centre: Callable[[Described, str, Values, Partition, bool], Values]
+    centre: Callable[[Described, str, Values, Partition, bool, Values | None], Values]
     ordered: bool = True
 
 
@@ -60,22 +61,54 @@ def _semantic(described: Described, name: str, values: Values, how: str) -> Valu
     return coordinates_of_values(tree, values.astype(np.int64))
 
 
-def _mean(described: Described, name: str, values: Values, partition: Partition, generalise: bool) -> Values:
-    return partition.centroids(values)
+def _mean(
+    described: Described,
+    name: str,
+    values: Values,
+    partition: Partition,
+    generalise: bool,
+    weights: Values | None,
+) -> Values:
+    if weights is None:
+        return partition.centroids(values)
+    totals = np.bincount(partition.labels, weights, minlength=len(partition))
+    # about the plain mean, so that equal values stay what they are
+    middle = partition.centroids(values)
+    apart = np.bincount(
+        partition.labels, weights * (values - middle[partition.labels]), minlength=len(partition)
+    )
+    return np.asarray(middle + apart / totals)
 
 
 def _median(
-    described: Described, name: str, values: Values, partition: Partition, generalise: bool
+    described: Described,
+    name: str,
+    values: Values,
+    partition: Partition,
+    generalise: bool,
+    weights: Values | None,
 ) -> Values:
     """The lower median: one of the values that are there."""
     order = np.lexsort((values, partition.labels))
     starts = np.cumsum(partition.sizes) - partition.sizes
-    return np.asarray(values[order[starts + (partition.sizes - 1) // 2]])
+    if weights is None:
+        return np.asarray(values[order[starts + (partition.sizes - 1) // 2]])
+    total = np.cumsum(weights[order])
+    before = total[starts] - weights[order[starts]]
+    half = before + np.bincount(partition.labels, weights, minlength=len(partition)) / 2.0
+    place = np.searchsorted(total, half * (1.0 - 1e-12))
+    return np.asarray(values[order[np.clip(place, starts, starts + partition.sizes - 1)]])
 
 
 def _least_marginal(
-    described: Described, name: str, values: Values, partition: Partition, generalise: bool
+    described: Described,
+    name: str,
+    values: Values,
+    partition: Partition,
+    generalise: bool,
+    weights: Values | None,
 ) -> Values:
+    # names have no middle between them that weights could move
     tree = described.attribute(name).tree
     assert tree is not None
     concepts = tree.centroids(
@@ -94,12 +127,29 @@ KINDS: Mapping[str, Kind] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Columns:
-    """The released columns, every one as numbers in input order, and how many values were clipped."""
+    """The released columns, every one as numbers in input order, and how many values were clipped.
+
+    Attributes:
+        weights: survey weights of the records, where the schema has a weight.
+    """
 
     described: Described
     method: Method
     values: Mapping[str, Values]
     clipped: Mapping[str, int]
+    weights: Values | None = None
+
+    @property
+    def n(self) -> int:
+        return int(next(iter(self.values.values())).size)
+
+    def rows(self, which: NDArray[np.int64]) -> Columns:
+        """Some of the records."""
+        return replace(
+            self,
+            values={name: values[which] for name, values in self.values.items()},
+            weights=None if self.weights is None else self.weights[which],
+        )
 
     def kind(self, name: str) -> Kind:
         return KINDS[self.described.attribute(name).kind_facts.middle]
@@ -111,7 +161,7 @@ class Columns:
     def points(self, names: Sequence[str]) -> Values:
         """Several columns as points; one column of zeros where there are none, so that all records are alike."""
         if not names:
-            return np.zeros((self.described.n, 1))
+            return np.zeros((self.n, 1))
         return np.hstack([self.coordinates(name) for name in names])
 
     def clusters(
@@ -146,7 +196,7 @@ class Columns:
     def centres(self, name: str, partition: Partition) -> Values:
         """The column with every value replaced by the middle of its cluster."""
         middle = self.kind(name).centre(
-            self.described, name, self.values[name], partition, self.method.generalise
+            self.described, name, self.values[name], partition, self.method.generalise, self.weights
         )
         return np.asarray(middle[partition.labels])
 
@@ -176,7 +226,41 @@ def columns_of(method: Method, described: Described) -> Columns:
         method,
         {name: values for name, (values, _) in read.items()},
         {name: clipped for name, (_, clipped) in read.items()},
+        survey_weights(described),
     )
+
+
+def weight_name(described: Described) -> str | None:
+    """The column of survey weights, where the schema has one that the records bring along."""
+    # a column that only looks like a weight changes nothing
+    declared = described.schema is not None and described.circumstances.weight
+    weight = described.schema.weight if described.schema is not None and declared else None
+    # a raked weight is made from released rows and public totals alone
+    if weight is None or weight.release == "raked":
+        return None
+    return weight.name if weight.name in described.table.names else None
+
+
+def survey_weights(described: Described) -> Values | None:
+    """The survey weights of the records that take part, None without any.
+
+    Raises:
+        InputError: one is missing or not above 0.
+    """
+    name = weight_name(described)
+    if name is None:
+        return None
+    values = np.asarray(described.table.numeric(name), dtype=np.float64)
+    kept = np.arange(values.size) if described.kept is None else described.kept
+    wrong = ~(values[kept] > 0) | np.isinf(values[kept])
+    if wrong.any():
+        row = int(kept[int(np.argmax(wrong))])
+        raise InputError(
+            f"weight '{name}' must be above 0, and row {row + 1} has {values[row]:g}: correct it, or set another role "
+            "in the schema.",
+            row=row + 1,
+        )
+    return values[kept]
 
 
 def named(partition: Partition, names: Sequence[str]) -> Partition:

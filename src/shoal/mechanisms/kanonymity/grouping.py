@@ -13,6 +13,7 @@ from shoal.errors import OptionError
 from shoal.mechanisms.base import Progress
 from shoal.mechanisms.kanonymity.algorithms import bring_close, diversify
 from shoal.mechanisms.kanonymity.columns import Columns, with_role
+from shoal.mechanisms.strata import Stratum, check_strata, strata_of
 from shoal.method.budget import Plan
 from shoal.method.method import Method
 from shoal.partition import Partition, given, vmdav
@@ -21,6 +22,7 @@ from shoal.partition.base import check_k
 
 def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
     """Raise what a run would raise about groups: labels and wishes that these records cannot fulfil."""
+    check_strata(method, described, method.size)
     names = with_role(described, "confidential")
     for option, value in {"l": method.l, "t_emd": method.t_emd}.items():
         if value is not None and not names:
@@ -41,7 +43,7 @@ def similar_records(
     method: Method, columns: Columns, names: Sequence[str], progress: Progress, labels: ArrayLike | None
 ) -> Partition:
     """Groups of at least k records close in some columns, by the method's partition stage or the caller's labels."""
-    least = check_k(method.size, columns.described.n)
+    least = check_k(method.size, columns.n)
 
     def report(done: int, total: int) -> None:
         progress("grouping records", done, total)
@@ -51,6 +53,46 @@ def similar_records(
     if method.partition == "vmdav":
         return vmdav(columns.points(names), least, float(method.gamma), progress=report)
     return columns.clusters(names, least, progress=report)
+
+
+def grouped(
+    method: Method, columns: Columns, names: Sequence[str], progress: Progress, labels: ArrayLike | None
+) -> tuple[Partition, dict[str, Any]]:
+    """Groups of similar records, joined until they are as diverse and close as asked for, stratum by stratum."""
+    if not method.strata:
+        made = similar_records(method, columns, names, progress, labels)
+        return enforced(method, columns, columns.points(names), made)
+    given_labels = None if labels is None else _of_rows_kept(columns.described, labels)
+    parts, costs = [], []
+    strata = strata_of(method, columns.described)
+    for stratum in strata:
+        own = columns.rows(stratum.rows)
+        if given_labels is not None:
+            made = given(given_labels[stratum.rows], method.size)
+        else:
+            made = similar_records(method, own, names, progress, None)
+        made, cost = enforced(method, own, own.points(names), made)
+        parts.append(made)
+        costs.append(
+            {
+                "stratum": stratum.name,
+                "rows": int(stratum.rows.size),
+                "groups": len(made),
+                "smallest": int(made.sizes.min()),
+                **cost,
+            }
+        )
+    return joined(strata, parts, columns.n), {"strata": costs}
+
+
+def joined(strata: Sequence[Stratum], parts: Sequence[Partition], n: int) -> Partition:
+    """Partitions of strata as one of the table."""
+    labels = np.empty(n, dtype=np.int64)
+    clusters = 0
+    for stratum, made in zip(strata, parts, strict=True):
+        labels[stratum.rows] = made.labels + clusters
+        clusters += len(made)
+    return Partition(labels, np.concatenate([made.sizes for made in parts]))
 
 
 def enforced(

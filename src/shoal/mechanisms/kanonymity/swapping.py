@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,9 +21,12 @@ from shoal.mechanisms.kanonymity.columns import (
     confidential_columns,
     listed,
     named,
+    survey_weights,
+    weight_name,
     with_role,
 )
 from shoal.mechanisms.kanonymity.grouping import internal_facts
+from shoal.mechanisms.strata import Stratum, check_strata, strata_of, strata_words
 from shoal.method.budget import Plan
 from shoal.method.method import Method
 from shoal.noise import Source
@@ -48,8 +51,10 @@ def settle(method: Method, described: Described) -> tuple[Method, tuple[str, ...
 
 def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
     """Raise what a run would raise."""
-    _checked_sizes(method, confidential_columns(method, described), described.n)
+    sizes = _checked_sizes(method, confidential_columns(method, described), described.n)
     grouping.check(method, described, plan, labels)
+    check_strata(method, described, max(sizes))
+    _classes(method, described, survey_weights(described), max(sizes))
 
 
 def plan_ranking(method: Method, described: Described) -> Plan:
@@ -79,7 +84,13 @@ def _conditions(method: Method, described: Described, intruder: str) -> list[str
         found.append(f"Largest probability by column: {each}.")
     if method.l is not None:
         found.append(f"Every group has at least {method.l} different values of what is swapped in it.")
-    return [*found, _intruder(intruder, described), _UNIFORM]
+    weight = weight_name(described)
+    if weight is not None:
+        found.append(
+            f"Values changed owners among rows of equal {weight} only: weighted totals of every column are as they "
+            "were."
+        )
+    return [*found, *strata_words(method), _intruder(intruder, described), _UNIFORM]
 
 
 def _intruder(kind: str, described: Described) -> str:
@@ -108,14 +119,18 @@ def run_ranking(
     names = with_role(described, "confidential")
     columns = columns_of(method, described)
     cost: dict[str, Any] = {}
-    made = swap_ranking(
-        [columns.ranks(name) for name in names],
-        _checked_sizes(method, names, described.n),
-        remainder=method.remainder,
-        refine=_refine(method, columns, names, cost),
-        source=source,
-        progress=lambda done, total: progress("swapping", done, total),
-    )
+
+    def swapped(own: Columns) -> Swap:
+        return swap_ranking(
+            [own.ranks(name) for name in names],
+            _checked_sizes(method, names, own.n),
+            remainder=method.remainder,
+            refine=_refine(method, own, names, cost),
+            source=source,
+            progress=lambda done, total: progress("swapping", done, total),
+        )
+
+    made = _by_class(_classes(method, described, columns.weights, method.size), columns, swapped)
     return _rebuilt(columns, names, made, cost, shown=True)
 
 
@@ -139,23 +154,69 @@ def run_mdav(
     # the last attribute is there for a table in which an intruder knows nothing else
     every = [*described.columns, ""]
     cost: dict[str, Any] = {}
-    made = swap_mdav(
-        [*(columns.coordinates(name) for name in described.columns), np.zeros(described.n)],
-        _checked_sizes(method, names, described.n),
-        [every.index(name) for name in names],
-        intruder=method.intruder,
-        cluster=lambda known, owners, size: columns.clusters(
-            [every[j] for j in known if every[j]],
-            size,
-            {every[j]: order for j, order in owners.items()},
-        ),
-        refine=_refine(method, columns, every, cost),
-        source=source,
-        progress=lambda done, total: progress("swapping", done, total),
-    )
+
+    def swapped(own: Columns) -> Swap:
+        return swap_mdav(
+            [*(own.coordinates(name) for name in described.columns), np.zeros(own.n)],
+            _checked_sizes(method, names, own.n),
+            [every.index(name) for name in names],
+            intruder=method.intruder,
+            cluster=lambda known, owners, size: own.clusters(
+                [every[j] for j in known if every[j]],
+                size,
+                {every[j]: order for j, order in owners.items()},
+            ),
+            refine=_refine(method, own, every, cost),
+            source=source,
+            progress=lambda done, total: progress("swapping", done, total),
+        )
+
+    made = _by_class(_classes(method, described, columns.weights, method.size), columns, swapped)
     # groups made on values that were swapped before are no fact about the records
     shown = method.intruder == "uninformed"
     return _rebuilt(columns, every, made, cost, shown=shown)
+
+
+def _classes(
+    method: Method, described: Described, weights: NDArray[np.float64] | None, least: int
+) -> tuple[Stratum, ...]:
+    """The records among which values may change owners: those of a stratum and of equal survey weight.
+
+    Raises:
+        OptionError: so few records have a weight that no group of them is large enough.
+    """
+    strata = strata_of(method, described)
+    if weights is None:
+        return strata
+    found = []
+    for stratum in strata:
+        for weight in np.unique(weights[stratum.rows]):
+            rows = stratum.rows[weights[stratum.rows] == weight]
+            if rows.size < least:
+                where = f" in stratum {stratum.name}" if stratum.name else ""
+                raise OptionError(
+                    f"weight {weight:g} of '{weight_name(described)}' has {rows.size} row"
+                    f"{'s' if rows.size > 1 else ''}{where}, fewer than k = {least}, and values change owners among "
+                    "rows of equal weight only: recode the weight into few values, or give it another role."
+                )
+            found.append(Stratum(stratum.name, rows))
+    return tuple(found)
+
+
+def _by_class(classes: Sequence[Stratum], columns: Columns, swapped: Callable[[Columns], Swap]) -> Swap:
+    """A swap of every class, as one of the table."""
+    if len(classes) == 1:
+        return swapped(columns)
+    made = [swapped(columns.rows(one.rows)) for one in classes]
+    owners = {j: np.arange(columns.n, dtype=np.int64) for j in made[0].owners}
+    for one, own in zip(classes, made, strict=True):
+        for j, order in own.owners.items():
+            owners[j][one.rows] = one.rows[order]
+    groups = [
+        grouping.joined(classes, [own.groups[turn] for own in made], columns.n)
+        for turn in range(len(made[0].groups))
+    ]
+    return Swap(owners, groups, made[0].swaps)
 
 
 def _checked_sizes(method: Method, names: tuple[str, ...], n: int) -> list[int]:

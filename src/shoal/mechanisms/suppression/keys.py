@@ -1,0 +1,104 @@
+"""Keys as one number per row: codes of the columns come in, released rows under any set of blanked columns leave.
+
+A set of blanked columns (a mask) is a whole number, bit j for column j. A blank has the digit 0, so a released row is a
+number itself: two rows are equal exactly when their numbers are, a blank counting as a value of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from math import comb
+
+import numpy as np
+from numpy.typing import NDArray
+
+Integers = NDArray[np.int64]
+
+# so many sets of blanked columns are tried at most, small ones first
+MOST_MASKS = 1023
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Rows of keys.
+
+    Attributes:
+        codes: (rows, columns), 1 and up for values, 0 for a cell that is empty from the start.
+        costs: what an emptied cell of each column counts.
+    """
+
+    codes: Integers
+    costs: NDArray[np.float64]
+
+    @property
+    def n(self) -> int:
+        return int(self.codes.shape[0])
+
+    @property
+    def m(self) -> int:
+        return int(self.codes.shape[1])
+
+    @cached_property
+    def radix(self) -> Integers:
+        """What a digit of each column counts.
+
+        Where the rows do not fit into one number, digits count odd numbers drawn once and for all, sums wrap around,
+        and two different rows have the same number with a probability of 2^-64; what is written is checked anyway.
+        """
+        total, found = 1, []
+        for most in self.codes.max(axis=0, initial=0).tolist():
+            found.append(total)
+            total *= most + 1
+        if total < 2**62:
+            return np.array(found, dtype=np.int64)
+        drawn = np.random.Generator(np.random.PCG64(23)).integers(-(2**62), 2**62, self.m)
+        return np.asarray(drawn | 1, dtype=np.int64)
+
+    @cached_property
+    def listed(self) -> bool:
+        """Whether all masks are tried."""
+        return len(self.masks) == (1 << self.m) - 1
+
+    @cached_property
+    def whole(self) -> Integers:
+        """Every row as it is, as one number."""
+        return np.asarray(self.codes @ self.radix, dtype=np.int64)
+
+    @cached_property
+    def gaps(self) -> Integers:
+        """The mask of what is empty from the start, row by row."""
+        return self.masks_of(self.codes == 0)
+
+    def masks_of(self, blank: NDArray[np.bool_]) -> Integers:
+        return blank @ (1 << np.arange(self.m, dtype=np.int64))
+
+    def cells(self, masks: Integers) -> NDArray[np.bool_]:
+        """Masks as a table of cells."""
+        return np.asarray((masks[:, None] >> np.arange(self.m)) & 1 == 1)
+
+    def projected(self, mask: int, rows: Integers | slice = slice(None)) -> Integers:
+        """Rows as they are released with the columns of the mask blanked."""
+        gone = self.columns_of(mask)
+        return self.whole[rows] - self.codes[rows][:, gone] @ self.radix[gone]
+
+    def columns_of(self, mask: int) -> list[int]:
+        return [j for j in range(self.m) if mask >> j & 1]
+
+    def cost(self, mask: int) -> float:
+        return float(self.costs[self.columns_of(mask)].sum())
+
+    @cached_property
+    def masks(self) -> list[int]:
+        """All masks but the empty one, cheap ones first; of many columns the smallest masks, and that of all columns.
+
+        Among equals those of later columns come first.
+        """
+        found: list[int] = []
+        for size in range(1, self.m + 1):
+            if len(found) + comb(self.m, size) > MOST_MASKS:
+                found.append((1 << self.m) - 1)
+                break
+            found += [sum(1 << column for column in chosen) for chosen in combinations(range(self.m), size)]
+        return sorted(found, key=lambda mask: (self.cost(mask), -mask))

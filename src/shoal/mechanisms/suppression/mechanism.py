@@ -1,0 +1,284 @@
+"""Local suppression as a mechanism: quasi-identifiers come in, the same with a few cells emptied leave."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shoal.columns.describe import Described
+from shoal.errors import ClaimError, OptionError, did_you_mean
+from shoal.evaluation.disclosure.keys import coded
+from shoal.io import Table
+from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
+from shoal.mechanisms.kanonymity.columns import columns_of, listed, quasi_identifiers
+from shoal.mechanisms.kanonymity.verify import reached
+from shoal.mechanisms.strata import Stratum, check_strata, strata_of, strata_words
+from shoal.mechanisms.suppression.keys import Integers, Keys
+from shoal.mechanisms.suppression.search import fewest
+from shoal.mechanisms.suppression.wildcard import Wish, emptied
+from shoal.method.budget import Plan
+from shoal.method.forms import columns_of_combination
+from shoal.method.method import Method
+from shoal.noise import Source
+
+_SLACK = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Combination:
+    """Quasi-identifiers, by their place, every combination of which is to occur so often."""
+
+    columns: tuple[int, ...]
+    k: int
+
+
+def settle(method: Method, described: Described) -> tuple[Method, tuple[str, ...]]:
+    """A risk as the k that keeps it, where an empty cell is a value of its own."""
+    quasi = keys_of(method, described)
+    _combinations(method, quasi)
+    for name, _ in method.importance or ():
+        if name not in quasi:
+            raise OptionError(
+                f"importance names column '{name}', which is no quasi-identifier.{did_you_mean(name, quasi)}"
+            )
+    if method.missing_as == "category" and method.alpha != 1:
+        raise OptionError(
+            "alpha is for missing_as=wildcard: where an empty cell is a value, rows count in full."
+        )
+    if method.risk is None or method.missing_as == "wildcard":
+        return method, ()
+    return replace(method, k=max(method.size, math.ceil(1 / method.risk))), ()
+
+
+def keys_of(method: Method, described: Described) -> tuple[str, ...]:
+    """The columns that cells are emptied in: the quasi-identifiers but the strata, which stay."""
+    found = tuple(name for name in quasi_identifiers(described) if name not in (method.strata or ()))
+    if not found:
+        raise OptionError("strata names all quasi-identifiers: nothing is left that could be emptied.")
+    return found
+
+
+def _combinations(method: Method, quasi: tuple[str, ...]) -> list[Combination]:
+    """What has to occur how often, small combinations first and all quasi-identifiers last."""
+    found = []
+    for text, k in method.combinations or ():
+        names = columns_of_combination(text)
+        for name in names:
+            if name not in quasi:
+                raise OptionError(
+                    f"combinations names column '{name}', which is no quasi-identifier.{did_you_mean(name, quasi)}"
+                )
+        found.append(Combination(tuple(sorted({quasi.index(name) for name in names})), k))
+    if method.size > 1 or not found:
+        found.append(Combination(tuple(range(len(quasi))), method.size))
+    return sorted(found, key=lambda one: (len(one.columns), one.columns))
+
+
+def plan(method: Method, described: Described) -> Plan:
+    """No budget; what is emptied, and how an empty cell counts."""
+    quasi = keys_of(method, described)
+    every = quasi_identifiers(described)
+    kept = tuple(name for name in described.columns if name not in quasi)
+    if method.missing_as == "wildcard":
+        goal = (
+            f"no individual risk is above {float(method.risk):g}"
+            if method.risk is not None
+            else f"every row is compatible with at least {method.size}"
+        )
+        conditions = [
+            f"Cells of {listed(quasi)} were emptied until {goal}, an empty cell fitting any value. In that sense a few "
+            "empty cells make all other rows look frequent, while a row with all its cells can be the only one of its "
+            "kind: it is no k-anonymity, and nothing is promised."
+        ]
+    else:
+        conditions = [
+            f"Quasi-identifiers, which are all that an intruder is assumed to know: {listed(every)}. Cells of them "
+            "were emptied; an empty cell counts as a value of its own and fits no other."
+        ]
+        conditions += [
+            f"Every combination of {listed(columns_of_combination(text))} is shared by at least {k} rows."
+            for text, k in method.combinations or ()
+        ]
+    if kept:
+        conditions.append(f"Released as they are: {listed(kept)}.")
+    return Plan({}, {}, (*conditions, *strata_words(method)))
+
+
+def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
+    """Raise what `run` would raise."""
+    if labels is not None:
+        raise OptionError(f"method '{method.name}' makes no clusters: leave labels out.")
+    most = max(one.k for one in _combinations(method, keys_of(method, described)))
+    if most > described.n:
+        raise OptionError(
+            f"k = {most} is larger than the number of records, {described.n}: no combination can occur so often."
+        )
+    check_strata(method, described, most)
+
+
+def run(
+    method: Method,
+    described: Described,
+    plan: Plan,
+    source: Source,
+    progress: Progress,
+    labels: ArrayLike | None = None,
+) -> Rebuilt:
+    """Empty cells of quasi-identifiers until every combination of them is frequent, stratum by stratum.
+
+    Guarantee:
+        k-anonymity: at least k released rows share every combination of quasi-identifiers, an empty cell counted as a
+        value. With missing_as=wildcard none.
+
+    Reference: docs/suppression.md.
+    """
+    quasi = keys_of(method, described)
+    columns = columns_of(method, described)
+    codes = np.stack([_codes(columns.values[name], described.gaps.get(name)) for name in quasi], axis=1)
+    strata = strata_of(method, described)
+    gone = np.zeros(codes.shape, dtype=np.bool_)
+    facts = []
+    for number, stratum in enumerate(strata):
+
+        def report(done: int, total: int, number: int = number) -> None:
+            progress("emptying cells", number * total + done, len(strata) * total)
+
+        report(0, 1)
+        own = _Work(
+            method,
+            quasi,
+            codes[stratum.rows],
+            None if columns.weights is None else columns.weights[stratum.rows],
+        )
+        gone[stratum.rows], bound = own.emptied(report)
+        facts.append(_facts(stratum, quasi, gone[stratum.rows], bound))
+    return Rebuilt(
+        values=dict(columns.values),
+        partitions=[],
+        aligned=True,
+        internal={"values_clipped": dict(columns.clipped), "cells_emptied": facts},
+        unchanged=frozenset(described.columns),
+        gaps={name: (codes[:, place] == 0) | gone[:, place] for place, name in enumerate(quasi)},
+    )
+
+
+def _codes(values: NDArray[np.float64], gaps: NDArray[np.bool_] | None) -> Integers:
+    codes = np.unique(values, return_inverse=True)[1].ravel().astype(np.int64) + 1
+    return codes if gaps is None else np.where(gaps, 0, codes)
+
+
+def _facts(
+    stratum: Stratum, quasi: tuple[str, ...], gone: NDArray[np.bool_], bound: float | None
+) -> dict[str, Any]:
+    """What the internal report says about a stratum."""
+    return {
+        **({"stratum": stratum.name} if stratum.name else {}),
+        "rows": int(stratum.rows.size),
+        "cells": int(gone.sum()),
+        "rows_with_emptied_cells": int(gone.any(axis=1).sum()),
+        "by_column": {name: int(gone[:, place].sum()) for place, name in enumerate(quasi)},
+        **({} if bound is None else {"lower_bound": bound}),
+    }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Work:
+    """The keys of one stratum, 0 for an empty cell."""
+
+    method: Method
+    quasi: tuple[str, ...]
+    codes: Integers
+    weights: NDArray[np.float64] | None
+
+    def emptied(self, report: Any) -> tuple[NDArray[np.bool_], float | None]:
+        """Which cells to empty, and a lower bound of their cost where there is one."""
+        wishes = _combinations(self.method, self.quasi)
+        if self.method.missing_as == "wildcard":
+            return self._as_wildcard(wishes, report), None
+        codes = self.codes.copy()
+        bound = None
+        # what is emptied for one combination can make another one rare: until all hold
+        for _ in range(1 + codes.size):
+            before = int((codes == 0).sum())
+            for wish in wishes:
+                chosen = sorted(
+                    wish.columns, key=lambda column: (-self._costs[column], self._sizes[column], column)
+                )
+                keys = Keys(codes[:, chosen], self._costs[chosen])
+                found = fewest(keys, wish.k, report)
+                bound = found.bound if len(wishes) == 1 else None
+                block = codes[:, chosen]
+                block[keys.cells(found.masks)] = 0
+                codes[:, chosen] = block
+            if len(wishes) == 1 or int((codes == 0).sum()) == before:
+                break
+        return (codes == 0) & (self.codes > 0), bound
+
+    @property
+    def _sizes(self) -> list[int]:
+        """How many values each column has."""
+        return [int(np.unique(self.codes[:, column]).size) for column in range(len(self.quasi))]
+
+    @property
+    def _costs(self) -> NDArray[np.float64]:
+        given = dict(self.method.importance or ())
+        return np.array([float(given.get(name, 1)) for name in self.quasi])
+
+    def _as_wildcard(self, wishes: list[Combination], report: Any) -> NDArray[np.bool_]:
+        codes = self.codes.copy()
+        risk = None if self.method.risk is None else float(self.method.risk)
+        # many categories go first, as offices have it, where no importance is given
+        costs, sizes = self._costs, self._sizes
+        ranked = sorted(range(len(sizes)), key=lambda column: (costs[column], -sizes[column], -column))
+        for _ in range(1 + codes.size):
+            before = int((codes == 0).sum())
+            for wish in wishes:
+                own = list(wish.columns)
+                order = np.array([own.index(column) for column in ranked if column in own])
+                weights = self.weights if risk is not None else None
+                aim = Wish(wish.k, float(self.method.alpha), risk, weights)
+                block = codes[:, own]
+                block[emptied(block, aim, order, report)] = 0
+                codes[:, own] = block
+            if len(wishes) == 1 or int((codes == 0).sum()) == before:
+                break
+        found: NDArray[np.bool_] = (codes == 0) & (self.codes > 0)
+        return found
+
+
+def verify(method: Method, described: Described, table: Table, linked: Mapping[str, Table]) -> None:
+    """Measure what was written: every combination, with the strata that are there."""
+    quasi = keys_of(method, described)
+    strata = [name for name in method.strata or () if name in table.names]
+    for wish in _combinations(method, quasi):
+        names = [quasi[column] for column in wish.columns]
+        if method.missing_as == "wildcard":
+            _compatible(method, table, names, strata, wish.k)
+        else:
+            reached(table, [*names, *strata], [], described, k=wish.k)
+
+
+def _compatible(method: Method, table: Table, names: list[str], strata: list[str], k: int) -> None:
+    """Count compatible rows; the risk by weights cannot be measured without them."""
+    if method.risk is not None or (method.strata and not strata):
+        return
+    codes = np.stack([coded(table, name).codes + 1 for name in names], axis=1)
+    places = np.zeros(codes.shape[0], dtype=np.int64)
+    if strata:
+        own = np.stack([coded(table, name).codes for name in strata], axis=1)
+        places = np.unique(own, axis=0, return_inverse=True)[1].ravel()
+    for place in range(int(places.max()) + 1):
+        counts, _ = Wish(k, float(method.alpha)).frequencies(codes[places == place])
+        if counts.min() < k - _SLACK:
+            raise ClaimError(
+                f"the written table was read back, and a row is compatible with {counts.min():g} rows instead of {k}, "
+                "so nothing is kept: probably a bug, please report it."
+            )
+
+
+SUPPRESS = Mechanism(plan, run, settle=settle, verify=verify, check=check)

@@ -1,0 +1,210 @@
+"""Suppression where an empty cell fits any value: codes come in, which cells to empty leaves. No guarantee.
+
+Every record is to have k compatible ones: those that agree with it in all keys that neither of them misses. A cell that
+is emptied makes other records safer, too, without hiding that a row with all its cells is unique; so nothing is
+claimed for it (docs/suppression.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from shoal.evaluation.disclosure.frequencies import as_wildcard
+from shoal.evaluation.disclosure.individual import approximate
+from shoal.evaluation.disclosure.keys import patterns
+
+Integers = NDArray[np.int64]
+Codes = NDArray[np.int32]
+Floats = NDArray[np.float64]
+
+_SLACK = 1e-9
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Wish:
+    """What is to be reached: k compatible records, or a risk that no record is above.
+
+    Attributes:
+        alpha: how much a compatible record that misses a key counts, unless it has the same gaps.
+        risk: largest individual risk, None for a wish about k.
+        weights: of the records, for the risk.
+    """
+
+    k: int
+    alpha: float = 1.0
+    risk: float | None = None
+    weights: Floats | None = None
+
+    def frequencies(self, codes: Integers) -> tuple[Floats, Floats]:
+        """fk and Fk of every record; codes are 0 for an empty cell."""
+        found = patterns([codes[:, column] - 1 for column in range(codes.shape[1])], self.weights)
+        sample, population = as_wildcard(found, self.alpha)
+        return sample[found.labels], population[found.labels]
+
+    def open(self, codes: Integers) -> Integers:
+        """The records that it does not hold for yet, the most endangered first."""
+        sample, population = self.frequencies(codes)
+        if self.risk is None:
+            missed = np.flatnonzero(sample < self.k - _SLACK)
+            return missed[np.argsort(sample[missed], kind="stable")]
+        risks = approximate(sample, population)
+        missed = np.flatnonzero(risks > self.risk + _SLACK)
+        return missed[np.argsort(-risks[missed], kind="stable")]
+
+
+def emptied(
+    codes: Integers, wish: Wish, order: Integers, progress: Callable[[int, int], None] | None = None
+) -> NDArray[np.bool_]:
+    """Which cells to empty so that a wish comes true.
+
+    Each record that it does not hold for loses the least important key in which a nearest record differs, pass by pass.
+    In the end cells that turn out to be needless are given back.
+
+    Args:
+        codes: (records, keys), 0 for an empty cell.
+        order: the keys, the least important first.
+
+    Cost:
+        A comparison of every endangered record with all others, at most k of equal ones.
+
+    Reference: Templ, Kowarik and Meindl (2015), section 4.2; giving back is ours.
+    """
+    kept = _first_of_equal(codes, wish.k) if wish.risk is None else np.arange(codes.shape[0])
+    work = np.ascontiguousarray(codes[kept].T.astype(np.int32))
+    own = wish if wish.weights is None else Wish(wish.k, wish.alpha, wish.risk, wish.weights[kept])
+    first = None
+    while (missed := own.open(work.T.astype(np.int64))).size:
+        first = first or missed.size
+        if progress is not None:
+            progress(first - missed.size, first)
+        if not blank_once(work, missed, order):
+            break
+    if own.risk is None:
+        before = np.ascontiguousarray(codes[kept].T.astype(np.int32))
+        counts, _ = own.frequencies(work.T.astype(np.int64))
+        give_back(work, before, counts, order, float(own.k) - _SLACK, own.alpha)
+    found = np.zeros(codes.shape, dtype=np.bool_)
+    found[kept] = (work.T == 0) & (codes[kept] > 0)
+    return found
+
+
+def _first_of_equal(codes: Integers, k: int) -> Integers:
+    """The first k of all records that are equal: more of them are safe already and help nobody further."""
+    labels = np.unique(codes, axis=0, return_inverse=True)[1].ravel()
+    order = np.argsort(labels, kind="stable")
+    starts = np.searchsorted(labels[order], labels[order])
+    return np.sort(order[np.arange(order.size) - starts < k])
+
+
+@njit(cache=True, nogil=True)
+def blank_once(codes: Codes, missed: Integers, order: Integers) -> int:
+    """One pass: each of the missed records loses a cell; says how many did.
+
+    Args:
+        codes: (keys, records), changed in place.
+    """
+    keys, n = codes.shape
+    apart = np.empty(n, dtype=np.uint8)
+    changed = 0
+    for record in missed:
+        apart[:] = 0
+        for key in range(keys):
+            own = codes[key, record]
+            if own != 0:
+                column = codes[key]
+                for other in range(n):
+                    apart[other] += (column[other] != own) & (column[other] != 0)
+        least = 255
+        for other in range(n):
+            if 0 < apart[other] < least:
+                least = apart[other]
+        chosen = -1
+        for key in order:
+            own = codes[key, record]
+            if own == 0:
+                continue
+            if least == 255:
+                # all are compatible and still too few count: only fewer values can help
+                chosen = key
+                break
+            column = codes[key]
+            for other in range(n):
+                if apart[other] == least and column[other] != own and column[other] != 0:
+                    chosen = key
+                    break
+            if chosen >= 0:
+                break
+        if chosen >= 0:
+            codes[chosen, record] = 0
+            changed += 1
+    return changed
+
+
+@njit(cache=True, nogil=True)
+def _counts_for(gaps: int, other: int, alpha: float) -> float:
+    """How much a compatible record with such gaps counts for one with other gaps."""
+    return 1.0 if gaps == 0 or gaps == other else alpha
+
+
+@njit(cache=True, nogil=True)
+def give_back(
+    codes: Codes, before: Codes, counts: Floats, order: Integers, least: float, alpha: float
+) -> int:
+    """Give back emptied cells, those of important keys first, as long as every record keeps its count.
+
+    Args:
+        codes: (keys, records), changed in place.
+        before: the same before anything was emptied.
+        counts: compatible records of each record, changed in place.
+        least: what they must not fall below.
+    """
+    keys, n = codes.shape
+    gaps = np.zeros(n, dtype=np.int64)
+    for key in range(keys):
+        for record in range(n):
+            gaps[record] |= np.int64(codes[key, record] == 0) << key
+    given = 0
+    differ = np.empty(n, dtype=np.uint8)
+    for place in range(keys - 1, -1, -1):
+        key = order[place]
+        for record in range(n):
+            value = before[key, record]
+            if codes[key, record] != 0 or value == 0:
+                continue
+            differ[:] = 0
+            for other_key in range(keys):
+                own = codes[other_key, record]
+                if own != 0:
+                    column = codes[other_key]
+                    for other in range(n):
+                        differ[other] |= (column[other] != own) & (column[other] != 0)
+            old, new = gaps[record], gaps[record] & ~(np.int64(1) << key)
+            total = 1.0
+            fine = True
+            column = codes[key]
+            for other in range(n):
+                if other == record or differ[other]:
+                    continue
+                apart = column[other] != 0 and column[other] != value
+                if not apart:
+                    total += _counts_for(gaps[other], new, alpha)
+                after = 0.0 if apart else _counts_for(new, gaps[other], alpha)
+                if counts[other] - _counts_for(old, gaps[other], alpha) + after < least:
+                    fine = False
+                    break
+            if not fine or total < least:
+                continue
+            for other in range(n):
+                if other == record or differ[other]:
+                    continue
+                apart = column[other] != 0 and column[other] != value
+                after = 0.0 if apart else _counts_for(new, gaps[other], alpha)
+                counts[other] += after - _counts_for(old, gaps[other], alpha)
+            counts[record], gaps[record], codes[key, record] = total, new, value
+            given += 1
+    return given

@@ -1,0 +1,149 @@
+"""Strata and survey weights in the family: groups within strata, weighted middles, swaps that keep weighted totals."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from conftest import data_file, offices_file
+
+import shoal
+from shoal import Attribute, OptionError, Schema
+from tools.offices import census
+
+MONEY = ("FICA", "FEDTAX", "AGI")
+DOMAINS = {"FICA": (0, 12000), "FEDTAX": (0, 60000)}
+
+
+@pytest.fixture(scope="module")
+def table() -> pa.Table:
+    data_file("census.csv")
+    return census()
+
+
+def schema(*, weight: bool = False, **roles: str) -> Schema:
+    found = tuple(Attribute(name, "numeric", roles.get(name, "quasi-identifier")) for name in MONEY)
+    more = (Attribute("w", "numeric", "weight"),) if weight else ()
+    return Schema((*found, Attribute("stratum", "numeric", "other"), *more))
+
+
+def numbers(data: pa.Table, name: str) -> np.ndarray:
+    return np.asarray(data[name].to_numpy(), dtype=np.float64)
+
+
+def test_mdav_within_strata_is_the_stored_one(table: pa.Table) -> None:
+    with offices_file("csv/ma_census_mdav3_strata.csv").open() as file:
+        names, *rows = csv.reader(file)
+    own = Schema(
+        (*(Attribute(name, "numeric", "quasi-identifier") for name in names), schema().attributes[-1])
+    )
+    made = shoal.protect(table, own, "k-anonymity", k=3, normalise="zscore", strata="stratum", seed=1)
+    expected = np.array(rows, dtype=np.float64)
+    found = np.stack([numbers(made.aligned, name) for name in names], axis=1)
+    assert np.allclose(found, expected, rtol=1e-6)
+    assert [facts["groups"] for facts in made.internal["strata"]] == [90] * 4
+    assert any("within strata" in condition for condition in made.statement.conditions)
+
+
+@pytest.mark.parametrize("method", ["swap-mdav", "swap-ranking"])
+def test_values_stay_in_their_stratum(method: str, table: pa.Table) -> None:
+    own = schema(FICA="confidential", FEDTAX="confidential")
+    made = shoal.protect(table, own, method, k=5, strata="stratum", seed=1)
+    for stratum in range(1, 5):
+        rows = numbers(table, "stratum") == stratum
+        for name in ("FICA", "FEDTAX"):
+            before, after = numbers(table, name)[rows], numbers(made.aligned, name)[rows]
+            assert np.array_equal(np.sort(before), np.sort(after))
+            assert not np.array_equal(before, after)
+
+
+@pytest.mark.parametrize("method", ["swap-mdav", "swap-ranking"])
+def test_swaps_keep_weighted_totals(method: str, table: pa.Table) -> None:
+    own = schema(weight=True, FICA="confidential", FEDTAX="confidential")
+    made = shoal.protect(table, own, method, k=5, seed=1)
+    weights = numbers(table, "w")
+    for name in MONEY:
+        assert numbers(made.aligned, name) @ weights == numbers(table, name) @ weights
+    assert any("weighted totals" in condition for condition in made.statement.conditions)
+    odd = table.set_column(table.column_names.index("w"), "w", pa.array(np.arange(1.0, 1081.0)))
+    with pytest.raises(OptionError, match="weight 1 of 'w' has 1 row, fewer than k = 5"):
+        shoal.protect(odd, own, method, k=5, seed=1)
+
+
+def test_middles_of_groups_are_weighted(table: pa.Table) -> None:
+    made = shoal.protect(table, schema(weight=True), "k-anonymity", k=5, seed=1)
+    plain = shoal.protect(table, schema(), "k-anonymity", k=5, seed=1)
+    weights = numbers(table, "w")
+    assert np.array_equal(made.partition[0].labels, plain.partition[0].labels)
+    for name in MONEY:
+        total = numbers(table, name) @ weights
+        assert numbers(made.aligned, name) @ weights == pytest.approx(total)
+        assert numbers(plain.aligned, name) @ weights != pytest.approx(total)
+        assert numbers(plain.aligned, name).sum() == pytest.approx(numbers(table, name).sum())
+    assert any("weighted by w" in condition for condition in made.statement.conditions)
+    bad = table.set_column(table.column_names.index("w"), "w", pa.array([0.0, *[1.0] * 1079]))
+    with pytest.raises(shoal.InputError, match="weight 'w' must be above 0, and row 1 has 0"):
+        shoal.protect(bad, schema(weight=True), "k-anonymity", k=5, seed=1)
+
+
+def test_a_weighted_median_is_a_value_that_is_there() -> None:
+    grades = ("low", "middle", "high")
+    data = pa.table({"grade": ["low", "low", "high", "high"], "w": [1, 1, 1, 5]})
+    own = Schema(
+        (
+            Attribute("grade", "ordinal", "quasi-identifier", ordered=grades),
+            Attribute("w", "numeric", "weight"),
+        )
+    )
+    made = shoal.protect(data, own, "k-anonymity", k=4, seed=1)
+    assert set(made.data["grade"].to_pylist()) == {"high"}
+    alike = replace(own, attributes=own.attributes[:1])
+    assert set(shoal.protect(data, alike, "k-anonymity", k=4, seed=1).data["grade"].to_pylist()) == {"low"}
+
+
+def test_clusters_given_the_partition_stay_in_their_stratum(table: pa.Table) -> None:
+    made = shoal.protect(
+        table,
+        method="mdav-dp",
+        epsilon=1,
+        k=20,
+        columns=list(DOMAINS),
+        domains=DOMAINS,
+        strata="stratum",
+        outside="clip",
+        seed=1,
+    )
+    labels, strata = made.partition[0].labels, numbers(table, "stratum")
+    assert made.statement.model == "dp-given-partition"
+    assert all(np.unique(strata[labels == cluster]).size == 1 for cluster in range(len(made.partition[0])))
+    assert any("treated as fixed and known" in condition for condition in made.statement.conditions)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"method": "pairs-dp"},
+        {"method": "tree-dp"},
+        {"method": "laplace"},
+        {"method": "ranking-dp", "k": 20, "link": False},
+        {"method": "mdav-dp", "k": 1},
+    ],
+)
+def test_claims_about_the_original_records_refuse_strata(options: dict[str, object], table: pa.Table) -> None:
+    asked = {
+        "epsilon": 1,
+        "columns": list(DOMAINS),
+        "domains": DOMAINS,
+        "strata": "stratum",
+        "outside": "clip",
+    }
+    with pytest.raises(OptionError, match="one more column instead"):
+        shoal.protect(table, **asked, **options)
+
+
+def test_a_stratum_that_is_too_small_is_named(table: pa.Table) -> None:
+    with pytest.raises(OptionError, match="stratum stratum=1 has 270 rows, fewer than k = 271"):
+        shoal.protect(table, schema(), "k-anonymity", k=271, strata="stratum")
