@@ -35,7 +35,7 @@ from shoal.release.engines.run import RAKED, carry_out_on_engine, check_engine, 
 from shoal.release.estimate import Estimate, estimate
 from shoal.release.expected_noise import ExpectedNoise, drowned, noise_of
 from shoal.release.looked import after_looking, fingerprint_of, reports_about
-from shoal.release.protect import Preparation, Release, carry_out, is_spark_frame, prepare
+from shoal.release.protect import Preparation, Release, carry_out, prepare
 from shoal.release.request import Options, Request
 
 if TYPE_CHECKING:
@@ -461,6 +461,11 @@ def _is_parquet(path: Path) -> bool:
         return bool(parquet_files(path))
     kind = find_format(path)
     return kind is not None and kind.name == "parquet"
+
+
+def is_spark_frame(data: Any) -> bool:
+    """Whether something is a DataFrame of Spark, told without loading Spark."""
+    return type(data).__module__.partition(".")[0] == "pyspark" and type(data).__name__ == "DataFrame"
 
 
 def _asked_method(request: Request) -> Method:
