@@ -331,6 +331,11 @@ def without_texts(table: Table, na: Sequence[str]) -> Table:
     return replace(table, frame=table.frame.with_columns(*kept))
 
 
+def is_spark_frame(data: Any) -> bool:
+    """Whether something is a DataFrame of Spark, told without loading Spark."""
+    return type(data).__module__.partition(".")[0] == "pyspark" and type(data).__name__ == "DataFrame"
+
+
 def first_row(where: NDArray[np.bool_]) -> int:
     """One-based number of the first row that is marked, counted without the header."""
     return int(np.argmax(where)) + 1

@@ -9,10 +9,10 @@ from typing import Any, Unpack
 from shoal.columns.declaration import read_as_asked
 from shoal.columns.schema import Schema
 from shoal.errors import LeftOutWarning, OptionError
+from shoal.io import is_spark_frame
 from shoal.method.presets import DEFAULT_METHOD
 from shoal.progress import Progress, silent
 from shoal.release.protect import Release, carry_out, prepare
-from shoal.release.publish import is_spark_frame, publish
 from shoal.release.request import Options
 
 
@@ -78,6 +78,9 @@ def protect(
     """
     tell = progress or silent
     if is_spark_frame(data):
+        # engines bring every mechanism along
+        from shoal.release.publish import publish
+
         if work is None:
             raise OptionError(
                 "work is missing: a Spark DataFrame is released into a new folder, name one with work=."

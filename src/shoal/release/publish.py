@@ -22,6 +22,7 @@ from shoal.io import (
     Table,
     check_writable,
     find_format,
+    is_spark_frame,
     known_format,
     read_columnwise,
 )
@@ -323,6 +324,8 @@ def plan(
     tell("reading the table", 0, 1)
     source = data if isinstance(data, Opened) else opened(data, delivery, tell, **request)
     try:
+        if source.runner is not None:
+            source.runner.watched(tell)
         return _planned(source, delivery, tell, estimated, request)
     except BaseException:
         if source.runner is not None:
@@ -461,11 +464,6 @@ def _is_parquet(path: Path) -> bool:
         return bool(parquet_files(path))
     kind = find_format(path)
     return kind is not None and kind.name == "parquet"
-
-
-def is_spark_frame(data: Any) -> bool:
-    """Whether something is a DataFrame of Spark, told without loading Spark."""
-    return type(data).__module__.partition(".")[0] == "pyspark" and type(data).__name__ == "DataFrame"
 
 
 def _asked_method(request: Request) -> Method:

@@ -20,7 +20,6 @@ from shoal.method.method import Method
 from shoal.progress import Progress
 from shoal.release.bundle import check_output, staged, write_documents
 from shoal.release.engines.look import Elsewhere, check_positions
-from shoal.release.engines.methods import Made, Work, by_pairs, by_rank, by_record, by_tree
 from shoal.release.engines.stages import Runner, Stage
 from shoal.release.engines.staging import WORK, remove_abandoned
 from shoal.release.engines.tasks import assembled
@@ -28,6 +27,8 @@ from shoal.release.protect import Preparation, Release
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from shoal.release.engines.methods import Made
 
 
 RAKED = "weights are raked to margins of several columns, which takes the table in memory: use engine=memory."
@@ -41,23 +42,23 @@ def table_elsewhere(runner: Runner, *, counted: bool, na: tuple[str, ...] = ()) 
     return Table(frame, "parquet", records=Elsewhere(runner, counted, na=na))
 
 
-def way_of(method: Method) -> Callable[[Work], Made] | None:
-    """How a method is done on an engine; None where it cannot be done exactly."""
+def way_of(method: Method) -> str:
+    """How a method is done on an engine, a function of `methods`; empty where it cannot be done exactly."""
     if method.groups is not None:
-        return None
+        return ""
     if method.mechanism == "clusters":
         if method.stability == "record":
-            return by_record
-        return by_rank if method.partition in ("ranking", "optimal") else None
-    return _WAYS.get(method.mechanism)
+            return "by_record"
+        return "by_rank" if method.partition in ("ranking", "optimal") else ""
+    return _WAYS.get(method.mechanism, "")
 
 
-_WAYS: dict[str, Callable[[Work], Made]] = {"tree": by_tree, "pairs": by_pairs}
+_WAYS = {"tree": "by_tree", "pairs": "by_pairs"}
 
 
 def refusal(method: Method) -> str:
     """Why a method has no engine, in words, and the nearest that has; empty if it has one."""
-    if way_of(method) is not None:
+    if way_of(method):
         return ""
     return (
         f"method '{method.name}' looks at the records one after the other, or at all of them at once, and cannot be "
@@ -74,7 +75,7 @@ def check_engine(prepared: Preparation) -> None:
     described, method = prepared.described, prepared.method
     if prepared.rakes:
         raise OptionError(RAKED)
-    if way_of(method) is not by_record:
+    if way_of(method) != "by_record":
         check_positions(described.lattices, described.n)
     if method.partition == "optimal" and described.n > MOST_OPTIMAL:
         raise OptionError(
@@ -120,11 +121,13 @@ def write_release(prepared: Preparation, runner: Runner, folder: Path, tell: Pro
     Guarantee:
         The same as `shoal.protect` with the same arguments, whatever tasks the runner runs again.
     """
+    # every mechanism comes along, which takes a while
+    from shoal.release.engines import methods
+
     records = prepared.described.table.records
     runner.watched(tell)
-    way = way_of(prepared.method)
-    assert way is not None
-    made = way(Work(prepared, runner, records, tell))
+    way: Callable[[methods.Work], Made] = getattr(methods, way_of(prepared.method))
+    made = way(methods.Work(prepared, runner, records, tell))
     described = prepared.described.without_records()
     schema = released_schema(described, prepared.method)
     last = Stage(

@@ -74,13 +74,15 @@ class SparkRunner:
     Attributes:
         files: the input, which every worker can read under the same path.
         snapshot: where the input was frozen for this release; removed with the work.
-        own: the session was started for this release.
+        log: where what Spark complains about is written as a whole.
     """
 
-    def __init__(self, session: Any, files: Frozen, snapshot: Path | None = None, own: bool = False) -> None:
-        self.session, self.files, self.snapshot, self.own = session, files, snapshot, own
+    def __init__(
+        self, session: Any, files: Frozen, snapshot: Path | None = None, log: Path | None = None
+    ) -> None:
+        self.session, self.files, self.snapshot = session, files, snapshot
         self._tell: Progress = silent
-        self._log: Path | None = None
+        self._log = log
         self._named: dict[str, str] | None = None
 
     @property
@@ -113,7 +115,6 @@ class SparkRunner:
     @contextlib.contextmanager
     def working_in(self, folder: Path) -> Iterator[None]:
         claim(folder)
-        self._log = folder.parent.parent / "shoal-spark.log"
         yield
 
     def close(self) -> None:
@@ -313,7 +314,8 @@ def _reason(error: BaseException) -> str:
     """The line of a failure that says most: the last of a Python traceback in a task, or the first there is."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     told = [line for line in lines if line.startswith(("RuntimeError:", "shoal.errors.", "MemoryError"))]
-    chosen = told[-1] if told else _first_line(error)
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    chosen = (told or causes or [_first_line(error)])[-1]
     return chosen[:240].rstrip(".")
 
 

@@ -64,8 +64,7 @@ def spark_runner(
                 "version, spark.read.format('delta').option('versionAsOf', N).load(...), to shoal.protect with work=."
             )
         files = frozen(path)
-        session, own = _session(master, conf)
-        return SparkRunner(session, files, own=own)
+        return SparkRunner(_session(master, conf), files, log=_log_beside(out))
     _refuse_connect(data)
     if out is None:
         raise OptionError(
@@ -76,10 +75,14 @@ def spark_runner(
     try:
         with spark_failures(data.sparkSession, snapshot.parent):
             data.write.parquet(str(snapshot))
-        return SparkRunner(data.sparkSession, frozen(snapshot), snapshot=snapshot)
+        return SparkRunner(data.sparkSession, frozen(snapshot), snapshot, _log_beside(out))
     except BaseException:
         shutil.rmtree(snapshot, ignore_errors=True)
         raise
+
+
+def _log_beside(out: Path | None) -> Path | None:
+    return None if out is None else out.absolute().parent / "shoal-spark.log"
 
 
 def snapshot_place(out: Path) -> Path:
@@ -97,14 +100,14 @@ def _refuse_connect(frame: Any) -> None:
         )
 
 
-def _session(master: str | None, conf: Sequence[str]) -> tuple[Any, bool]:
-    """The running session, or a new one, and whether it is a new one."""
+def _session(master: str | None, conf: Sequence[str]) -> Any:
+    """The running session, or a new one."""
     from pyspark.sql import SparkSession
 
     told = dict(_pair(text) for text in conf)
     running = SparkSession.getActiveSession()
     if running is not None and master is None:
-        return running, False
+        return running
     # workers run the Python of this environment
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder: Any = SparkSession.builder.appName("shoal")
@@ -121,7 +124,7 @@ def _session(master: str | None, conf: Sequence[str]) -> tuple[Any, bool]:
             f"Spark does not start at '{address}': {_first_line(error)}. It needs Java 17 or later (JAVA_HOME)."
         ) from None
     session.sparkContext.setLogLevel("ERROR")
-    return session, True
+    return session
 
 
 def _pair(text: str) -> tuple[str, str]:
