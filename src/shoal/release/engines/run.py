@@ -16,7 +16,9 @@ from shoal.columns.describe import Described
 from shoal.errors import OptionError, OutputError
 from shoal.io import Table, read_columnwise
 from shoal.io.arrow_files import parquet_rows
+from shoal.mechanisms.table import ENTRIES
 from shoal.method.method import Method
+from shoal.method.stages import PARTITIONS
 from shoal.progress import Progress
 from shoal.release.bundle import check_output, staged, write_documents
 from shoal.release.engines.look import Elsewhere, check_positions
@@ -46,14 +48,10 @@ def way_of(method: Method) -> str:
     """How a method is done on an engine, a function of `methods`; empty where it cannot be done exactly."""
     if method.groups is not None:
         return ""
-    if method.mechanism == "clusters":
-        if method.stability == "record":
-            return "by_record"
-        return "by_rank" if method.partition in ("ranking", "optimal") else ""
-    return _WAYS.get(method.mechanism, "")
-
-
-_WAYS = {"tree": "by_tree", "pairs": "by_pairs"}
+    way = ENTRIES[method.mechanism].in_parts
+    if way != "stage":
+        return way
+    return PARTITIONS["alone" if method.stability == "record" else method.partition].in_parts
 
 
 def refusal(method: Method) -> str:
@@ -62,12 +60,8 @@ def refusal(method: Method) -> str:
         return ""
     return (
         f"method '{method.name}' looks at the records one after the other, or at all of them at once, and cannot be "
-        f"distributed exactly: use {_nearest(method)}, or engine=memory"
+        f"distributed exactly: use ranking-dp or tree-dp, or engine=memory"
     )
-
-
-def _nearest(method: Method) -> str:
-    return "ranking-dp or tree-dp" if method.mechanism in ("clusters", "moments") else "tree-dp"
 
 
 def check_engine(prepared: Preparation) -> None:
