@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 # optional parts of the installation; pyproject.toml says what each brings, 'all' brings all of them
-Extra = Literal["excel", "files", "learn", "rdf", "server", "studio"]
+Extra = Literal["excel", "files", "learn", "rdf", "server", "spark", "studio"]
 
 _PACKAGE = Path(__file__).resolve().parent
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
+from tests.browser import axe_source
 from tools.served_studio import Studio
 
 PHONE, DESKTOP = (390, 844), (1280, 800)
 PATIENCE = 240_000
-AXE = Path(__file__).parents[2] / ".venv" / "axe" / "node_modules" / "axe-core" / "axe.min.js"
 
 
 def needed(found: object, what: str) -> None:
@@ -131,8 +131,7 @@ def walking(
 
 def shut_out(page: Any) -> list[str]:
     """What keeps people out of a screen, as axe-core finds it: serious and critical findings only."""
-    needed(AXE.is_file(), "axe-core")
-    page.add_script_tag(path=AXE)
+    page.evaluate(axe_source())
     found = page.evaluate("async () => (await axe.run(document, {resultTypes: ['violations']})).violations")
     return [
         f"{one['id']}: {one['nodes'][0]['html'][:160]}"
