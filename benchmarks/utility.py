@@ -1,7 +1,7 @@
-"""Shoal beside what users would pick instead: three tables come in, docs/utility.md leaves.
+"""Shoal beside what users would pick instead: tables come in, docs/utility.md leaves.
 
-python -m benchmarks.utility [--seeds 5] [--tables Census ...] [--methods tree-dp ...] [--page-only]
-                             [--keep out/utility.jsonl] [--out docs/utility.md]
+python -m benchmarks.utility [--first 20] [--seeds 10] [--dear 1] [--tables Census ...] [--methods tree-dp ...]
+                             [--page-only] [--keep out/utility.jsonl] [--out docs/utility.md]
 
 MST and AIM run in an environment of their own, made by `make .venv-dpmm/.done`. Every measured cell is kept in a
 file at once: run the command again to go on after an interruption.
@@ -28,11 +28,14 @@ from benchmarks.utility_methods import (
 from benchmarks.utility_page import (
     Line,
     bound_lines,
+    bound_table,
     conclusion,
     duel_table,
     duels,
+    goal_table,
     lines_of,
     result_table,
+    runs_of,
     verdict_table,
     verdicts,
 )
@@ -41,18 +44,22 @@ from benchmarks.utility_tables import FRESH, TASKS, Numbers, Task
 from shoal.workers import machine_words
 
 ROOT = Path(__file__).parents[1]
-# runs of MST and AIM that took hours, as an earlier version of the page had them
+# runs of MST and AIM, which take long: run 0 as an earlier version of the page had it, later ones measured again
 RECORDED = ROOT / "benchmarks" / "utility_recorded.jsonl"
 ALL = TASKS | FRESH
 EPSILONS = ("0.1", "1", "10")
+# an ε at which hardly any noise is left, for what the model itself loses
+LARGE = "100"
+# seeds by which nothing was chosen, neither before nor after a look at them
+FIRST, SEEDS = 20, 10
 # seconds of elapsed time after which a synthesiser is stopped
 LIMIT = 10_800
 
 
-PROMISES = (
-    "What would somebody use who does not know Shoal? Plain Laplace noise, or a synthesiser that measures noisy "
-    "marginals and draws rows from a model of them. The two best known, MST and AIM, come here from the library "
-    "`dpmm`. This page puts Shoal's methods beside them at the same ε and says who wins.",
+QUESTION = (
+    "What would somebody use who does not know Shoal? A synthesiser that measures noisy marginals and draws rows from "
+    "a model of them. The two best known, MST and AIM, come here from the library `dpmm`. This page puts Shoal's "
+    "methods beside them at the same ε and says who wins.",
     "",
     "## What is promised",
     "",
@@ -63,38 +70,55 @@ PROMISES = (
     "are made up: none corresponds to a record.",
     "- **`pairs-dp`** claims ε-differential privacy of the records without a δ, or with the same δ as they where a row "
     "says so; one record is added or removed, as for them. Rows are made up, too. *n given*: the number of rows is "
-    "declared, as it is to them; otherwise it is private and costs a part of ε. *predict*: it is told which column is "
+    "declared, as it is to them; otherwise it is private and costs a part of ε. *target*: it is told which column is "
     "the label; they are not.",
-    "- **`tree-dp`, `insensitive-dp`, `laplace`** and, on tables of numbers, `ranking-dp` with unlinked columns claim "
-    "ε-differential privacy of the records, without a δ, under replacing one record. That asks for more: ε under "
-    "adding or removing means no more than 2ε under replacing. `tree-dp` is shown under adding and removing, too.",
-    "- The others, **`dp-given-partition`** and **`idp-given-partition`**, claim [less](claims.md). Their ε is not the "
-    "same quantity; they stand here because their rows correspond to records.",
-    "",
+)
+# what is said of other methods where one of them was measured
+OTHERS = (
+    (
+        ("tree-dp", "insensitive-dp", "laplace", "ranking-dp, unlinked", "pairs-dp, replace-one"),
+        "- **{names}** claim{s} ε-differential privacy of the records, without a δ, under replacing one record. "
+        "That asks for more: ε under adding or removing means no more than 2ε under replacing.",
+    ),
+    (
+        ("ranking-dp", "mdav-dp", "optimal-dp", "xm-6", "idp-cbls"),
+        "- **{names}** claim{s} [less](claims.md): differential privacy given the partition. Their ε is not the same "
+        "quantity; they stand here because their rows correspond to records.",
+    ),
 )
 
 WINNING = (
-    "Bold: the winner among methods that claim differential privacy of the records, where the intervals of the means "
-    "tell them apart. A synthesiser ran once, so its own spread is not known and not counted; and the "
-    "best of Shoal is the best of many methods, the best synthesiser that of two: the section above has one "
-    "method at a time."
+    "Bold: the winner among methods that claim differential privacy of the records, where the 95% interval of our mean "
+    "excludes the score of the synthesiser. The best of Shoal is the best of many methods, its rival that of two: "
+    "the section above the tables has one method at a time."
 )
 
 
-def page(cells: Sequence[Cell], tasks: Sequence[Task], seeds: int) -> str:
+def _promises(cells: Sequence[Cell]) -> list[str]:
+    measured = {cell.method for cell in cells}
+    lines = list(QUESTION)
+    for names, words in OTHERS:
+        found = [f"`{name}`" for name in names if name in measured]
+        if found:
+            lines.append(words.format(names=", ".join(found), s="" if len(found) > 1 else "s"))
+    return [*lines, ""]
+
+
+def page(cells: Sequence[Cell], tasks: Sequence[Task], seeds: int, first: int = FIRST) -> str:
     """The whole page from measured cells."""
     found = duels(cells, [task.name for task in tasks], EPSILONS)
     lines = [
         "# Beside marginal synthesisers",
         "",
-        f"Written by `python -m benchmarks.utility --seeds {seeds}` on {datetime.date.today()}, {machine_words()}.",
+        f"Written by `python -m benchmarks.utility --first {first} --seeds {seeds}` on {datetime.date.today()}, "
+        f"{machine_words()}.",
         "",
-        *PROMISES,
-        *_protocol(seeds),
+        *_promises(cells),
+        *_protocol(cells, range(first, first + seeds)),
+        *_one_against_the_best(cells, tasks),
     ]
     for task in tasks:
         lines += _table_section(cells, task)
-    lines += _one_against_the_best(cells, tasks)
     lines += [
         "## Who wins",
         "",
@@ -112,59 +136,132 @@ def page(cells: Sequence[Cell], tasks: Sequence[Task], seeds: int) -> str:
 def _one_against_the_best(cells: Sequence[Cell], tasks: Sequence[Task]) -> list[str]:
     names = [c.name for c in CONTESTANTS if isinstance(c, Preset) and c.method == "pairs-dp"]
     tables = [task.name for task in tasks]
-    found = {name: verdicts(cells, name, tables, EPSILONS) for name in names}
-    if not any(found.values()):
+    chosen_by = {name: verdicts(cells, name, [t for t in tables if t in TASKS], EPSILONS) for name in names}
+    fresh = {name: verdicts(cells, name, [t for t in tables if t in FRESH], EPSILONS) for name in names}
+    if not any(chosen_by.values()) and not any(fresh.values()):
         return []
-    return [
+    lines = [
         "## `pairs-dp` against the better of MST and AIM",
         "",
         "One method at a time, not the best of several, against the better synthesiser in each place. A win: the 95% "
         "interval of our mean excludes the synthesiser's score; inside is a tie. The synthesisers have δ = 1e-6 and "
         "are given n.",
         "",
-        *verdict_table(found),
+        *verdict_table(chosen_by),
+        "",
+        "### Goals",
+        "",
+        "Set before this was measured: without a target, n given, on Census, Adult and Wine.",
+        "",
+        *goal_table(chosen_by),
         "",
     ]
+    heavy = bound_table(cells)
+    if heavy:
+        lines += ["Heavy tails:", "", *heavy, ""]
+    if any(fresh.values()):
+        lines += [
+            "### Other tables",
+            "",
+            "Where a synthesiser was run on them at all (a run may take 10 minutes of processor time).",
+            "",
+            *verdict_table(fresh),
+            "",
+        ]
+    return lines
 
 
-def _protocol(seeds: int) -> list[str]:
+def _protocol(cells: Sequence[Cell], seeds: range) -> list[str]:
     return [
         "## How it was measured",
         "",
         "A third of the rows is held out before anything else. The rest is protected, and the label with it: a column "
-        "of its own, made of the target before protection and released by every method as part of its ε. Methods for "
-        "numbers only take it as 0 or 1, and more than one half is read as yes. No method gets unprotected labels "
-        "beside its release. But where the clusters count as public, so does who shares one: a method that groups like "
-        "labels gives most rows back the label of their record, however small ε is (*labels kept*). A good F of such a "
-        "method is bought with that. "
+        "of its own, made of the target before protection and released by every method as part of its ε. No method "
+        "gets unprotected labels beside its release. "
         "Domains are constants, round numbers written down in `benchmarks/utility_tables.py` after a look at the "
         "ranges of these tables, the same for all methods. For a release that would be a choice that looked at the "
         "records.",
         "",
-        "- *Row error*: squared error over squared distance from the mean, averaged over the numeric columns; 1 is "
-        "what releasing the mean would cost. Only where rows correspond.",
-        "- *Labels kept*: share of the rows whose released label is that of their record, where rows correspond.",
+        *_about_rows(cells),
         "- *Marginal error*: mean over the columns of the Wasserstein distance in parts of the domain, for names the "
         "total variation.",
-        "- *Correlation error*: mean absolute difference of the correlations between columns, names as zeros and ones.",
+        "- *Correlation error*: mean absolute difference of the (Pearson) correlations between columns, names as zeros "
+        "and ones; *rank correlation error*: the same for ranks, which heavy tails do not move.",
         f"- *F*: F-measure of the class yes on the held-out records, of a random forest of {TREES} trees trained on "
         "the released rows with their released labels.",
         "- *Seconds*: processor time of one release on one core, without reading and scoring.",
         "",
-        f"Shoal: means of {seeds} seeds ± half a 95% interval, which speaks of noise and forest and not of the choice "
-        "of the held-out rows. Where a method takes k and has no rule of its own, k comes from n, ε and the number of "
+        f"Shoal: means of {len(seeds)} seeds ({seeds[0]} to {seeds[-1]}) ± half a 95% interval, which speaks of noise "
+        "and forest and not of the choice of the held-out rows. No constant was chosen, and no version of the method "
+        "kept or dropped, by a look at these seeds. Constants of `pairs-dp` were chosen on Census, Wine and Adult with "
+        "other seeds, and two of them (the floor of latent variances, the share of odd records) with a look at EIA. "
+        "RAND, Diabetes and Known had no part in that.",
+        "",
+        *_about_k(cells),
+        *_about_runs(cells),
+        "Settings of MST and AIM are the defaults of dpmm 0.1.9 without private binning: uniform bins over the public "
+        "domain, 2·∛n of them, which cost no budget; columns of few whole numbers as names; compressed domains; "
+        f"marginals of two columns. Models may take {LARGEST_MODEL} MB, the limit that AIM's authors recommend for "
+        "comparisons. They were not tuned on these tables. Private binning, dpmm's default, would cost a part of ε; "
+        "one trial, MST on Census at ε = 1, showed no clear difference.",
+        "",
+    ]
+
+
+def _about_rows(cells: Sequence[Cell]) -> list[str]:
+    """Scores of methods whose rows correspond to records, where there is one."""
+    if not any("labels" in cell.scores for cell in cells):
+        return []
+    return [
+        "- *Row error*: squared error over squared distance from the mean, averaged over the numeric columns; 1 is "
+        "what releasing the mean would cost. Only where rows correspond.",
+        "- *Labels kept*: share of the rows whose released label is that of their record, where rows correspond. Where "
+        "the clusters count as public, so does who shares one: a method that groups like labels gives most rows back "
+        "the label of their record, however small ε is. A good F of such a method is bought with that.",
+    ]
+
+
+def _about_k(cells: Sequence[Cell]) -> list[str]:
+    sized = {c.name for c in CONTESTANTS if isinstance(c, Preset) and c.sized}
+    if not any(cell.method in sized for cell in cells):
+        return []
+    return [
+        "Where a method takes k and has no rule of its own, k comes from n, ε and the number of "
         f"columns: noise of {NOISE_AIM:.0%} of the domain in every mean, but at least ten groups. Budgets are split "
         "equally. That aim was 5% at first and became 1% after trial releases of Census and Wine, which favours "
         "Shoal's methods with a k; the settings of MST and AIM had no such second look.",
         "",
-        "MST and AIM: one run each, since they take long; their noise comes from the operating system, so another run "
-        "differs. Settings are the defaults of dpmm 0.1.9 without private binning: uniform bins over the public "
-        "domain, 2·∛n of them, which cost no budget; `education_num` as names; compressed domains; marginals of two "
-        f"columns. Models may take {LARGEST_MODEL} MB, the limit that AIM's authors recommend for comparisons. Private "
-        "binning, dpmm's default, would cost a part of ε; one trial, MST on Census at ε = 1, showed no clear "
-        "difference.",
-        "",
     ]
+
+
+def _about_runs(cells: Sequence[Cell]) -> list[str]:
+    """How often each synthesiser ran, and where it did not."""
+    lines = []
+    for synthesiser in (c for c in CONTESTANTS if isinstance(c, Synthesiser)):
+        runs = runs_of(cells, synthesiser.name, list(TASKS))
+        if not runs:
+            continue
+        have = {(c.table, c.epsilon) for c in cells if c.method == synthesiser.name and not c.failed}
+        missing = [f"{t} at ε = {e}" for t in TASKS for e in EPSILONS if (t, e) not in have]
+        often = (
+            f"{min(runs)} to {max(runs)} runs"
+            if min(runs) < max(runs)
+            else f"{runs[0]} run{'s'[: runs[0] > 1]}"
+        )
+        text = f"{synthesiser.name}: {often} for each ε of Census, Adult and Wine"
+        text += f", none on {', '.join(missing)}" if missing else ""
+        lines.append(text + ".")
+    return (
+        [
+            " ".join(lines)
+            + " One run of each is recorded from an earlier version of this page (without rank "
+            "correlations). Their noise comes from the operating system, so another run differs; where there are "
+            "several, their mean counts.",
+            "",
+        ]
+        if lines
+        else []
+    )
 
 
 def _table_section(cells: Sequence[Cell], task: Task) -> list[str]:
@@ -176,12 +273,16 @@ def _table_section(cells: Sequence[Cell], task: Task) -> list[str]:
         f"columns of numbers{f', {len(names)} of names' if names else ''}, and the label: {task.target}.",
         "",
     ]
-    absent = [contestant.name for contestant in CONTESTANTS if not contestant.can(task)]
+    measured = {cell.method for cell in cells}
+    taking_part = [c for c in CONTESTANTS if isinstance(c, Synthesiser) or c.name in measured]
+    absent = [contestant.name for contestant in taking_part if not contestant.can(task)]
     if absent:
         lines += [f"Without {', '.join(f'`{name}`' for name in absent)}: they take no names.", ""]
-    for epsilon in EPSILONS:
+    for epsilon in (*EPSILONS, LARGE):
         found = _in_order(lines_of(cells, task.name, epsilon))
-        missing = {c.name for c in CONTESTANTS if c.can(task)} - {line.method for line in found}
+        if epsilon == LARGE and not found:
+            continue
+        missing = {c.name for c in taking_part if c.can(task)} - {line.method for line in found}
         lines += [
             f"### {task.name}, ε = {epsilon}",
             "",
@@ -189,7 +290,7 @@ def _table_section(cells: Sequence[Cell], task: Task) -> list[str]:
             "",
         ]
         if missing:
-            lines += [f"Not measured yet: {', '.join(f'`{name}`' for name in sorted(missing))}.", ""]
+            lines += [f"Not measured: {', '.join(f'`{name}`' for name in sorted(missing))}.", ""]
     return lines
 
 
@@ -198,6 +299,7 @@ def _incomplete(cells: Sequence[Cell], tasks: Sequence[Task]) -> list[str]:
     wanted = {
         (task.name, epsilon, c.name)
         for task in tasks
+        if task.name not in FRESH
         for epsilon in EPSILONS
         for c in CONTESTANTS
         if isinstance(c, Synthesiser)
@@ -215,7 +317,9 @@ def _in_order(lines: Sequence[Line]) -> list[Line]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=5, help="of the methods of Shoal")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="how many, of the methods of Shoal")
+    parser.add_argument("--first", type=int, default=FIRST, help="the first of them")
+    parser.add_argument("--dear", type=int, default=1, help="runs of a synthesiser, besides recorded ones")
     parser.add_argument("--tables", nargs="*", default=list(TASKS), choices=list(ALL))
     names = [contestant.name for contestant in CONTESTANTS]
     parser.add_argument("--methods", nargs="*", default=names, choices=names, help="measure only these")
@@ -223,7 +327,7 @@ def main() -> None:
         "--limit", type=float, default=LIMIT, help="seconds after which a synthesiser is stopped"
     )
     parser.add_argument(
-        "--epsilons", nargs="*", default=EPSILONS, choices=EPSILONS, help="measure only these"
+        "--epsilons", nargs="*", default=EPSILONS, choices=(*EPSILONS, LARGE), help="measure only these"
     )
     parser.add_argument("--page-only", action="store_true", help="measure nothing, write the page")
     parser.add_argument(
@@ -243,14 +347,15 @@ def main() -> None:
                 ALL[name](),
                 chosen,
                 arguments.epsilons,
-                arguments.seeds,
+                range(arguments.first, arguments.first + arguments.seeds),
+                range(1, 1 + arguments.dear),
                 arguments.limit,
                 _say,
             )
     cells = list((read_cells(RECORDED) | read_cells(arguments.keep)).values())
     measured = {cell.table for cell in cells}
     tasks = [make() for name, make in ALL.items() if name in TASKS or name in measured]
-    arguments.out.write_text(page(cells, tasks, arguments.seeds), "utf-8")
+    arguments.out.write_text(page(cells, tasks, arguments.seeds, arguments.first), "utf-8")
     print(f"Written to {arguments.out}.")
 
 

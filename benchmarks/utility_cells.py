@@ -93,7 +93,7 @@ def scores_of(task: Task, made: Made, seed: int) -> dict[str, float]:
     }
 
 
-def bounds_of(task: Task, seeds: int) -> list[Cell]:
+def bounds_of(task: Task, seeds: Sequence[int]) -> list[Cell]:
     """What the records themselves teach, and what can be said without any."""
     larger, yes = trivial_f(task.held_out)
     return [
@@ -104,7 +104,7 @@ def bounds_of(task: Task, seeds: int) -> list[Cell]:
                 seed=seed,
                 scores={"f": f_measure(task.records, task.held_out, task.domains, seed)},
             )
-            for seed in range(seeds)
+            for seed in seeds
         ),
         Cell(task.name, LARGER_CLASS, scores={"f": larger}),
         Cell(task.name, ALWAYS_YES, scores={"f": yes}),
@@ -137,11 +137,12 @@ def fill(
     task: Task,
     contestants: Sequence[Contestant],
     epsilons: Sequence[str],
-    seeds: int,
+    seeds: Sequence[int],
+    dear_seeds: Sequence[int],
     limit: float,
     say: Callable[[str], None],
 ) -> None:
-    """Measure the cells that the file lacks; dear methods with one seed."""
+    """Measure the cells that the file lacks; dear methods have seeds of their own, fewer ones."""
     known = read_cells(path)
     if not any(cell.table == task.name and cell.method == ORIGINAL for cell in known.values()):
         for cell in bounds_of(task, seeds):
@@ -149,7 +150,7 @@ def fill(
     for contestant in contestants:
         for epsilon in epsilons:
             settings = json.dumps(contestant.settings(task, epsilon), sort_keys=True)
-            for seed in range(1 if contestant.dear else seeds) if contestant.can(task) else ():
+            for seed in (dear_seeds if contestant.dear else seeds) if contestant.can(task) else ():
                 if (task.name, contestant.name, epsilon, seed, settings) in known:
                     continue
                 cell = measure(task, contestant, epsilon, seed, limit)

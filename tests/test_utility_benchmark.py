@@ -246,7 +246,7 @@ class TestCells:
     def test_cells_on_file_are_not_measured_again(self, tmp_path: Path) -> None:
         path, steady, task, said = tmp_path / "new" / "cells.jsonl", Steady(), made_up_task(60), list[str]()
         for _ in range(2):
-            utility_cells.fill(path, task, [steady], ["1", "10"], 2, 1, said.append)  # type: ignore[list-item]
+            utility_cells.fill(path, task, [steady], ["1", "10"], range(2), range(1), 1, said.append)  # type: ignore[list-item]
         assert steady.asked == 4 == len(said)
         cells = utility_cells.read_cells(path).values()
         assert {cell.method for cell in cells} == {"steady", ORIGINAL, LARGER_CLASS, ALWAYS_YES}
@@ -262,7 +262,7 @@ class TestCells:
 
     def test_a_synthesiser_that_takes_too_long_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def late(*arguments: Any, **options: Any) -> None:
-            raise subprocess.TimeoutExpired("dpmm", options["timeout"])
+            raise subprocess.TimeoutExpired("dpmm", 7)
 
         monkeypatch.setattr(subprocess, "run", late)
         cell = utility_cells.measure(made_up_task(30), Synthesiser("AIM (dpmm)", "AIM"), "1", 0, 7)
@@ -293,6 +293,37 @@ class TestPage:
         assert found[0].theirs.method == "MST (dpmm)"
         table = utility_page.verdict_table({"pairs-dp": found})
         assert "| `pairs-dp` | marginal error | 1 | 0 | 0 |  |" in table
+
+    def test_a_goal_says_how_far_it_is(self) -> None:
+        name = "pairs-dp, δ, n given"
+        theirs = [cell("MST (dpmm)", 0.5, 0.25, seed=seed) for seed in (0, 1)]
+        ours = [cell(name, f, 0.1 + seed / 1000, seed=seed) for seed, f in enumerate((0.4, 0.41))]
+        found = {name: utility_page.verdicts([*theirs, *ours], name, ["T"], ["1"])}
+        table = utility_page.goal_table(found)
+        assert f"| `{name}` | marginal error | wins ≥ 9 | 1 of 1 | missed by 8 |" in table
+        assert f"| `{name}` | F | wins ≥ 4 | 0 of 1 | missed by 4 |" in table
+        assert utility_page.runs_of([*theirs, *ours], "MST (dpmm)", ["T"]) == [2]
+
+    def test_a_bound_on_an_error_says_how_far_it_is(self) -> None:
+        ours = [replace(cell("pairs-dp, δ, n given", 0.5), table="EIA", epsilon=e) for e in ("10", "100")]
+        ours[1] = replace(ours[1], scores={"correlation": 0.02, "rank": 0.01})
+        table = utility_page.bound_table(ours)
+        assert (
+            "| EIA, 10 | `pairs-dp, δ, n given` | correlation error | ≤ 0.055 | 0.2000 | missed by 0.1450 |"
+            in table
+        )
+        assert (
+            "| EIA, 100 | `pairs-dp, δ, n given` | correlation error | ≤ 0.03 | 0.0200 | reached |" in table
+        )
+        assert len(table) == 5
+        assert utility_page.bound_table(ours[:0]) == []
+
+    def test_scores_that_a_recorded_run_lacks_come_from_the_others(self) -> None:
+        runs = [cell("MST (dpmm)", 0.5), cell("MST (dpmm)", 0.7, seed=1)]
+        runs[1] = replace(runs[1], scores={**runs[1].scores, "rank": 0.3})
+        (line,) = utility_page.lines_of(runs, "T", "1")
+        assert line.figures["rank"].mean == 0.3
+        assert line.figures["f"].mean == pytest.approx(0.6)
 
     def test_mean_and_interval_over_seeds(self) -> None:
         found = utility_page.figure([1.0, 2.0, 3.0])
@@ -349,7 +380,7 @@ class TestPage:
     def test_only_claims_about_the_records_are_printed_bold(self) -> None:
         cells = [cell("tree-dp", 0.5), cell("ranking-dp", 0.7, claim="dp-given-partition")]
         rows = utility_page.result_table(utility_page.lines_of(cells, "T", "1"), [])[2:]
-        assert rows[0].startswith("| `tree-dp` | **dp**, replace-one | - | - |")
+        assert rows[0].startswith("| `tree-dp` | **dp**, replace-one | **0.1000** |")
         assert "**0.500**" in rows[0]
         assert "**" not in rows[1]
 
@@ -359,7 +390,7 @@ class TestPage:
 
     def test_the_page_names_what_is_missing(self) -> None:
         task = made_up_task(60)
-        cells = [*utility_cells.bounds_of(task, 2)]
+        cells = [*utility_cells.bounds_of(task, range(2))]
         made = next(c for c in CONTESTANTS if c.name == "tree-dp").make(task, "1", 0)
         scores = utility_cells.scores_of(task, made, 0)
         cells.append(Cell(task.name, "tree-dp", "1", claim="dp", neighbours=made.neighbours, scores=scores))
@@ -368,8 +399,7 @@ class TestPage:
             "40 records protected, 20 held out; 2 columns of numbers, 1 of names, and the label: x > 60."
             in text
         )
-        assert "Without `ranking-dp, unlinked`, `optimal-dp`, `xm-6`, `idp-cbls`: they take no names." in text
-        assert "Not measured yet: `AIM (dpmm)`, `MST (dpmm)`, `insensitive-dp`" in text
+        assert "Not measured: `AIM (dpmm)`, `MST (dpmm)`." in text
         assert f"| {ORIGINAL} |" in text
         assert "Incomplete: 6 of 6 runs of the synthesisers are not measured yet." in text
-        assert f"| `tree-dp` | **dp**, replace-one | - | - | **{scores['marginal']:.4f}**" in text
+        assert f"| `tree-dp` | **dp**, replace-one | **{scores['marginal']:.4f}**" in text

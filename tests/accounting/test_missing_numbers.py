@@ -1,8 +1,8 @@
-"""Exact accounting of missing numbers: a place of their own in the tree, randomised response beside Laplace noise."""
+"""Exact accounting of missing numbers: a place of their own in trees and pairs, a coin beside Laplace noise."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -11,11 +11,12 @@ import pandas as pd
 import pytest
 
 import shoal
+import shoal.mechanisms.pairs.mechanism as pairs
 import shoal.noise.response
 from shoal.mechanisms.tree.layout import Layout
 from shoal.noise import round_up_scale
 
-from .accounting import Account, accounts
+from .accounting import Account, accounts, concentrated, total
 from .test_accounting import assert_the_same_release
 
 SCHEMA = shoal.Schema.from_dict(
@@ -29,20 +30,26 @@ SCHEMA = shoal.Schema.from_dict(
 RECORDS: Mapping[str, list[Any]] = {"a": [None, 3, 7, None, 10], "b": [0, 1000, 40, 500, None]}
 
 
-def worst(method: str, row: Mapping[str, Any], columns: list[str] | None = None, **settings: Any) -> Account:
-    """The account that loses most when the first record is replaced, at ε = 1."""
-    names = columns or list(RECORDS)
+def neighbours(row: Mapping[str, Any], relation: str | None) -> tuple[pd.DataFrame, pd.DataFrame]:
     before = pd.DataFrame({name: pd.array(values, dtype="Int64") for name, values in RECORDS.items()})
     after = before.copy()
     for name, value in row.items():
         after.loc[0, name] = pd.NA if value is None else value
-    if settings.get("neighbours") == "add-remove":
-        # the record is there, or it is not
-        before, after = after, after.drop(index=0)
+    # the record is another one; or it is there, or not
+    return (after, after.drop(index=0)) if relation == "add-remove" else (before, after)
 
+
+def runner(method: str, names: list[str], **settings: Any) -> Callable[[pd.DataFrame], shoal.Release]:
     def run(data: pd.DataFrame) -> shoal.Release:
         return shoal.protect(data, SCHEMA, method, epsilon="1", columns=names, **settings)
 
+    return run
+
+
+def worst(method: str, row: Mapping[str, Any], columns: list[str] | None = None, **settings: Any) -> Account:
+    """The account that loses most when the first record is replaced, at ε = 1."""
+    before, after = neighbours(row, settings.get("neighbours"))
+    run = runner(method, columns or list(RECORDS), **settings)
     found = max(accounts(run, before, after), key=lambda one: one.lost)
     assert_the_same_release(found)
     assert found.lost <= found.bound <= 1
@@ -84,6 +91,80 @@ def test_what_randomised_response_and_noise_lose_together(row: Mapping[str, Any]
 
 def test_a_change_of_two_columns_costs_the_sum() -> None:
     assert abs(worst("laplace", {"a": 10, "b": None}).lost - Fraction(3, 4)) < Fraction(1, 10**40)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        # so many declared rows that trees are cut; fewer, where thresholds are asked for
+        {"rows": 3000, "target": "b"},
+        pytest.param({"rows": 3000}, marks=pytest.mark.slow),
+        pytest.param({"rows": 300}, marks=pytest.mark.slow),
+        pytest.param({"rows": 5}, marks=pytest.mark.slow),
+        pytest.param({"neighbours": "replace-one"}, marks=pytest.mark.slow),
+    ],
+    ids=str,
+)
+def test_a_gap_of_pairs_costs_no_more_than_epsilon(settings: dict[str, Any]) -> None:
+    for row in ({"a": 10, "b": 1000}, {"a": 0, "b": None}, {"a": None, "b": None}):
+        found = worst("pairs-dp", row, **{"neighbours": "add-remove", **settings})
+        assert found.lost > Fraction(1, 100)
+
+
+def test_a_gap_and_its_flag_lose_all_of_epsilon_together() -> None:
+    settings = {"neighbours": "add-remove", "rows": 3000}
+    assert worst("pairs-dp", {"a": 10}, ["a"], **settings).lost >= Fraction(99, 100)
+
+
+def test_a_gap_of_pairs_costs_no_more_than_rho() -> None:
+    settings = {"neighbours": "add-remove", "rows": 3000, "delta": "0.000001"}
+    for row in ({"a": 10, "b": 1000}, {"a": None, "b": None}):
+        before, after = neighbours({**row}, "add-remove")
+        for found in accounts(runner("pairs-dp", list(RECORDS), **settings), before, after):
+            assert_the_same_release(found)
+            assert 0 < total(*found.draws, concentrated) <= found.results[0].statement.rho
+
+
+def gaps_are_missing_from_the_diagonal(patch: pytest.MonkeyPatch) -> None:
+    """A record without a value then adds what is no mean of sign products."""
+    honest = pairs.sign_products
+
+    def dishonest(counts: Any, signs: Any, levels: Any, n: int) -> Any:
+        found = honest(counts, signs, levels, n)
+        for place, number in enumerate(signs):
+            found[place, place] = counts.table(number, signs[-1 if number != signs[-1] else -2]).sum()
+        return found
+
+    patch.setattr(pairs, "sign_products", dishonest)
+
+
+@pytest.mark.parametrize("plant", [None, gaps_are_missing_from_the_diagonal])
+def test_products_of_signs_with_gaps(plant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four columns and four flags: enough signs for noise fitted to their products."""
+    names = ["a", "b", "c", "d"]
+    facts = [{"name": name, "lo": 0, "hi": 1, "step": 1, "missing": "category"} for name in names]
+    schema = shoal.Schema.from_dict({"attribute": facts})
+    values = {
+        "a": [None, 1, 0, 1, 1],
+        "b": [1, 1, 0, None, 0],
+        "c": [None, 0, 0, 1, 1],
+        "d": [0, 1, 0, 1, None],
+    }
+    before = pd.DataFrame({name: pd.array(own, dtype="Int64") for name, own in values.items()})
+    if plant is not None:
+        plant(monkeypatch)
+
+    def run(data: pd.DataFrame) -> shoal.Release:
+        return shoal.protect(data, schema, "pairs-dp", epsilon="1", rows=2000)
+
+    def bounds() -> list[Fraction]:
+        return [found.bound for found in accounts(run, before, before.drop(index=0))]
+
+    if plant is None:
+        assert Fraction(99, 100) <= max(bounds()) <= 1
+    else:
+        with pytest.raises(AssertionError):
+            bounds()
 
 
 def answers_with_twice_the_budget(patch: pytest.MonkeyPatch) -> None:

@@ -81,7 +81,7 @@ def test_neighbours_and_one_transcript_give_one_bundle(case: str, ending: str, t
 
 
 @pytest.mark.parametrize("ending", FORMATS)
-@pytest.mark.parametrize("case", ["laplace", "tree-dp", "tree-dp, add-remove"])
+@pytest.mark.parametrize("case", ["laplace", "tree-dp", "tree-dp, add-remove", "pairs-dp"])
 def test_whether_a_number_is_missing_shows_nowhere(case: str, ending: str, tmp_path: Path) -> None:
     """One table without any gap, its neighbour with a record that has nothing but gaps."""
     usual, odd = (

@@ -17,6 +17,7 @@ from shoal.errors import OptionError
 from shoal.mechanisms.pairs.contrasts import PairCounts, functions, group_sums, sign_products
 from shoal.mechanisms.pairs.correlation import nearest_correlation, shrunk, tetrachoric
 from shoal.mechanisms.pairs.currency import Concentrated, Currency, PureEpsilon, Shape, allot
+from shoal.mechanisms.pairs.gaps import with_flags
 from shoal.mechanisms.pairs.marginal import Fine, Marginal, points, slopes_for
 from shoal.mechanisms.pairs.mixture import fit
 from shoal.mechanisms.pairs.names import merged
@@ -371,3 +372,58 @@ class TestReleases:
         table = pd.DataFrame({"a": [1, 2, 3]})
         with pytest.raises(OptionError, match="declare a number of rows"):
             shoal.protect(table, method="pairs-dp", epsilon="0.00001", domains={"a": (0, 9)})
+
+
+@pytest.fixture(scope="module")
+def gappy() -> pd.DataFrame:
+    random = np.random.default_rng(0)
+    latent = random.normal(size=(3_000, 2)) @ np.array([[1, 0.8], [0, 0.6]])
+    x, y = np.clip(np.rint(50 + 15 * latent), 0, 100).T
+    gone = random.random(3_000) < 0.3
+    other = gone ^ (random.random(3_000) < 0.05)
+    return pd.DataFrame(
+        {"x": np.where(gone, np.nan, x), "y": np.where(other, np.nan, y), "s": (x > 60) * 1.0}
+    )
+
+
+class TestGaps:
+    """Whether a value is missing is an attribute of its own."""
+
+    @pytest.mark.parametrize("settings", [{}, {"delta": "0.000001"}, {"target": "s"}], ids=str)
+    def test_what_is_kept(self, gappy: pd.DataFrame, settings: dict[str, Any]) -> None:
+        """Shares of gaps, of gaps that come together, distributions and relations of what is there."""
+        entries = [
+            {"name": name, "lo": 0, "hi": 100, "step": 1, "missing": "category"} for name in ("x", "y")
+        ]
+        schema = shoal.Schema.from_dict({"attribute": [*entries, {"name": "s", "lo": 0, "hi": 1, "step": 1}]})
+        made = shoal.protect(gappy, schema, "pairs-dp", 10, seed=1, rows=3_000, **settings).data
+        assert made.isna().mean().to_numpy() == pytest.approx(gappy.isna().mean().to_numpy(), abs=0.02)
+        together, wanted = (len(one) - len(one.dropna(how="all", subset=["x", "y"])) for one in (made, gappy))
+        assert together == pytest.approx(wanted, abs=90)
+        assert made.corr().to_numpy() == pytest.approx(gappy.corr().to_numpy(), abs=0.06)
+        assert made[["x", "y"]].quantile([0.1, 0.5, 0.9]).to_numpy() == pytest.approx(
+            gappy[["x", "y"]].quantile([0.1, 0.5, 0.9]).to_numpy(), abs=3
+        )
+
+    def test_a_table_without_gaps_is_released_with_about_none(self, gappy: pd.DataFrame) -> None:
+        whole = gappy.dropna()[["x"]]
+        schema = shoal.Schema.from_dict(
+            {"attribute": [{"name": "x", "lo": 0, "hi": 100, "step": 1, "missing": "category"}]}
+        )
+        made = shoal.protect(whole, schema, "pairs-dp", 1, seed=1).data
+        assert made["x"].isna().mean() < 0.02
+        assert made["x"].mean() == pytest.approx(whole["x"].mean(), abs=3)
+
+    def test_nothing_but_gaps(self) -> None:
+        nothing = pd.DataFrame({"x": np.full(200, np.nan), "s": np.arange(200) % 2})
+        entries = [{"name": "x", "lo": 0, "hi": 100, "step": 1, "missing": "category"}]
+        schema = shoal.Schema.from_dict({"attribute": [*entries, {"name": "s", "lo": 0, "hi": 1, "step": 1}]})
+        made = shoal.protect(nothing, schema, "pairs-dp", 5, seed=1).data
+        assert made["x"].isna().mean() > 0.9
+
+    def test_an_attribute_and_its_flag_are_no_pair(self) -> None:
+        attributes = with_flags([Facts("x", 1001, True)], ["x"])
+        assert halves(PureEpsilon(1), attributes, Fraction(1), 10**6, None).pairs == 0
+        found = lay_out_pairs(PureEpsilon(1), [4, 4, 1], [0] * 3, Fraction(10**6), 10**6, flags={0: 2})
+        assert not any(group.pivot == 0 and 2 in group.partners for group in found.groups)
+        assert any(group.pivot == 1 and 2 in group.partners for group in found.groups)

@@ -245,8 +245,8 @@ def state(
     if circumstances.separated and not shown:
         raise ClaimError(
             f"missing=separate shows which values are missing, and the claim of method '{method.name}' ({model}) "
-            "covers them: use missing=category (for numbers with tree-dp or laplace), or a method whose clusters are "
-            "taken as known."
+            "covers them: use missing=category (for numbers with pairs-dp, tree-dp or laplace), or a method "
+            "whose clusters are taken as known."
         )
     if rows > 1 and not CALIBRATIONS[method.sensitivity].additive:
         raise ClaimError(

@@ -6,7 +6,7 @@ pair, whatever is measured.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -38,21 +38,30 @@ def functions(levels: int, level: int, bins: int) -> Integers:
 
 
 class PairCounts:
-    """Counts of the records by the bins of two attributes, made when first asked for. Private."""
+    """Counts of the records by the bins of two attributes, made when first asked for. Private.
 
-    def __init__(self, codes: Sequence[NDArray[np.uint8]], bins: Sequence[int]) -> None:
+    A record without a value of an attribute has the code behind its last bin, and is in no cell. `tables` are counts
+    that were made before, by the numbers of the two attributes, the smaller one first.
+    """
+
+    def __init__(
+        self,
+        codes: Sequence[NDArray[np.uint8]],
+        bins: Sequence[int],
+        tables: Mapping[tuple[int, int], Integers] | None = None,
+    ) -> None:
         self._codes, self._bins = codes, bins
-        self._tables: dict[tuple[int, int], Integers] = {}
+        self._tables: dict[tuple[int, int], Integers] = dict(tables or {})
 
     def table(self, a: int, b: int) -> Integers:
         """Rows are the bins of attribute a, columns those of b."""
         if a > b:
             return self.table(b, a).T
         if (a, b) not in self._tables:
-            size = self._bins[a] * self._bins[b]
-            both = self._codes[a].astype(np.uint16) * np.uint16(self._bins[b]) + self._codes[b]
-            counts = np.bincount(both, minlength=size).astype(np.int64)
-            self._tables[a, b] = counts.reshape(self._bins[a], self._bins[b])
+            first, second = self._bins[a], self._bins[b]
+            both = self._codes[a].astype(np.uint16) * np.uint16(second + 1) + self._codes[b]
+            counts = np.bincount(both, minlength=(first + 1) * (second + 1)).astype(np.int64)
+            self._tables[a, b] = counts.reshape(first + 1, second + 1)[:first, :second]
         return self._tables[a, b]
 
 
@@ -60,7 +69,8 @@ def sign_products(counts: PairCounts, signs: Sequence[int], levels: Sequence[int
     """The matrix of sums over records of products of signs, n on its diagonal.
 
     Guarantee:
-        A record adds the outer product of a vector of signs with itself.
+        A record adds the outer product of a vector of signs with itself; where it has no value the products are 0,
+        which is the mean of both signs.
     """
     found = np.full((len(signs), len(signs)), n, dtype=np.int64)
     for i, a in enumerate(signs):

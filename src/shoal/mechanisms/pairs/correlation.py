@@ -16,6 +16,8 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
 _LARGEST = 0.995
 # Directions in which latent normals hardly vary: how little is told by the noise, within these bounds.
 _LEAST_VARIANCE, _MOST_LEAST, _PER_NOISE = 0.002, 0.03, 0.6
+# Eigenvalues of noise that are too small for spectral shrinkage to help.
+_LITTLE_EDGE = 0.5
 
 
 def both_below(h: Floats, k: Floats, r: Floats) -> Floats:
@@ -60,7 +62,8 @@ def shrunk(correlations: Floats, scale: Floats, noise: float) -> Floats:
 
     In the scale of the products (correlation times `scale` of both attributes) all entries have about the same noise.
     Its eigenvalues are at most 2·noise·√d in size: what is beyond them is signal and is shrunk by what noise adds to
-    it; the rest is shrunk as a whole, by how much of its variance noise explains.
+    it; the rest is shrunk as a whole, by how much of its variance noise explains. Where noise makes eigenvalues of a
+    half at most, shrinking costs more than it gains and is left out: a rule that knows the noise and d only.
 
     Reference:
         Gavish and Donoho, "Optimal Shrinkage of Singular Values".
@@ -68,11 +71,14 @@ def shrunk(correlations: Floats, scale: Floats, noise: float) -> Floats:
     size = len(correlations)
     if size < 2:
         return correlations
+    least = min(max(_PER_NOISE * noise, _LEAST_VARIANCE), _MOST_LEAST)
+    edge = 2 * noise * np.sqrt(size)
+    if edge <= _LITTLE_EDGE:
+        return nearest_correlation(correlations, least)
     both = np.outer(scale, scale)
     scaled = correlations * both
     np.fill_diagonal(scaled, 0.0)
     values, vectors = np.linalg.eigh(scaled)
-    edge = 2 * noise * np.sqrt(size)
     clear = np.abs(values) > edge
     kept = (vectors[:, clear] * values[clear]) @ vectors[:, clear].T
     less = np.sign(values[clear]) * np.sqrt(values[clear] ** 2 - edge**2)
@@ -81,7 +87,6 @@ def shrunk(correlations: Floats, scale: Floats, noise: float) -> Floats:
     off = ~np.eye(size, dtype=np.bool_)
     variance = float((rest[off] ** 2).mean())
     trust = max(0.0, 1 - noise**2 / variance) if variance > 0 else 0.0
-    least = min(max(_PER_NOISE * noise, _LEAST_VARIANCE), _MOST_LEAST)
     return nearest_correlation((signal + trust * rest) / both, least)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -14,14 +14,25 @@ from shoal.columns.describe import Described
 from shoal.errors import OptionError, did_you_mean
 from shoal.evaluation.target import target_column
 from shoal.mechanisms.base import Mechanism, Rebuilt, ShareNoise
+from shoal.mechanisms.histogram import Histogram
 from shoal.mechanisms.pairs import mixture
 from shoal.mechanisms.pairs.contrasts import PairCounts, group_sums, sign_products
 from shoal.mechanisms.pairs.correlation import shrunk, tetrachoric
 from shoal.mechanisms.pairs.currency import Concentrated, Currency, PureEpsilon, Shape
 from shoal.mechanisms.pairs.expected import noise_alone, noise_of_pairs
+from shoal.mechanisms.pairs.gaps import (
+    ABSENT,
+    Presence,
+    flags_of,
+    of_present,
+    presence,
+    present_positions,
+    with_flags,
+)
 from shoal.mechanisms.pairs.marginal import Marginal
 from shoal.mechanisms.pairs.oneway import measure_oneway
 from shoal.mechanisms.pairs.plan import (
+    NO_FLAGS,
     Facts,
     Halves,
     OneWay,
@@ -61,22 +72,33 @@ def plan(method: Method, described: Described) -> Plan:
     budget -= counting
     spending = {} if not counting else {"number of rows": counting}
     rows = _public_rows(method, described)
-    shares = dict.fromkeys(described.columns, budget / len(attributes))
+    shares = dict.fromkeys(described.columns, budget / len(described.columns))
     if rows is None:
         spending["single attributes and pairs, as finely as the number of rows allows"] = budget
         condition = "What is measured follows from the noisy number of rows, ε and the declared domains."
-        return Plan(spending, shares, (condition,), {})
+        return Plan(spending, shares, (condition, *_about_gaps(described)), {})
     laid_out = _lay_out(method, described, rows, budget)
     spending["single attributes"] = laid_out.shared.oneway
     if laid_out.shared.pairs:
         spending["pairs of attributes"] = laid_out.shared.pairs
     condition = f"What is measured follows from {rows} rows, ε and the declared domains."
-    costs = {
-        facts.name: laid_out.oneway.cost(number) + laid_out.shared.pairs * (facts.points > 1)
-        for number, facts in enumerate(attributes)
-    }
-    conditions = (condition, *laid_out.words(rows))
+    flags = flags_of(attributes)
+    costs = {}
+    for number, column in enumerate(described.columns):
+        both = (number, flags[number]) if number in flags else (number,)
+        paired = laid_out.shared.pairs * any(attributes[a].points > 1 for a in both)
+        costs[column] = laid_out.oneway.cost(*both) + paired
+    conditions = (condition, *laid_out.words(rows), *_about_gaps(described))
     return Plan(spending, shares, conditions, costs if method.neighbours == "replace-one" else {})
+
+
+def _about_gaps(described: Described) -> list[str]:
+    if not described.flagged:
+        return []
+    return [
+        f"Missing values of {', '.join(described.flagged)} are a place of their own beside the values. How many "
+        "there are is noisy like every count: a table without any can be released with some."
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,17 +130,25 @@ def _lay_out(method: Method, described: Described, rows: float, budget: Fraction
         rows,
         target,
         only_target=shared.only_target,
+        flags=flags_of(attributes),
     )
     return _LaidOut(currency, attributes, shared, oneway, pairs)
 
 
 def share_noise(method: Method, described: Described) -> ShareNoise:
-    """The noise to expect on shares of the rows, from public facts and the number of rows."""
+    """The noise to expect on shares of the rows, from public facts and the number of rows.
+
+    Whether a value is missing is no column, and nothing is told of it.
+    """
     rows = _public_rows(method, described) or described.n
     budget = _budget(method)
     found = _lay_out(method, described, rows, budget - _rows_share(method, budget))
     alone = noise_alone(found.attributes, found.oneway, found.currency, rows)
-    return ShareNoise(alone, noise_of_pairs(found.attributes, found.oneway, alone, found.pairs, rows))
+    pairs = noise_of_pairs(found.attributes, found.oneway, alone, found.pairs, rows)
+    return ShareNoise(
+        {column: alone[column] for column in described.columns},
+        {pair: noise for pair, noise in pairs.items() if set(pair) <= set(described.columns)},
+    )
 
 
 def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
@@ -127,13 +157,13 @@ def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | 
     Deep levels and pairs are measured only where their noise is below the number of rows, so the noise of single
     attributes is the largest there can be.
     """
-    currency, number = _currency(method), len(described.columns)
+    currency, number = _currency(method), len(_facts(described))
     budget = _budget(method)
     least = budget * currency.oneway / number / 10
     if currency.deviation(Shape(1, number, 1), least) > _LARGEST_NOISE:
         raise OptionError(
-            f"epsilon {float(method.budget):g} is too small for {number} columns, noise would be larger than 2^52: use "
-            "a larger epsilon."
+            f"epsilon {float(method.budget):g} is too small for {len(described.columns)} columns, noise would be "
+            "larger than 2^52: use a larger epsilon."
         )
     share = _rows_share(method, budget)
     noise = currency.deviation(Shape(1, 1, 1), share) if share else 0.0
@@ -162,13 +192,67 @@ def run(
         A sort per attribute and one pass over the records per pair of attributes; then, whatever the records,
         rows · attributes² · bins.
     """
-    currency, attributes = _currency(method), _facts(described)
+    attributes = _facts(described)
     steps = len(attributes) + 3
+    flags = flags_of(attributes)
+    positions, clipped = pair_positions(described)
+    found = [Histogram(own) for own in present_positions(positions, flags)]
+    known = measure_attributes(method, described, found, source)
+    progress("measuring attributes", 1, steps)
+    spent = (known.currency, known.shared, known.target, known.rows, source, flags)
+    model = _measure_pairs(positions, known.marginals, *spent)
+    progress("measuring pairs", 2, steps)
+    drawing = fitted(model, known, source)
+    drawn = []
+    for number in range(len(block_sizes(known.rows))):
+        drawn.append(draw_values(drawing, described, number, source))
+        progress("drawing rows", steps, steps)
+    values = {column: np.concatenate([one[column] for one in drawn]) for column in described.columns}
+    internal = {"values_clipped": clipped, "rows_released": known.rows, "clusters": []}
+    return Rebuilt(values, [], aligned=False, internal=internal, conditions=known.conditions)
+
+
+def pair_positions(described: Described) -> tuple[list[Integers], dict[str, int]]:
+    """Positions of all attributes, those that say whether another is missing last, and how many values were clipped."""
     positions: list[Integers] = []
     clipped: dict[str, int] = {}
-    for facts in attributes:
-        found, clipped[facts.name] = described.positions(facts.name)
-        positions.append(found)
+    flags = flags_of(_facts(described))
+    for number, column in enumerate(described.columns):
+        found, clipped[column] = described.positions(column)
+        positions.append(np.where(described.absent(column), ABSENT, found) if number in flags else found)
+    positions += [(positions[number] == ABSENT).astype(np.int64) for number in flags]
+    return positions, clipped
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measured:
+    """What is known once single attributes are measured; all of it paid for.
+
+    Attributes:
+        rows: how many are released.
+        marginals: of the attributes, those that say whether another is missing last.
+        flags: the numbers of these, by the number of the other.
+        conditions: what is measured in words, where it follows from the noisy number of rows.
+    """
+
+    rows: int
+    currency: Currency
+    shared: Halves
+    target: int | None
+    marginals: tuple[Marginal, ...]
+    flags: Mapping[int, int]
+    conditions: tuple[str, ...] = ()
+
+    @property
+    def bins(self) -> list[int]:
+        return [own.bins for own in self.marginals]
+
+
+def measure_attributes(
+    method: Method, described: Described, positions: Sequence[Histogram], source: Source
+) -> Measured:
+    """The number of rows, and every attribute by itself, of the records that have a value."""
+    currency, attributes = _currency(method), _facts(described)
     public, budget = _public_rows(method, described), _budget(method)
     rows = public
     if rows is None:
@@ -179,23 +263,22 @@ def run(
     target = _target(method, described)
     shared = halves(currency, attributes, budget, rows, target)
     layout = lay_out_oneway(currency, attributes, shared.oneway, rows)
-    trees = [described.tree(facts.name) for facts in attributes]
+    trees = [described.tree(column) for column in described.columns]
     marginals = measure_oneway(positions, attributes, trees, layout, currency, rows, source)
-    progress("measuring attributes", 1, steps)
-    model = _measure_pairs(positions, marginals, currency, shared, target, rows, source)
-    progress("measuring pairs", 2, steps)
-    values = _rows(model, marginals, rows, source, progress, steps)
-    drawn: dict[str, Floats] = {}
-    for facts, tree, placed in zip(attributes, trees, values, strict=True):
-        lattice = described.lattices[facts.name]
-        if tree is None:
-            drawn[facts.name] = np.clip(lattice.values(placed), float(lattice.lo), float(lattice.hi))
-        else:
-            drawn[facts.name] = np.asarray(tree.domain)[placed.astype(np.int64)].astype(np.float64)
-    internal = {"values_clipped": clipped, "rows_released": rows, "clusters": []}
     # a number of rows that was public has had its words before
     conditions = () if public is not None else _lay_out(method, described, rows, budget).words(rows)
-    return Rebuilt(drawn, [], aligned=False, internal=internal, conditions=conditions)
+    flags = flags_of(attributes)
+    return Measured(rows, currency, shared, target, tuple(marginals), flags, conditions)
+
+
+def pair_codes(
+    marginals: Sequence[Marginal], positions: Sequence[Integers], flags: Mapping[int, int]
+) -> list[NDArray[np.uint8]]:
+    """The bins of records; a missing value has the number behind the last. Private."""
+    codes = [own.codes(found) for own, found in zip(marginals, positions, strict=True)]
+    for number in flags:
+        codes[number][positions[number] == ABSENT] = marginals[number].bins
+    return codes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -206,11 +289,13 @@ class _Model:
         latent: attributes with a latent normal.
         correlations: of these.
         tables: probabilities of the bins of pairs; empty where the correlations say all there is to say.
+        flags: attributes that say whether another has a value.
     """
 
     latent: tuple[int, ...]
     correlations: Floats
     tables: dict[tuple[int, int], Floats]
+    flags: Mapping[int, int]
 
 
 def _measure_pairs(
@@ -221,40 +306,63 @@ def _measure_pairs(
     target: int | None,
     rows: float,
     source: Source,
+    flags: Mapping[int, int] = NO_FLAGS,
 ) -> _Model:
     """Spend the share of pairs: products of signs, then the other contrasts, group by group.
 
     Guarantee:
         Bins are functions of what was measured before; given them, each group costs its share.
     """
-    levels = [own.levels for own in marginals]
+    codes = pair_codes(marginals, positions, flags)
+    counts = PairCounts(codes, [own.bins for own in marginals])
+    known = Measured(int(rows), currency, shared, target, tuple(marginals), flags)
+    return measure_counts(counts, known, positions[0].size, source)
+
+
+def measure_counts(counts: PairCounts, known: Measured, n: int, source: Source) -> _Model:
+    """`_measure_pairs` of counts of n records by the bins of two attributes."""
+    marginals, currency, rows, flags = known.marginals, known.currency, known.rows, known.flags
+    bins, levels = known.bins, [own.levels for own in marginals]
     groups = [own.bins if own.names and own.bins > 1 else 0 for own in marginals]
     latent = tuple(number for number, own in enumerate(levels) if own)
     layout = lay_out_pairs(
-        currency, levels, groups, shared.pairs, rows, target, only_target=shared.only_target
+        currency,
+        levels,
+        groups,
+        known.shared.pairs,
+        rows,
+        known.target,
+        only_target=known.shared.only_target,
+        flags=flags,
     )
     if not layout.measured:
-        return _Model(latent, np.eye(len(latent)), {})
-    bins = [own.bins for own in marginals]
-    counts = PairCounts([own.codes(found) for own, found in zip(marginals, positions, strict=True)], bins)
-    correlations = np.eye(len(latent))
+        return _Model(latent, np.eye(len(latent)), {}, flags)
+    correlations, known_gaps = np.eye(len(latent)), presence(marginals, flags)
     if layout.signs:
-        exact = sign_products(counts, layout.signs, levels, positions[0].size)
-        products = _noisy_products(exact, layout, currency, source) / rows
-        correlations = _correlations(products, marginals, layout, rows)
+        exact = sign_products(counts, layout.signs, levels, n)
+        measured = _noisy_products(exact, layout, currency, source) / rows
+        products, known_gaps = of_present(measured, layout.signs, marginals, known_gaps)
+        correlations = _correlations(products, marginals, layout, rows, known_gaps)
     sums = [
         currency.measure(group_sums(counts, group, levels, bins), group.shape, group.share, source)
         for group in layout.groups
     ]
-    known = {
-        (a, b): float(correlations[i, j]) for i, a in enumerate(latent) for j, b in enumerate(latent) if a < b
+    between = {
+        (a, b): float(correlations[i, j])
+        for i, a in enumerate(latent)
+        for j, b in enumerate(latent)
+        if a < b and flags.get(a) != b
     }
     if not layout.groups:
-        return _Model(latent, correlations, {})
-    blocks = blocks_of(layout.groups, sums, rows)
+        return _Model(latent, correlations, {}, flags)
+
+    def rows_of(a: int, b: int) -> float:
+        return rows * known_gaps.of(a, b)
+
+    blocks = blocks_of(layout.groups, sums, rows_of)
     if layout.signs:
-        blocks += blocks_of_signs(products, layout.signs, layout.sign_deviation / rows)
-    return _Model(latent, correlations, pair_tables(marginals, known, blocks))
+        blocks += blocks_of_signs(products, layout.signs, layout.sign_deviation, rows_of, flags)
+    return _Model(latent, correlations, pair_tables(marginals, between, blocks), flags)
 
 
 def _noisy_products(exact: Integers, layout: Pairs, currency: Currency, source: Source) -> Floats:
@@ -267,37 +375,63 @@ def _noisy_products(exact: Integers, layout: Pairs, currency: Currency, source: 
     return noisy + noisy.T
 
 
-def _correlations(products: Floats, marginals: Sequence[Marginal], layout: Pairs, rows: float) -> Floats:
+def _correlations(
+    products: Floats, marginals: Sequence[Marginal], layout: Pairs, rows: float, gaps: Presence
+) -> Floats:
     left = np.array([marginals[a].shares[: marginals[a].bins // 2].sum() for a in layout.signs])
     left = np.clip(left, 1e-4, 1 - 1e-4)
     density = np.exp(-(ndtri(left) ** 2) / 2) / np.sqrt(2 * np.pi)
-    return shrunk(tetrachoric(products, left), 2 * density, layout.sign_deviation / rows)
+    # fewer records are behind the products of an attribute with gaps, and noise is larger beside them
+    scale = 2 * density * np.array([gaps.shares.get(a, 1.0) for a in layout.signs])
+    return shrunk(tetrachoric(products, left), scale, layout.sign_deviation / rows)
 
 
-def _rows(
-    model: _Model, marginals: Sequence[Marginal], rows: int, source: Source, progress: Progress, steps: int
-) -> list[Floats]:
-    """Positions of all rows, block after block."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Drawing:
+    """All that rows are drawn from: noisy, and therefore safe to draw from as often as one likes.
+
+    Attributes:
+        mixture: one model of all pairs; None where the correlations say all there is to say.
+        goals: what share of the rows every cell should have.
+    """
+
+    model: _Model
+    known: Measured
+    mixture: mixture.Mixture | None = None
+    goals: Floats | None = None
+
+
+def fitted(model: _Model, known: Measured, source: Source) -> Drawing:
+    """One model of all pairs that were measured."""
     if not model.tables:
-        drawn = [
-            list(positions_of_latent(size, marginals, model.latent, model.correlations, source))
-            for size in block_sizes(rows)
-        ]
-        return _together(drawn)
-    shares = [own.shares for own in marginals]
+        return Drawing(model, known)
+    shares = [own.shares for own in known.marginals]
     random = np.random.Generator(np.random.Philox(int(source.words(1)[0])))
-    fitted = mixture.fit(shares, model.tables, model.correlations, model.latent, random)
-    goals = goals_of(shares, model.tables, fitted.starts)
-    blocks = []
-    for size in block_sizes(rows):
-        codes = draw_block(fitted, goals, size, source)
-        blocks.append(list(positions_of(codes, marginals, model.latent, model.correlations, source)))
-        progress("drawing rows", steps, steps)
-    return _together(blocks)
+    made = mixture.fit(shares, model.tables, model.correlations, model.latent, random)
+    return Drawing(model, known, made, goals_of(shares, model.tables, made.starts))
 
 
-def _together(blocks: Sequence[Sequence[Floats]]) -> list[Floats]:
-    return [np.concatenate(columns) for columns in zip(*blocks, strict=True)]
+def draw_values(drawing: Drawing, described: Described, number: int, source: Source) -> dict[str, Floats]:
+    """The rows of one block, by its number, column by column."""
+    model, marginals = drawing.model, drawing.known.marginals
+    size = block_sizes(drawing.known.rows)[number]
+    own = source.child("rows of pairs", number)
+    known = (marginals, model.latent, model.correlations, own, model.flags)
+    if drawing.mixture is None or drawing.goals is None:
+        placed = list(positions_of_latent(size, *known))
+    else:
+        codes = draw_block(drawing.mixture, drawing.goals, size, own)
+        placed = list(positions_of(codes, *known))
+    values: dict[str, Floats] = {}
+    for place, column in enumerate(described.columns):
+        lattice, tree, found = described.lattices[column], described.tree(column), placed[place]
+        if tree is None:
+            values[column] = np.clip(lattice.values(found), float(lattice.lo), float(lattice.hi))
+        else:
+            values[column] = np.asarray(tree.domain)[found.astype(np.int64)].astype(np.float64)
+        if place in model.flags:
+            values[column][placed[model.flags[place]] > 0] = np.nan
+    return values
 
 
 def _currency(method: Method) -> Currency:
@@ -340,7 +474,7 @@ def _facts(described: Described) -> tuple[Facts, ...]:
         tree = described.tree(column)
         points = described.lattices[column].steps + 1 if tree is None else len(tree.domain)
         found.append(Facts(column, points, tree is None))
-    return tuple(found)
+    return with_flags(found, described.flagged)
 
 
 PAIRS = Mechanism(plan, run, check=check, share_noise=share_noise)

@@ -1,4 +1,4 @@
-"""Single attributes. In: positions of the records and a `OneWay` layout. Out: a `Marginal` each.
+"""Single attributes. In: positions of the records that have one, and a `OneWay` layout. Out: a `Marginal` each.
 
 With `cuts` of the tree and the gate of `currency.py` this is where the budget of single attributes is spent.
 """
@@ -10,7 +10,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.mechanisms.histogram import Histogram
 from shoal.mechanisms.pairs.currency import Currency, Shape
+from shoal.mechanisms.pairs.gaps import flags_of
 from shoal.mechanisms.pairs.marginal import Fine, Marginal, constant, points, slopes_for
 from shoal.mechanisms.pairs.names import merged
 from shoal.mechanisms.pairs.plan import PAIR_LEVELS, SUM_PARTS, Facts, OneWay
@@ -35,7 +37,7 @@ _QUANTILES = (0.5, 0.5, 0.2, 0.8, 0.5, 0.5, 0.1, 0.9)
 
 
 def measure_oneway(
-    positions: Sequence[Integers],
+    positions: Sequence[Histogram],
     attributes: Sequence[Facts],
     trees: Sequence[Taxonomy | None],
     layout: OneWay,
@@ -55,30 +57,45 @@ def measure_oneway(
     """
     found: dict[int, Marginal] = {}
     if layout.signs:
-        found |= _two_valued(positions, layout, currency, rows, source)
+        found |= _two_valued(positions, attributes, layout, currency, rows, source)
+    flags = flags_of(attributes)
+    # of an attribute that can be missing, only the records that have it are measured
+    rows_of = [
+        max(rows * float(found[flags[a]].shares[0]), 1.0) if a in flags else float(rows)
+        for a in range(len(attributes))
+    ]
     for number in layout.counted:
-        counts = np.bincount(positions[number], minlength=attributes[number].points).astype(np.int64)
+        counts = positions[number].of_each(attributes[number].points)
         noisy = currency.measure(counts, Shape(1, 1, counts.size), layout.each, source)
-        shares = _shares(nearest_counts(noisy, rows))
+        shares = _shares(nearest_counts(noisy, rows_of[number]))
         deviation = currency.deviation(Shape(1, 1, counts.size), layout.each)
         if attributes[number].ordered:
             found[number] = _of_counts(shares)
         else:
             found[number] = merged(shares, deviation / rows, trees[number])
     if layout.rounds:
-        found |= _bisected(positions, attributes, layout, currency, rows, source)
+        found |= _bisected(positions, attributes, layout, currency, rows_of, source)
     elif layout.cut:
-        found |= _cut(positions, attributes, layout, currency, rows, source)
+        found |= _cut(positions, attributes, layout, currency, rows_of, source)
     return [found.get(number, constant()) for number in range(len(attributes))]
 
 
 def _two_valued(
-    positions: Sequence[Integers], layout: OneWay, currency: Currency, rows: float, source: Source
+    positions: Sequence[Histogram],
+    attributes: Sequence[Facts],
+    layout: OneWay,
+    currency: Currency,
+    rows: float,
+    source: Source,
 ) -> dict[int, Marginal]:
-    """Differences of the two counts, of all attributes at once."""
-    exact = np.array([positions[a].size - 2 * int(positions[a].sum()) for a in layout.signs], dtype=np.int64)
+    """Differences of the two counts, of all attributes at once; flags among them say how many have a value."""
+    exact = np.array([positions[a].size - 2 * positions[a].total for a in layout.signs], dtype=np.int64)
     noisy = currency.measure(exact, Shape(1, exact.size, 1), layout.sign_share, source)
     first = np.clip((1 + noisy / rows) / 2, _LEAST, 1 - _LEAST)
+    for a, flag in flags_of(attributes).items():
+        if a in layout.signs:
+            mean = noisy[layout.signs.index(a)] / (rows * first[layout.signs.index(flag)])
+            first[layout.signs.index(a)] = np.clip((1 + mean) / 2, _LEAST, 1 - _LEAST)
     return {a: _of_counts(np.array([share, 1 - share])) for a, share in zip(layout.signs, first, strict=True)}
 
 
@@ -91,11 +108,11 @@ def _of_counts(shares: Floats) -> Marginal:
 
 
 def _bisected(
-    positions: Sequence[Integers],
+    positions: Sequence[Histogram],
     attributes: Sequence[Facts],
     layout: OneWay,
     currency: Currency,
-    rows: float,
+    rows_of: Sequence[float],
     source: Source,
 ) -> dict[int, Marginal]:
     """Thresholds found by asking all attributes at once how many records are below and above.
@@ -103,6 +120,7 @@ def _bisected(
     Each round asks where the answers so far put a quantile; what was answered on the way is a distribution function.
     """
     sizes = [attributes[a].points for a in layout.cut]
+    rows = np.array([rows_of[a] for a in layout.cut])
     noise = currency.deviation(Shape(1, len(sizes), 1), layout.rounds[0]) / (2 * rows)
     asked = np.zeros((len(layout.rounds), len(sizes)), dtype=np.int64)
     answers = np.zeros(asked.shape)
@@ -113,7 +131,7 @@ def _bisected(
             asked[turn, place] = min(max(round(wanted * size), 1), size - 1)
         exact = np.array(
             [
-                2 * int(np.count_nonzero(positions[a] < cut)) - positions[a].size
+                2 * positions[a].below(cut) - positions[a].size
                 for a, cut in zip(layout.cut, asked[turn].tolist(), strict=True)
             ],
             dtype=np.int64,
@@ -121,7 +139,7 @@ def _bisected(
         noisy = currency.measure(exact, Shape(1, exact.size, 1), share, source)
         answers[turn] = (1 + noisy / rows) / 2
     return {
-        a: _of_thresholds(asked[:, place], answers[:, place], attributes[a].points, noise)
+        a: _of_thresholds(asked[:, place], answers[:, place], attributes[a].points, float(noise[place]))
         for place, a in enumerate(layout.cut)
     }
 
@@ -141,39 +159,40 @@ def _of_thresholds(asked: Integers, answers: Floats, size: int, noise: float) ->
 
 
 def _cut(
-    positions: Sequence[Integers],
+    positions: Sequence[Histogram],
     attributes: Sequence[Facts],
     layout: OneWay,
     currency: Currency,
-    rows: float,
+    rows_of: Sequence[float],
     source: Source,
 ) -> dict[int, Marginal]:
     """Private cut points, then contrasts of all trees level by level, then sums inside the finest intervals."""
     levels, number = layout.levels, len(layout.cut)
+    rows = np.array([rows_of[a] for a in layout.cut])[:, None]
     rates = [currency.rate(share) for share in layout.cuts]
-    ordered = [np.sort(positions[a]) for a in layout.cut]
+    own = [positions[a] for a in layout.cut]
     edges = [
-        draw_edges(own, [0, attributes[a].points], rates, source)
-        for own, a in zip(ordered, layout.cut, strict=True)
+        draw_edges(found.ordered, [0, attributes[a].points], rates, source, found.counts)
+        for found, a in zip(own, layout.cut, strict=True)
     ]
-    places = [np.searchsorted(own, cuts) for own, cuts in zip(ordered, edges, strict=True)]
-    counts = np.stack([np.diff(place) for place in places]).astype(np.int64)
+    places = [np.searchsorted(found.ordered, cuts) for found, cuts in zip(own, edges, strict=True)]
+    counts = np.stack([found.between(place) for found, place in zip(own, places, strict=True)])
     running = np.ones((number, 1))
     for level, share in enumerate(layout.counts):
         both = counts.reshape(number, 1 << level, 2, -1).sum(axis=3)
         shape = Shape(1, number, 1 << level)
         noisy = currency.measure(both[:, :, 0] - both[:, :, 1], shape, share, source) / rows
         # half a node is what a cut misses the median by, besides ties
-        doubt = _NEAR + 1 / (float(rates[level]) * max(rows / 2**level, 1.0))
+        doubt = _NEAR + 1 / (float(rates[level]) * np.maximum(rows / 2**level, 1.0))
         running = _refined(running, noisy, currency.deviation(shape, share) / rows, doubt, edges, level)
-    means = _means(ordered, places, edges, running, layout, currency, rows, source)
+    means = _means(own, places, edges, running, layout, currency, rows, source)
     return {
         a: _of_tree(edges[place], running[place], *means[place], levels) for place, a in enumerate(layout.cut)
     }
 
 
 def _refined(
-    parents: Floats, contrasts: Floats, noise: float, doubt: float, edges: Sequence[Integers], level: int
+    parents: Floats, contrasts: Floats, noise: Floats, doubt: Floats, edges: Sequence[Integers], level: int
 ) -> Floats:
     """Shares of the halves of all nodes: mostly about even, as a cut near the median leaves them, sometimes not."""
     near = (doubt * parents) ** 2
@@ -190,30 +209,32 @@ def _refined(
 
 
 def _means(
-    ordered: Sequence[Integers],
+    positions: Sequence[Histogram],
     places: Sequence[NDArray[np.intp]],
     edges: Sequence[Integers],
     shares: Floats,
     layout: OneWay,
     currency: Currency,
-    rows: float,
+    rows: Floats,
     source: Source,
 ) -> list[tuple[Floats, Floats]]:
     """Noisy offsets of the means of the finest intervals from their middles, and their noise."""
     exact = []
-    for own, place, cuts in zip(ordered, places, edges, strict=True):
+    for column, place, cuts in zip(positions, places, edges, strict=True):
         lows, highs = ends_of(cuts)
         which = np.repeat(np.arange(lows.size), np.diff(place))
         width = np.maximum(highs - lows, 1)[which]
-        terms = np.rint((2 * own - (lows + highs)[which]) / width * SUM_PARTS)
+        terms = np.rint((2 * column.ordered - (lows + highs)[which]) / width * SUM_PARTS)
         terms = np.clip(terms, -SUM_PARTS, SUM_PARTS)
+        if column.counts is not None:
+            terms = terms * column.counts
         exact.append(np.bincount(which, terms, minlength=lows.size).astype(np.int64))
     shape = Shape(1, len(exact), exact[0].size, unit=SUM_PARTS)
     noisy = currency.measure(np.stack(exact), shape, layout.sums, source) / SUM_PARTS
     deviation = currency.deviation(shape, layout.sums) / SUM_PARTS
     found = []
-    for own, sums, cuts in zip(shares, noisy, edges, strict=True):
-        weights = np.maximum(own * rows, 1.0)
+    for own, sums, cuts, total in zip(shares, noisy, edges, rows, strict=True):
+        weights = np.maximum(own * total, 1.0)
         lows, highs = ends_of(cuts)
         half = (highs - lows) / 2
         found.append((sums / weights * half, deviation / weights * half))

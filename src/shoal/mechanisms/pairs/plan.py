@@ -7,9 +7,10 @@ on tables of other seeds than those of docs/utility.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from types import MappingProxyType
 
 from shoal.mechanisms.pairs.currency import Currency, Shape, allot
 
@@ -31,15 +32,21 @@ SUM_PARTS = 1 << 10
 MOST_GROUPS = 32
 # What an attribute to predict gets of the budget of pairs, and of all where its pairs are the only ones.
 _TARGET, _TARGET_ONLY = Fraction(1, 5), Fraction(2, 5)
+NO_FLAGS: Mapping[int, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is public about an attribute: how many values there are, and whether they have an order."""
+    """What is public about an attribute: how many values there are, and whether they have an order.
+
+    Attributes:
+        flag_of: the attribute of which this one says whether it is missing.
+    """
 
     name: str
     points: int
     ordered: bool
+    flag_of: int | None = None
 
     @property
     def two_valued(self) -> bool:
@@ -79,15 +86,16 @@ class OneWay:
         """Levels of the trees of attributes with cut points; 1 after bisection, which finds one cut for pairs."""
         return len(self.cuts) or 1
 
-    def cost(self, number: int) -> Fraction:
-        """What a change in this attribute alone costs: all of a measurement that it shares with others."""
-        if number in self.signs:
-            return self.sign_share
-        if number in self.counted:
-            return self.each
-        if number in self.cut:
-            return sum((*self.rounds, *self.cuts, *self.counts, self.sums), Fraction(0))
-        return Fraction(0)
+    def cost(self, *numbers: int) -> Fraction:
+        """What a change in these attributes alone costs: all of a measurement that they share with others."""
+        found = Fraction(0)
+        if any(number in self.signs for number in numbers):
+            found += self.sign_share
+        if any(number in self.counted for number in numbers):
+            found += self.each
+        if any(number in self.cut for number in numbers):
+            found += sum((*self.rounds, *self.cuts, *self.counts, self.sums), Fraction(0))
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +163,13 @@ def halves(
     """
     telling = [facts for facts in attributes if facts.points > 1]
     signs = [facts for facts in telling if not facts.many_names]
-    if len(telling) < 2:
+    # an attribute and whether it is missing are no pair
+    owners = {
+        number if facts.flag_of is None else facts.flag_of
+        for number, facts in enumerate(attributes)
+        if facts.points > 1
+    }
+    if len(owners) < 2:
         return Halves(budget, Fraction(0))
     pairs = budget * (1 - currency.oneway)
     if len(signs) > 1:
@@ -223,6 +237,7 @@ def lay_out_pairs(
     target: int | None = None,
     *,
     only_target: bool = False,
+    flags: Mapping[int, int] = NO_FLAGS,
 ) -> Pairs:
     """Settle which contrasts of pairs are measured, and for which shares.
 
@@ -230,6 +245,7 @@ def lay_out_pairs(
         levels: halvings of each attribute that pairs can use; 0 for names and for attributes of one value.
         groups: numbers of values (or groups of them) of attributes of names; 0 for all others.
         target: an attribute whose pairs are measured once more, or alone.
+        flags: attributes that say whether another is missing; such two are no pair, but for products of signs.
 
     Deeper contrasts belong to smaller nodes and may be noisier. The depth is the largest at which nodes are still
     `worth` times the noise; attributes of many names take part where their noise is small enough.
@@ -242,15 +258,15 @@ def lay_out_pairs(
         return Pairs()
     if target is not None and (levels[target] or groups[target]):
         part = budget if only_target else budget * _TARGET
-        again = _target_groups(currency, signs, names, levels, groups, target, part, rows)
+        again = _target_groups(currency, signs, names, levels, groups, target, part, rows, flags)
         if only_target:
             return Pairs(groups=again)
         if again:
-            found = lay_out_pairs(currency, levels, groups, budget - part, rows)
+            found = lay_out_pairs(currency, levels, groups, budget - part, rows, flags=flags)
             return replace(found, groups=(*found.groups, *again))
     for with_names in (True, False) if names else (False,):
         for finest in range(2 * (PAIR_LEVELS - 1), -1, -1):
-            wanted = _groups(signs, names if with_names else (), levels, groups, finest)
+            wanted = _groups(signs, names if with_names else (), levels, groups, finest, flags)
             found = _allotted(currency, signs, wanted, budget)
             if finest and not any(group.fineness == finest for group in wanted):
                 continue
@@ -272,6 +288,7 @@ def _target_groups(
     target: int,
     budget: Fraction,
     rows: float,
+    flags: Mapping[int, int],
 ) -> tuple[Group, ...]:
     """Contrasts of one attribute's first halves (or of its names) with all others, as deep as is worth it."""
     level, cells = (0, 1) if levels[target] else (-1, groups[target])
@@ -279,7 +296,7 @@ def _target_groups(
     for finest in range(PAIR_LEVELS):
         wanted = []
         for depth in range(finest + 1):
-            partners = tuple(b for b in signs if b != target and levels[b] > depth)
+            partners = tuple(b for b in signs if b not in (target, flags.get(target)) and levels[b] > depth)
             if partners:
                 wanted.append(_group(target, level, partners, depth, cells, 1 << depth))
         wanted += [
@@ -315,14 +332,19 @@ def _allotted(currency: Currency, signs: Sequence[int], wanted: Sequence[Group],
 
 
 def _groups(
-    signs: Sequence[int], names: Sequence[int], levels: Sequence[int], groups: Sequence[int], finest: int
+    signs: Sequence[int],
+    names: Sequence[int],
+    levels: Sequence[int],
+    groups: Sequence[int],
+    finest: int,
+    flags: Mapping[int, int],
 ) -> list[Group]:
     """All contrasts up to a fineness. The deeper attribute of a pair is the pivot: its nodes are cells apart."""
     found: list[Group] = []
     for level in range(1, min(PAIR_LEVELS, finest + 1)):
         for depth in range(min(level, finest - level + 1)):
             for pivot in signs:
-                partners = tuple(b for b in signs if b != pivot and levels[b] > depth)
+                partners = tuple(b for b in signs if b not in (pivot, flags.get(pivot)) and levels[b] > depth)
                 if levels[pivot] > level and partners:
                     found.append(_group(pivot, level, partners, depth, 1 << level, 1 << depth))
         deep = [a for a in signs if levels[a] > level]

@@ -14,6 +14,7 @@ from scipy.special import ndtri
 from shoal.mechanisms.pairs._kernels import draw_rows, place_latent, polish
 from shoal.mechanisms.pairs.marginal import Marginal
 from shoal.mechanisms.pairs.mixture import Mixture
+from shoal.mechanisms.pairs.plan import NO_FLAGS
 from shoal.mechanisms.tree.counts import whole_counts
 from shoal.noise import Source
 
@@ -67,8 +68,12 @@ def positions_of(
     latent: Sequence[int],
     correlations: Floats,
     source: Source,
+    flags: Mapping[int, int] = NO_FLAGS,
 ) -> Iterator[Floats]:
-    """Positions of the rows, attribute by attribute: inside bins where latent normals put them."""
+    """Positions of the rows, attribute by attribute: inside bins where latent normals put them.
+
+    Rows without a value of an attribute (`flags`) have any position there, and leave those of the others alone.
+    """
     placed = _latent(codes, marginals, latent, correlations, source)
     for number, own in enumerate(marginals):
         if own.groups is not None:
@@ -77,11 +82,17 @@ def positions_of(
             assert own.edges is not None
             yield np.minimum(own.edges[codes[:, number]], own.edges[-1] - 1).astype(np.float64)
         else:
-            yield own.fine.positions(_levels(placed[:, list(latent).index(number)], source))
+            missing = codes[:, flags[number]] > 0 if number in flags else None
+            yield own.fine.positions(_levels(placed[:, list(latent).index(number)], source, missing))
 
 
 def positions_of_latent(
-    rows: int, marginals: Sequence[Marginal], latent: Sequence[int], correlations: Floats, source: Source
+    rows: int,
+    marginals: Sequence[Marginal],
+    latent: Sequence[int],
+    correlations: Floats,
+    source: Source,
+    flags: Mapping[int, int] = NO_FLAGS,
 ) -> Iterator[Floats]:
     """Positions where nothing is known but attributes and latent correlations, which rows have as exactly as can be."""
     random = np.random.Generator(np.random.Philox(int(source.words(1)[0])))
@@ -91,13 +102,22 @@ def positions_of_latent(
         normal -= normal.mean(axis=0)
         normal = normal @ np.linalg.inv(np.linalg.cholesky(normal.T @ normal / rows)).T
     placed = normal @ np.linalg.cholesky(correlations).T
-    for number, own in enumerate(marginals):
+    # whether a value is missing is settled before the values
+    order = sorted(range(len(marginals)), key=lambda number: number not in flags.values())
+    found: dict[int, Floats] = {}
+    for number in order:
         column = placed[:, list(latent).index(number)] if number in latent else random.random(rows)
-        yield own.fine.positions(_levels(column, source))
+        missing = found[flags[number]] > 0 if number in flags else None
+        found[number] = marginals[number].fine.positions(_levels(column, source, missing))
+    yield from (found[number] for number in range(len(marginals)))
 
 
-def _levels(values: Floats, source: Source) -> Floats:
-    """Evenly spread levels from 0 to 1, in the order of the values."""
+def _levels(values: Floats, source: Source, missing: NDArray[np.bool_] | None = None) -> Floats:
+    """Evenly spread levels from 0 to 1, in the order of the values; of those that are not missing."""
+    if missing is not None:
+        levels = np.full(values.size, 0.5)
+        levels[~missing] = _levels(values[~missing], source)
+        return levels
     order = np.argsort(values)
     levels = np.empty(order.size)
     levels[order] = (np.arange(order.size) + _uniform(order.size, source)) / order.size

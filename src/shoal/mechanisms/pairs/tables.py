@@ -7,7 +7,7 @@ post-processing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -58,22 +58,40 @@ class Block:
         return Block(self.second, self.first, self.depth, self.level, self.noisy.T, self.noise)
 
 
-def blocks_of(groups: Sequence[Group], sums: Sequence[Floats], rows: float) -> list[Block]:
-    """The measured groups, pair by pair."""
+def blocks_of(
+    groups: Sequence[Group], sums: Sequence[Floats], rows_of: Callable[[int, int], float]
+) -> list[Block]:
+    """The measured groups, pair by pair, in parts of the rows that have a value of both."""
     found = [
-        Block(group.pivot, b, group.level, group.depth, noisy[:, place] / rows, group.deviation / rows)
+        Block(
+            group.pivot,
+            b,
+            group.level,
+            group.depth,
+            noisy[:, place] / rows_of(group.pivot, b),
+            group.deviation / rows_of(group.pivot, b),
+        )
         for group, noisy in zip(groups, sums, strict=True)
         for place, b in enumerate(group.partners)
     ]
     return [block if block.first < block.second else block.turned for block in found]
 
 
-def blocks_of_signs(products: Floats, signs: Sequence[int], noise: float) -> list[Block]:
-    """The products of signs, pair by pair, in parts of the rows."""
+def blocks_of_signs(
+    products: Floats,
+    signs: Sequence[int],
+    deviation: float,
+    rows_of: Callable[[int, int], float],
+    flags: Mapping[int, int],
+) -> list[Block]:
+    """The mean products of signs, pair by pair; an attribute and its own flag are no pair."""
     return [
-        Block(signs[j], signs[i], 0, 0, products[i : i + 1, j : j + 1], noise)
+        Block(
+            signs[j], signs[i], 0, 0, products[i : i + 1, j : j + 1], deviation / rows_of(signs[i], signs[j])
+        )
         for i in range(len(signs))
         for j in range(i)
+        if flags.get(signs[j]) != signs[i]
     ]
 
 

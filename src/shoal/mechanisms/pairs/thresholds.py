@@ -48,7 +48,7 @@ def _curves() -> Floats:
     return np.ascontiguousarray(np.concatenate(found).T)
 
 
-def likely(asked: Floats, answers: Floats, noise: float) -> Floats:
+def likely(asked: Floats, answers: Floats, noise: float | Floats) -> Floats:
     """The mean distribution function at all places, given the answers; one row for each attribute.
 
     >>> nothing = np.zeros((1, 0))
@@ -56,14 +56,14 @@ def likely(asked: Floats, answers: Floats, noise: float) -> Floats:
     0.5
     """
     curves, x = _curves(), places()
-    spread = np.sqrt(noise**2 + _MISFIT**2)
+    spread = np.broadcast_to(np.sqrt(np.asarray(noise) ** 2 + _MISFIT**2), len(asked))
     scores = np.zeros((len(asked), curves.shape[1]))
     right = np.clip(np.searchsorted(x, asked), 1, x.size - 1)
     part = (asked - x[right - 1]) / (x[right] - x[right - 1])
     for number, turn in np.ndindex(asked.shape):
         place, share = right[number, turn], part[number, turn]
         here = curves[place - 1] * (1 - share) + curves[place] * share
-        scores[number] -= ((answers[number, turn] - here) / spread) ** 2 / 2
+        scores[number] -= ((answers[number, turn] - here) / spread[number]) ** 2 / 2
     weights = np.exp(scores - scores.max(axis=1, keepdims=True))
     mean: Floats = (weights / weights.sum(axis=1, keepdims=True)) @ curves.T
     return mean

@@ -271,7 +271,8 @@ class _Work:
                 codes[:, own] = block
             if len(wishes) == 1 or int((codes == 0).sum()) == before:
                 break
-        return np.asarray((codes == 0) & (self.codes > 0))
+        found: NDArray[np.bool_] = (codes == 0) & (self.codes > 0)
+        return found
 
 
 def verify(method: Method, described: Described, table: Table, linked: Mapping[str, Table]) -> None:
