@@ -1,4 +1,4 @@
-"""The picture of the README: the demo comes in, a picture of its release and of its report leaves.
+"""The picture of the README: the demo comes in; before, after, promise and verdict leave as one picture.
 
 python -m benchmarks.picture [--out docs/figures/release-and-report.png]
 
@@ -8,7 +8,7 @@ It needs Chromium and playwright, which `make test-system` installs.
 from __future__ import annotations
 
 import argparse
-import base64
+import json
 import shutil
 import tempfile
 from collections import Counter
@@ -23,24 +23,36 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from shoal.cli import run
+from shoal.evaluation.verdict import verdict
 from shoal.io import read
+from shoal.look import tokens
+from shoal.report.words import explanation
 
 PICTURE = Path(__file__).parents[1] / "docs" / "figures" / "release-and-report.png"
 WIDTH = 1350
-PAGE = (860, 622)
 COLUMNS = ("income", "rent")
 # what the axes show, and how far apart their ticks are; the few above are left out of the picture
 ENDS = (80_000, 16_000)
 TICKS = (20_000, 4_000)
-FRAME = (380, 250)
+FRAME = (360, 300)
 MOST_DOTS = 1500
 _LEFT, _BELOW = 36, 34
 _STYLE = """
-body { margin: 0; padding: 14px; display: flex; gap: 18px; font: 13px "DejaVu Sans", sans-serif; color: #1b2733; }
-h2 { font-size: 15px; margin: 4px 0 10px; } svg { display: block; margin-bottom: 12px; }
-text { font-size: 12px; fill: #556472; } figure { margin: 0; }
-img { display: block; border: 1px solid #9aa7b3; border-radius: 6px; }
+body { margin: 0; padding: 22px; display: grid; grid-template-columns: auto auto 1fr; gap: 18px;
+  font: 15px/1.45 var(--font); color: var(--ink); background: var(--ground); }
+section { background: var(--paper); border: 1px solid var(--line); border-radius: var(--radius); padding: 16px 18px; }
+h2 { font-size: 17px; margin: 0; } p { margin: 0 0 8px; } .soft { color: var(--soft); font-size: 14px; }
+svg { display: block; } text { font-size: 12px; fill: var(--soft); } path { fill: none; stroke: var(--edge); }
+.original { fill: var(--original); } .released { fill: var(--published); }
+aside { display: grid; gap: 18px; align-content: stretch; }
+.verdict { border-left: 7px solid; } .verdict h2 { font-size: 24px; } .promise { font-size: 18px; font-weight: 650; }
+small { color: var(--soft); font-size: 13px; }
 """
+_LAMPS = {
+    "publish": "--lamp-good",
+    "publish with these limits": "--lamp-warn",
+    "do not publish": "--lamp-bad",
+}
 
 
 def dots(table: pa.Table) -> NDArray[np.float64]:
@@ -49,7 +61,7 @@ def dots(table: pa.Table) -> NDArray[np.float64]:
     return np.array([(*pair, count) for pair, count in pairs.items()], dtype=np.float64)
 
 
-def scatter(points: NDArray[np.float64], colour: str) -> str:
+def scatter(points: NDArray[np.float64], kind: str) -> str:
     """Points as a drawing; the area of a dot says how many rows it stands for."""
     width, height = FRAME
     shown = points[: min(len(points), MOST_DOTS)]
@@ -72,8 +84,8 @@ def scatter(points: NDArray[np.float64], colour: str) -> str:
     size = (width + _LEFT + 14, height + _BELOW)
     return (
         f'<svg width="{size[0]}" height="{size[1]}" viewBox="{-_LEFT} -6 {size[0]} {size[1]}">'
-        f'<path d="M0 0V{height}H{width}" fill="none" stroke="#9aa7b3"/>'
-        f'<g fill="{colour}" fill-opacity=".5">{circles}</g>{below}{beside}{names}</svg>'
+        f'<path d="M0 0V{height}H{width}"/>'
+        f'<g class="{kind}" fill-opacity=".55">{circles}</g>{below}{beside}{names}</svg>'
     )
 
 
@@ -81,20 +93,23 @@ def _text(x: float, y: float, anchor: str, words: str) -> str:
     return f'<text x="{x:.0f}" y="{y:.0f}" text-anchor="{anchor}">{escape(words)}</text>'
 
 
-def poster(original: pa.Table, released: pa.Table, report: bytes) -> str:
-    """The page that is photographed: both tables beside the first screen of the report."""
-    left = "".join(
-        f"<h2>{escape(title)}</h2>{scatter(dots(table), colour)}"
-        for title, colour, table in (
-            (f"survey.csv: {original.num_rows:,} people, made up", "#b4682b", original),
-            ("release/data.csv: what is published", "#16697a", released),
+def poster(original: pa.Table, released: pa.Table, statement: dict[str, Any]) -> str:
+    """The page that is photographed: both tables, the promise and the verdict, as the statement has them."""
+    told, found = explanation(statement), verdict(statement)
+    tables = "".join(
+        f"<section><h2>{title}</h2><p class=soft>{escape(words)}</p>{scatter(dots(table), kind)}</section>"
+        for title, words, kind, table in (
+            ("Before", f"survey.csv: {original.num_rows:,} people, made up", "original", original),
+            ("After", f"release/data.csv, by {statement['method']}", "released", released),
         )
     )
-    image = base64.b64encode(report).decode()
+    reasons = "".join(f"<p class=soft>{escape(reason.text)}</p>" for reason in found.public.reasons[:1])
     return (
-        f"<!doctype html><meta charset=utf-8><style>{_STYLE}</style><div>{left}</div>"
-        "<figure><h2>release/report.html: what is promised</h2>"
-        f'<img alt="" src="data:image/png;base64,{image}"></figure>'
+        f"<!doctype html><html data-theme=light><meta charset=utf-8><style>{tokens()}{_STYLE}</style>{tables}<aside>"
+        f'<section class=verdict style="border-left-color: var({_LAMPS[found.decision]})"><small>Verdict</small>'
+        f"<h2>{escape(found.decision[0].upper() + found.decision[1:])}</h2>{reasons}</section>"
+        f"<section><small>Promise</small><p class=promise>{escape(told.sentence)}</p>"
+        f"<p class=soft>{escape(statement['sentence'])}</p></section></aside>"
     )
 
 
@@ -118,14 +133,11 @@ def draw(out: Path, people: int = 5000) -> None:
         demo = Path(folder) / "demo"
         if run(["demo", "--people", f"{people}", "--out", f"{demo}"]) != 0:
             raise RuntimeError("the demo failed: run 'shoal demo' to see why.")
-        page = browser.new_page(viewport={"width": PAGE[0], "height": PAGE[1]})
-        page.goto((demo / "release" / "report.html").as_uri())
-        report = page.screenshot()
-        tables = [read(demo / name).frame.to_arrow() for name in ("survey.csv", "release/data.csv")]
+        statement = json.loads((demo / "release" / "statement.json").read_text("utf-8"))
+        before, after = (read(demo / name).frame.to_arrow() for name in ("survey.csv", "release/data.csv"))
         out.parent.mkdir(parents=True, exist_ok=True)
-        # a page of its own: the report forbids pictures
-        sheet = browser.new_page(viewport={"width": WIDTH, "height": 400})
-        sheet.set_content(poster(*tables, report))
+        sheet = browser.new_page(viewport={"width": WIDTH, "height": 300})
+        sheet.set_content(poster(before, after, statement))
         sheet.screenshot(path=out, full_page=True)
 
 

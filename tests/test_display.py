@@ -29,11 +29,9 @@ from rich.pretty import pretty_repr
 
 import shoal
 from shoal.display import Summary, as_html, as_text, displayed
-from shoal.io import read, read_columnwise
+from shoal.io import read
 from shoal.mechanisms.kanonymity import algorithms as kanonymity
-from shoal.progress import silent
 from shoal.query.facts import prepare as prepare_queries
-from shoal.release.columnwise import carry_out_columnwise
 from shoal.release.protect import prepare
 from shoal.tuning.figure import Figure
 
@@ -262,8 +260,9 @@ def test_a_release_says_what_is_promised_and_its_shape() -> None:
 
 def test_a_release_on_disk_shows_no_path(tmp_path: Path) -> None:
     pq.write_table(marked(), tmp_path / "marked.parquet")
-    prepared = prepare(read_columnwise(tmp_path / "marked.parquet"), SCHEMA, **OPTIONS)
-    found = carry_out_columnwise(prepared, tmp_path / "out", None, silent)
+    found = shoal.publish(
+        tmp_path / "marked.parquet", SCHEMA, out=tmp_path / "out", engine="local", **OPTIONS
+    ).release
     for text in (repr(found), found._repr_html_()):
         assert "2 columns (income, rent)" in text
         assert str(tmp_path) not in text

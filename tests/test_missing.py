@@ -35,8 +35,10 @@ from typer.testing import CliRunner
 
 import shoal
 from shoal.cli import app
+from shoal.columns.attribute import Attribute
 from shoal.columns.lattice import Lattice
 from shoal.columns.missing import patterns, settle_gaps
+from shoal.columns.records import InMemory
 from shoal.errors import ClaimError, InputError, OptionError, Problems
 from shoal.io import read
 from shoal.method.presets import preset
@@ -205,14 +207,15 @@ def test_a_gap_is_told_by_randomised_response_under_laplace() -> None:
         assert half.mean() == pytest.approx(1 / (1 + np.e), abs=0.014)
 
 
-def test_missing_numbers_are_not_treated_column_by_column(tmp_path: Path) -> None:
+def test_missing_numbers_are_released_in_parts_as_in_memory(tmp_path: Path) -> None:
     path = tmp_path / "ages.parquet"
-    pa.parquet.write_table(pa.table({"age": [30, 40, None]}), path)
+    pa.parquet.write_table(pa.table({"age": [30, 40, None] * 200}), path)
     of = small("age", age={"missing": "category"})
-    with pytest.raises(
-        OptionError, match="missing values that can be released as such are protected in memory"
-    ):
-        shoal.publish(path, of, "laplace", 1, out=tmp_path / "out", engine="local")
+    made = shoal.publish(path, of, "laplace", 1, out=tmp_path / "out", engine="local", seed=1)
+    assert made.release.statement == shoal.protect(path, of, "laplace", 1, seed=1).statement
+    gaps = pa.parquet.read_table(tmp_path / "out" / "data.parquet")["age"].null_count
+    # a third is missing, and an answer is reversed with probability 0.38
+    assert 150 < gaps < 400
 
 
 def test_the_name_of_gaps_cannot_be_a_group() -> None:
@@ -493,7 +496,12 @@ def test_such_texts_are_an_option_and_part_of_the_recipe(tmp_path: Path) -> None
 
 def test_policies_by_column_and_patterns() -> None:
     absent = {"a": np.array([True, False, False, True]), "b": np.array([False, True, False, True])}
-    gaps = settle_gaps(absent, {"a": "separate", "b": "drop"}, 4, Problems())
+    records = InMemory(
+        read(pa.table({name: pa.array(np.ones(4), mask=gaps) for name, gaps in absent.items()}))
+    )
+    found_absent = {name: records.absent(Attribute(name, "numeric")) for name in absent}
+    assert [(gone.count, gone.first) for gone in found_absent.values()] == [(2, 0), (2, 1)]
+    gaps = settle_gaps(found_absent, {"a": "separate", "b": "drop"}, records, Problems())
     assert gaps.kept is not None
     assert gaps.kept.tolist() == [0, 2]
     assert gaps.separate["a"].tolist() == [True, False]

@@ -40,7 +40,7 @@ page is written by `python -m tools.architecture`.
                                            method         noise
 
     beside it:   method (what is promised), ledger (what was spent), tuning and auditing (what to take, does it hold)
-    on top:      cli, query (server and client)
+    on top:      cli, query (server and client), studio (the window)
 
 """
 
@@ -212,7 +212,7 @@ def costs() -> tuple[Cost, ...]:
         ),
         Cost(
             "an engine",
-            "`release/publish.py` chooses it; what it does is a module like `release/columnwise.py`",
+            "`release/publish.py` chooses it; what it does is a runner like `release/engines/local.py`",
         ),
         Cost("a window on top", "a call of `shoal.publish`"),
     )

@@ -163,7 +163,7 @@ def _model_section(model: str, cases: Sequence[_Case]) -> list[str]:
             case.method,
             case.epsilon,
             *(
-                "<br>".join(_outcome(r.audit) for r in case.results if r.row.view == view) or "-"
+                ", ".join(_outcome(r.audit) for r in case.results if r.row.view == view) or "-"
                 for view in views
             ),
         ]
@@ -219,11 +219,11 @@ def _public(method: Method, statement: PrivacyStatement) -> str:
 
 
 def _outcome(audit: Audit) -> str:
-    """The bound, with what it took; a view that is not claimed may be refuted."""
+    """The bound; a view that is not claimed may be refuted."""
     shown = f"{int(audit.bound * 100) / 100:.2f}"
     if audit.refuted:
         return f"**refuted**, {shown}" + ("" if audit.claimed else ": not claimed")
-    return f"{shown} ({audit.runs:,} runs)"
+    return shown
 
 
 def _verdict(audit: Audit) -> str:

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from shoal.method.statement import PrivacyStatement
     from shoal.partition import Partition
     from shoal.release.expected_noise import ExpectedNoise, expected_noise
-    from shoal.release.protect import Release, protect
+    from shoal.release.one_call import protect
+    from shoal.release.protect import Release
     from shoal.release.publish import Published, publish
     from shoal.release.redo import redo
     from shoal.release.rehearse import Rehearsal, rehearse
@@ -76,7 +77,7 @@ _PLACES = {
     "estimates": "shoal.evaluation",
     "evaluate": "shoal.evaluation",
     "methods": "shoal.mechanisms.promises",
-    "protect": "shoal.release.protect",
+    "protect": "shoal.release.one_call",
     "tune": "shoal.tuning",
 }
 _ROOMS = ("noise", "partition")

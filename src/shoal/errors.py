@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 # optional parts of the installation; pyproject.toml says what each brings, 'all' brings all of them
-Extra = Literal["excel", "files", "learn", "rdf", "server"]
+Extra = Literal["excel", "files", "learn", "rdf", "server", "spark", "studio"]
 
 _PACKAGE = Path(__file__).resolve().parent
 
@@ -170,6 +170,10 @@ class Problems:
 
     def __bool__(self) -> bool:
         return bool(self._found)
+
+    @property
+    def found(self) -> tuple[ShoalError, ...]:
+        return tuple(self._found)
 
     def add(self, error: ShoalError) -> None:
         self._found += error.problems

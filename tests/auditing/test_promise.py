@@ -48,9 +48,7 @@ def test_the_tables_hold_every_row_and_what_its_statement_says() -> None:
     assert section.count("given the partition, with ε per row (replace-one") == 1
     assert "| `mdav-dp` | 1 | **refuted**, 3.45: not claimed |" in section
     assert "| `ranking-dp`, several linked columns | 1 |" in section
-    assert (
-        "| `ranking-dp`, one column | 1 | 0.78 (20,000 runs) |" in text.split("### `dp`")[1].split("###")[0]
-    )
+    assert "| `ranking-dp`, one column | 1 | 0.78 |" in text.split("### `dp`")[1].split("###")[0]
     assert "\n1. It does not hide that a person took part" in text
     assert max(len(line) for line in text.splitlines() if line.startswith("| `")) < 160
     assert "| no noise | `ranking-dp` | original | **refuted**: at least 3.45 |" in text
@@ -80,7 +78,7 @@ def test_an_unexpected_outcome_is_written_and_reported(
         promise, "run_row", lambda row, **_: replace(pretended(row), bound=0.9 + 9 * row.refuted)
     )
     assert promise.main([str(page)]) == 0
-    assert "| 0.90 (" in page.read_text("utf-8")
+    assert "| 0.90" in page.read_text("utf-8")
 
 
 def test_only_rows_without_a_record_are_carried_out_again(

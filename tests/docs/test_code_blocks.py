@@ -24,6 +24,7 @@ from tests.conftest import DATA_FOLDER, data_file
 # pages that run with the slow tests only, and what takes long there
 LONG_PAGES = {
     "docs/audit.md": "an audit runs its method thousands of times",
+    "docs/first-hour.md": "a rehearsal, and a release with all attacks on the original",
     "docs/guide/files.md": "several releases",
     "docs/guide/report.md": "pages with all attacks on the original",
     "docs/guide/tuning.md": "tuning runs a grid of settings",

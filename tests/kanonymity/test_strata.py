@@ -68,9 +68,27 @@ def test_swaps_keep_weighted_totals(method: str, table: pa.Table) -> None:
     for name in MONEY:
         assert numbers(made.aligned, name) @ weights == numbers(table, name) @ weights
     assert any("weighted totals" in condition for condition in made.statement.conditions)
+    assert not any("weighted totals move" in note for note in made.notes)
+
+
+@pytest.mark.parametrize("method", ["swap-mdav", "swap-ranking"])
+@pytest.mark.parametrize("strata", [None, "stratum"])
+def test_rare_weights_are_swapped_as_if_there_were_none(
+    method: str, strata: str | None, table: pa.Table
+) -> None:
     odd = table.set_column(table.column_names.index("w"), "w", pa.array(np.arange(1.0, 1081.0)))
-    with pytest.raises(OptionError, match="weight 1 of 'w' has 1 row, fewer than k = 5"):
-        shoal.protect(odd, own, method, k=5, seed=1)
+    roles = {"FICA": "confidential", "FEDTAX": "confidential"}
+    made = shoal.protect(odd, schema(weight=True, **roles), method, k=5, seed=1, strata=strata)
+    plain = shoal.protect(odd, schema(**roles), method, k=5, seed=1, strata=strata)
+    assert all(np.array_equal(numbers(made.aligned, name), numbers(plain.aligned, name)) for name in MONEY)
+    weights = numbers(odd, "w")
+    assert numbers(made.aligned, "FICA") @ weights != numbers(odd, "FICA") @ weights
+    assert any("whatever the w of their rows" in condition for condition in made.statement.conditions)
+    assert not any("equal w only" in condition for condition in made.statement.conditions)
+    (note,) = (note for note in made.notes if "weighted totals move" in note)
+    assert "fewer than 5 rows" in note
+    assert "Recode the weight into few values" in note
+    assert not any("weighted totals" in note for note in plain.notes)
 
 
 def test_middles_of_groups_are_weighted(table: pa.Table) -> None:

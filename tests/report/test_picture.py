@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from test_report_browser import chromium_path
+from browser import chromium_path
 
+import shoal
 from benchmarks import picture
 
 ROOT = Path(__file__).parents[2]
@@ -44,18 +45,21 @@ def test_equal_rows_are_one_dot_and_dots_outside_are_left_out() -> None:
         (20_000.0, 8_000.0, 1.0),
         (90_000.0, 4_000.0, 1.0),
     ]
-    drawn = picture.scatter(found, "#123456")
+    drawn = picture.scatter(found, "original")
     width, height = picture.FRAME
     assert drawn.count("<circle") == 2
     assert f'<circle cx="{width / 4:.1f}" cy="{height / 2:.1f}"' in drawn
 
 
-def test_the_poster_holds_everything_inside() -> None:
+def test_the_poster_holds_both_tables_the_promise_and_the_verdict() -> None:
     table = pa.table({"income": np.arange(50) * 1000, "rent": np.arange(50) * 100})
-    page = picture.poster(table, table, b"\x89PNG")
+    domains = {"income": (0, 100_000), "rent": (0, 20_000)}
+    made = shoal.protect(table, method="ranking-dp", epsilon=1, k=5, domains=domains)
+    page = picture.poster(table, made.data, made.statement.to_dict())
     assert "50 people" in page
     assert page.count("<svg") == 2
-    assert 'src="data:image/png;base64,iVBORw=="' in page
+    assert "Publish with these limits" in page
+    assert made.statement.sentence in page
     assert "http" not in page
 
 
@@ -67,6 +71,6 @@ def test_the_command_draws_the_picture(tmp_path: Path) -> None:
     content = out.read_bytes()
     width, height = size_of(content)
     assert width == picture.WIDTH
-    # both drawings, and the whole of the report's first screen, are on it
-    assert height > picture.PAGE[1]
-    assert len(content) > 50_000
+    # the drawings are on it as a whole
+    assert height > picture.FRAME[1]
+    assert len(content) > 30_000

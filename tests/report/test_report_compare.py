@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from datetime import date, timedelta
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,8 @@ from hypothesis import strategies as st
 import shoal
 from shoal.io import Table, read
 from shoal.report.compare import BINS, MOST_LABELS, OTHER, bin_edges, compare, percent_words
-from shoal.report.page_figures import Album, attribute_sections, relation_sections
+from shoal.report.groups import grouped
+from shoal.report.page_figures import attribute_sections, relation_sections
 from shoal.report.relations import MOST_PAIRS, correlate, pair_tables
 from shoal.report.subject import Subject, of_release
 
@@ -194,20 +196,57 @@ def test_drawings_hold_bins_and_never_all_rows() -> None:
     sizes = []
     for rows in (300, 30_000):
         table = people(rows)
-        made, album = subject(table), Album()
-        attribute_sections(album, made, read(table))
-        relation_sections(album, made, read(table))
-        sizes.append(len(str(album.specs)))
+        made = subject(table)
+        placed = [f for section in attribute_sections(made, read(table)) for f in section["figures"]]
+        related = relation_sections(made, read(table))
+        placed += [*related["correlations"], *related["groups"]]
+        placed += [figure for pair in related["pairs"] for figure in pair["figures"]]
+        sizes.append(sum(len(figure.svg) for figure in placed))
     assert sizes[1] < 1.5 * sizes[0]
-    assert sizes[1] < 100_000
+    assert sizes[1] < 150_000
 
 
 def test_every_drawing_has_a_caption_and_words_for_those_who_cannot_see(both: tuple[Subject, Table]) -> None:
-    album = Album()
-    sections = attribute_sections(album, *both)
-    placed = [figure for section in sections for figure in section["figures"]]
-    assert len({figure["id"] for figure in placed}) == len(placed)
-    for section in sections:
+    for section in attribute_sections(*both):
+        assert section["figures"]
         for figure in section["figures"]:
-            assert figure["caption"]
-            assert section["name"] in figure["alt"]
+            assert figure.caption
+            assert section["name"] in figure.alt
+            assert f'aria-label="{escape(figure.alt)}"' in figure.svg
+
+
+def test_relations_that_were_kept_and_lost_are_told_apart() -> None:
+    rng = np.random.default_rng(4)
+    age = rng.integers(0, 100, 3000)
+    table = pa.table(
+        {"age": age, "pay": age * 100 + rng.integers(0, 50, 3000), "other": rng.permutation(age)}
+    )
+    mixed = table.set_column(1, "pay", pa.array(rng.permutation(table["pay"].to_numpy())))
+    for released, word in ((table, "kept"), (mixed, "lost")):
+        made = shoal.protect(
+            released,
+            method="laplace",
+            epsilon=10**6,
+            domains=dict.fromkeys(released.column_names, (0, 10_000)),
+        )
+        found = pair_tables(of_release(made), read(table))
+        assert found is not None
+        words = {(pair.first, pair.second): pair.word for pair in found.kept}
+        assert words["age", "pay"] == word
+        assert words["age", "other"] == "none to keep"
+        assert found.kept[0].first == "age"
+        assert found.kept[0].second == "pay"
+
+
+def test_means_of_groups_are_those_computed_by_hand(both: tuple[Subject, Table]) -> None:
+    made, original = both
+    found = grouped(made, original, pair_tables(made, original))
+    assert found
+    for one in found:
+        assert made.attribute(one.measured).kind == "numeric"
+        values = original.numeric(one.measured)
+        labels = np.array(original.series(one.by).to_list())
+        assert one.before is not None
+        for label, mean in zip(one.labels, one.before, strict=True):
+            if mean is not None and label in labels:
+                assert mean == pytest.approx(values[labels == label].mean())

@@ -29,6 +29,7 @@ from shoal.cli import (
     risk,
     schema,
     serve,
+    studio,
     token,
     tune,
 )
@@ -84,6 +85,7 @@ for _command in (
     reproduce.reproduce,
     listing.methods,
     schema,
+    studio.studio,
     serve,
     ask.ask,
 ):

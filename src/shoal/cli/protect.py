@@ -41,6 +41,7 @@ _DELIVERED = (
     "ledger",
     "dataset",
     "engine",
+    "master",
 )
 
 _HELP = """Protect a table and write a bundle that may be published.
@@ -97,8 +98,16 @@ def flags() -> tuple[Flag, ...]:
         options.DATASET,
         Flag(
             "engine",
-            f"How the table is held: {', '.join(ENGINES)} (one column at a time); default: by its size.",
+            f"Where the work is done: {', '.join(ENGINES)} (see docs/scale.md); default: by the table's size.",
             "output",
+        ),
+        Flag("master", "Engine spark: address of the cluster.", "output", placeholder="URL"),
+        Flag(
+            "conf",
+            "Engine spark: a setting of the session, such as spark.executor.memory=4g; repeat it.",
+            "output",
+            many=True,
+            placeholder="KEY=VALUE",
         ),
         Flag(
             "rehearse",
@@ -136,11 +145,12 @@ def protect(typed: Mapping[str, Any]) -> None:
     if typed["out"] is None and not dry_run:
         raise OptionError("--out is missing: name a new folder for the bundle.")
     written = None if typed["format"] is None else known_format(typed["format"]).name
-    delivery = Delivery(**{**{name: typed[name] for name in _DELIVERED}, "format": written})
+    named = {name: typed[name] for name in _DELIVERED}
+    delivery = Delivery(**{**named, "format": written, "conf": tuple(typed["conf"] or ())})
     delivery.check()
     # the target of a method is that of the measures, too: the library is told once
     arguments = {**options.recipe_arguments({**typed, "target": None}), "seed": typed["seed"]}
-    source = opened(typed["data"], delivery.engine, **arguments)
+    source = opened(typed["data"], delivery, **arguments)
     if typed["columns"]:
         arguments["columns"] = options.column_names(typed["columns"], source.table.names)
     seen: list[str] = []
@@ -233,13 +243,15 @@ def _say_plan(planned: Planned, as_json: bool, given: Mapping[str, Any]) -> None
                 "notes": list(described.notes),
                 "noise": [found.to_dict() for found in planned.noise],
                 "advice": list(planned.advice),
-                "column_by_column": planned.engine == "local",
+                "engine": planned.engine,
                 "estimate": {"seconds": expected.seconds, "bytes": expected.bytes, "probe": expected.probe},
             }
         )
         return
     console = results()
-    where = "one column in memory at a time" if planned.engine == "local" else "in memory"
+    where = {"memory": "in memory", "local": "in parts on this machine", "spark": "in parts on Spark"}[
+        planned.engine
+    ]
     private = prepared.method.neighbours == "add-remove" and prepared.method.rows is None
     inside = " (which is private: keep these figures inside)" if private else ""
     console.print(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from shoal.columns.attribute import Attribute
 from shoal.columns.circumstances import Circumstances
-from shoal.columns.coding import labels_of, numbers, releasable, stored_numbers
+from shoal.columns.coding import numbers, releasable, stored_numbers
 from shoal.columns.declaration import Declaration
 from shoal.columns.lattice import Lattice
 from shoal.columns.missing import settle_gaps
@@ -26,13 +26,14 @@ from shoal.columns.provenance import (
     with_listed_type,
     with_stored_type,
 )
+from shoal.columns.records import Absent, InMemory, Records
 from shoal.columns.run_steps import with_steps
 from shoal.columns.schema import Schema
 from shoal.columns.weight import weight_words
 from shoal.decimals import exact
 from shoal.display import internal
 from shoal.errors import InputError, OptionError, Problems, did_you_mean
-from shoal.io import Table, check_doubts, first_row
+from shoal.io import Table, check_doubts
 from shoal.taxonomy import Taxonomy
 
 
@@ -94,7 +95,7 @@ class Described:
 
     def without_records(self) -> Described:
         """What is declared and settled about the columns, without any row."""
-        return replace(self, table=self.table.without_rows(), kept=None, gaps={})
+        return replace(self, table=replace(self.table.without_rows(), records=None), kept=None, gaps={})
 
     def codes(self, name: str) -> NDArray[np.int64]:
         """Concepts of a nominal column; a missing value that stays missing counts as the first of the domain."""
@@ -148,9 +149,16 @@ class Described:
 
     def check(self, problems: Problems) -> None:
         """Note now what `positions` would raise once the budget is spent."""
+        records = self.table.records
         for name in self.columns:
             with problems.collected():
-                self._outside(name, self._present(name))
+                if records is None:
+                    self._outside(name, self._present(name))
+                    continue
+                lattice = self.lattices[name]
+                ends = float(lattice.lo), float(lattice.hi)
+                count, row = records.outside(self.attribute(name), *ends)
+                self._check_outside(name, count, row, self.n)
 
     def _present(self, name: str) -> NDArray[np.float64]:
         values = self.original(name)
@@ -168,24 +176,27 @@ class Described:
     def _outside(self, name: str, values: NDArray[np.float64]) -> int:
         """How many values lie outside the domain, where that is no error."""
         lattice = self.lattices[name]
-        lo, hi = float(lattice.lo), float(lattice.hi)
-        outside = (values < lo) | (values > hi)
+        outside = (values < float(lattice.lo)) | (values > float(lattice.hi))
         count = int(outside.sum())
+        row = int(np.flatnonzero(outside)[0]) if count else 0
+        self._check_outside(name, count, row if self.kept is None else int(self.kept[row]), values.size)
+        return count
+
+    def _check_outside(self, name: str, count: int, row: int, n: int) -> None:
+        lattice = self.lattices[name]
+        lo, hi = float(lattice.lo), float(lattice.hi)
         if count and self.outside == "error":
-            row = int(np.flatnonzero(outside)[0])
-            row = row if self.kept is None else int(self.kept[row])
             raise InputError(
                 f"column '{name}': {count} value{'s' if count > 1 else ''} outside the domain {lo:.12g}:{hi:.12g}, "
                 f'the first in row {row + 1}: widen the domain, or clip with outside="clip".',
                 code="outside-domain",
                 option="outside",
             )
-        if lattice.steps * values.size >= 2**62:
+        if lattice.steps * n >= 2**62:
             raise OptionError(
-                f"column '{name}': sums of {values.size} values on {lattice.steps} lattice steps do not fit into "
+                f"column '{name}': sums of {n} values on {lattice.steps} lattice steps do not fit into "
                 "64 bits: give the attribute a larger step."
             )
-        return count
 
 
 def describe(
@@ -227,22 +238,24 @@ def describe(
     policies = {attribute.name: _policy(attribute, declared.missing, flags=flags) for attribute in chosen}
     chosen = [_with_policy(attribute, policies[attribute.name]) for attribute in chosen]
     undeclared: list[str] = []
-    chosen = _without_problems(chosen, lambda one: _with_values(table, one, undeclared), problems)
+    records: Records = table.records or InMemory(table)
+    chosen = _without_problems(chosen, lambda one: _with_values(table, records, one, undeclared), problems)
     if not free:
         tainted += [
             f"the values of column '{name}' were taken from the records: list them in the schema (values), or give a "
             "taxonomy."
             for name in undeclared
         ]
-    absent: dict[str, NDArray[np.bool_]] = {}
+    records.look(table, chosen, policies, texts)
+    absent: dict[str, Absent] = {}
 
     def present(attribute: Attribute) -> Attribute:
-        if (gone := _absent(table, attribute)).any():
+        if (gone := records.absent(attribute)).count:
             absent[attribute.name] = gone
         return attribute
 
     chosen = _without_problems(chosen, present, problems)
-    gaps = settle_gaps(absent, policies, table.n, problems)
+    gaps = settle_gaps(absent, policies, records, problems)
     kept = gaps.kept
     if gaps.dropping:
         tainted.append(
@@ -254,10 +267,10 @@ def describe(
     def settle(attribute: Attribute) -> Attribute:
         settled = attribute
         if free and attribute.lo is None and attribute.kind_facts.ranged:
-            settled = _range_in_data(table, attribute, kept)
+            settled = _range_in_data(records, attribute, kept)
             undeclared.append(attribute.name)
         if attribute.kind_facts.measured and attribute.lo is None and declared.domain_from_data is not None:
-            settled = _domain_from_data(table, attribute, declared.domain_from_data, kept)
+            settled = _domain_from_data(records, attribute, declared.domain_from_data, kept)
             taken.append(attribute.name)
         lattices[attribute.name] = _lattice(table, settled)
         return settled
@@ -268,7 +281,7 @@ def describe(
     if taken:
         factor = float(declared.domain_from_data or 0)
         tainted.append(f"domain_from_data: 0 to {factor:g} times the largest value of {', '.join(taken)}.")
-    circumstances = _unit_circumstances(table, schema, kept)
+    circumstances = _unit_circumstances(records, schema, kept)
     circumstances = replace(
         circumstances,
         data_dependent=tuple(tainted),
@@ -319,13 +332,13 @@ def _with_policy(attribute: Attribute, policy: str) -> Attribute:
     return replace(attribute, missing=policy) if "category" in (attribute.missing, policy) else attribute
 
 
-def _with_values(table: Table, attribute: Attribute, undeclared: list[str]) -> Attribute:
+def _with_values(table: Table, records: Records, attribute: Attribute, undeclared: list[str]) -> Attribute:
     """A nominal attribute with its values: by its type, declared, or else those of the records, a private fact."""
     if attribute.kind_facts.ordered or attribute.tree is not None:
         return attribute
     if isinstance(table.dtype(attribute.name), nw.Boolean):
         return replace(attribute, values=("False", "True"))
-    found = sorted({label for label in labels_of(table, attribute) if label is not None})
+    found = records.labels(attribute)
     if not found:
         raise InputError(f"column '{attribute.name}' has no value at all: leave it out.")
     undeclared.append(attribute.name)
@@ -423,23 +436,10 @@ def _without_problems(
     return found
 
 
-def _absent(table: Table, attribute: Attribute) -> NDArray[np.bool_]:
-    """The rows without a value."""
-    values = numbers(table, attribute)
-    infinite = np.isinf(values)
-    if infinite.any():
-        raise InputError(
-            f"column '{attribute.name}' has an infinite value in row {first_row(infinite)}: correct or remove it.",
-            code="infinite",
-        )
-    return np.isnan(values)
-
-
 def _domain_from_data(
-    table: Table, attribute: Attribute, factor: Fraction, kept: NDArray[np.int64] | None
+    records: Records, attribute: Attribute, factor: Fraction, kept: NDArray[np.int64] | None
 ) -> Attribute:
-    values = table.numeric(attribute.name)
-    largest = float(np.nanmax(values if kept is None else values[kept]))
+    _, largest = records.ends(attribute, kept)
     if largest <= 0:
         raise InputError(
             f"column '{attribute.name}' has no positive value, so 0 to {float(factor):g} times its maximum is no "
@@ -448,10 +448,8 @@ def _domain_from_data(
     return attribute.with_domain((0, factor * exact(largest, attribute.name)))
 
 
-def _range_in_data(table: Table, attribute: Attribute, kept: NDArray[np.int64] | None) -> Attribute:
-    values = numbers(table, attribute)
-    values = values if kept is None else values[kept]
-    lo, hi = (exact(float(end), attribute.name) for end in (np.nanmin(values), np.nanmax(values)))
+def _range_in_data(records: Records, attribute: Attribute, kept: NDArray[np.int64] | None) -> Attribute:
+    lo, hi = (exact(end, attribute.name) for end in records.ends(attribute, kept))
     return replace(attribute, lo=lo, hi=hi if hi > lo else lo + 1)
 
 
@@ -468,16 +466,13 @@ def _lattice(table: Table, attribute: Attribute) -> Lattice:
     return lattice
 
 
-def _unit_circumstances(table: Table, schema: Schema, kept: NDArray[np.int64] | None) -> Circumstances:
+def _unit_circumstances(records: Records, schema: Schema, kept: NDArray[np.int64] | None) -> Circumstances:
     unit = schema.unit
     if unit is None:
         return Circumstances()
-    column: Any = table.series(unit.name)
-    if column.null_count():
+    missing, most = records.unit(unit.name, kept)
+    if missing:
         raise InputError(f"unit column '{unit.name}' has missing values: every row needs its person.")
-    values = column.to_numpy()
-    _, counts = np.unique(values if kept is None else values[kept], return_counts=True)
-    most = int(counts.max())
     if unit.max_rows is not None and most > unit.max_rows:
         raise InputError(
             f"unit column '{unit.name}': somebody has {most} rows, more than the declared max_rows = {unit.max_rows}: "

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.errors import InputError, Problems
+
+if TYPE_CHECKING:
+    from shoal.columns.records import Absent, Records
 
 POLICIES: Mapping[str, str] = {
     "error": "a missing value is an error",
@@ -36,27 +39,25 @@ class Gaps:
 
 
 def settle_gaps(
-    absent: Mapping[str, NDArray[np.bool_]], policies: Mapping[str, str], rows: int, problems: Problems
+    absent: Mapping[str, Absent], policies: Mapping[str, str], records: Records, problems: Problems
 ) -> Gaps:
     """Apply each column's policy to its missing values.
 
     Args:
-        absent: for each protected column, which rows have no value.
+        absent: the missing values of each protected column that has some.
         policies: a policy of `POLICIES` for each of them.
-        rows: number of rows of the table.
+        records: who knows which rows are left.
         problems: takes note of columns where a missing value is an error.
 
     Raises:
         InputError: no row is left.
     """
-    dropped = np.zeros(rows, dtype=np.bool_)
     for name, gaps in absent.items():
-        count = int(gaps.sum())
-        if count and policies[name] == "error":
+        if policies[name] == "error":
             problems.add(
                 InputError(
-                    f"column '{name}' has {count} missing value{'s' if count > 1 else ''}, the first in row "
-                    f"{int(np.argmax(gaps)) + 1}: fill the gaps, leave the column out (columns= names those to "
+                    f"column '{name}' has {gaps.count} missing value{'s' if gaps.count > 1 else ''}, the first in row "
+                    f"{gaps.first + 1}: fill the gaps, leave the column out (columns= names those to "
                     "release), or choose what becomes of them with missing=: category (for numbers, dates and orders "
                     "with pairs-dp, tree-dp or laplace), separate, or drop, after which no guarantee holds as it "
                     "stands.",
@@ -65,16 +66,16 @@ def settle_gaps(
                     fix="fill the gaps, leave the column out, or choose what becomes of them.",
                 )
             )
-        if policies[name] == "drop":
-            dropped |= gaps
-    if dropped.all() and rows:
+    dropping = [name for name in absent if policies[name] == "drop"]
+    kept = records.kept(dropping) if dropping else None
+    if kept is not None and kept.size == 0:
         raise InputError("every row has a missing value in a protected column: nothing is left to release.")
-    kept = np.flatnonzero(~dropped) if dropped.any() else None
     separate: dict[str, NDArray[np.bool_]] = {}
     for name, gaps in absent.items():
-        here = gaps if kept is None else gaps[kept]
-        if policies[name] == "separate" and here.any():
-            separate[name] = here
+        if policies[name] == "separate" and gaps.rows is not None:
+            here = gaps.rows if kept is None else gaps.rows[kept]
+            if here.any():
+                separate[name] = here
     return Gaps(kept, separate, "drop" in policies.values(), "separate" in policies.values())
 
 

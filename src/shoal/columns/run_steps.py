@@ -46,7 +46,7 @@ def with_steps(table: Table, schema: Schema | None, na: Sequence[str] = ()) -> T
         return table
     if table.steps:
         raise InputError("other steps were run on this table already: pass it as it was read.")
-    if table.path is not None:
+    if table.path is not None or table.records is not None:
         raise OptionError(
             "steps before protection need the table in memory: use engine=memory.", option="engine"
         )

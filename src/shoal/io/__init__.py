@@ -17,7 +17,7 @@ from shoal.io.formats import (
     table_name,
     titles,
 )
-from shoal.io.table import Table, check_doubts, first_row, with_types, without_texts
+from shoal.io.table import Table, check_doubts, first_row, is_spark_frame, with_types, without_texts
 
 __all__ = [
     "FORMATS",
@@ -35,6 +35,7 @@ __all__ = [
     "find_format",
     "first_row",
     "format_of",
+    "is_spark_frame",
     "known_format",
     "known_type",
     "read",

@@ -7,13 +7,22 @@ from typing import TYPE_CHECKING
 
 from shoal.errors import InputError
 from shoal.io.limits import MOST_BYTES, most_unpacked, too_much
+from shoal.io.parquet_files import frozen
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
 def read_parquet(path: Path, columns: list[str] | None = None) -> pa.Table:
+    """A Parquet file, or some columns of it or of a folder of such files."""
     from pyarrow import parquet
+
+    if path.is_dir():
+        import pyarrow as pa
+
+        files = frozen(path)
+        names = files.schema.names if columns is None else columns
+        return pa.table([files.column(name) for name in names], names=names)
 
     with parquet.ParquetFile(path) as file:
         meta = file.metadata
@@ -26,6 +35,8 @@ def read_parquet(path: Path, columns: list[str] | None = None) -> pa.Table:
 def parquet_rows(path: Path) -> int:
     from pyarrow import parquet
 
+    if path.is_dir():
+        return frozen(path).rows
     return int(parquet.read_metadata(path).num_rows)
 
 

@@ -14,6 +14,7 @@ from shoal.io.codebook import Codebook
 from shoal.io.column_types import ColumnType
 from shoal.io.conventions import Conventions
 from shoal.io.formats import Asked, Content, Format, Manner, format_of, known_format, titles
+from shoal.io.parquet_files import frozen
 from shoal.io.table import Table, check_doubts, with_types, without_texts
 from shoal.io.text_columns import settled
 
@@ -115,10 +116,12 @@ def check_writable(names: Sequence[str], format: str | Format) -> None:
 
 
 def read_columnwise(path: Path) -> Table:
-    """A Parquet file as a table that stays on disk: only one column at a time is in memory."""
+    """A Parquet file, or a folder of them, as a table that stays on disk: only one column at a time is in memory."""
     import pyarrow as pa
     from pyarrow import parquet
 
+    if path.is_dir():
+        return Table(nw.from_native(frozen(path).schema.empty_table(), eager_only=True), "parquet", path)
     kind = _check_file(path)
     try:
         empty = parquet.read_schema(path).empty_table()

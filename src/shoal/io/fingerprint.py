@@ -5,18 +5,20 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+from shoal.io.parquet_files import parquet_files
 from shoal.io.table import Table
 
 
 def fingerprint(source: Path | Table) -> str:
-    """A hash of a file or of a table in memory, by which the same is recognised; as private as the table."""
+    """A hash of a file, of a folder of Parquet files or of a table in memory; as private as the table."""
     digest = hashlib.sha256()
     if isinstance(source, Table):
         _hash_table(source, digest)
         return digest.hexdigest()
-    with source.open("rb") as file:
-        while piece := file.read(1 << 20):
-            digest.update(piece)
+    for path in parquet_files(source) if source.is_dir() else [source]:
+        with path.open("rb") as file:
+            while piece := file.read(1 << 20):
+                digest.update(piece)
     return digest.hexdigest()
 
 

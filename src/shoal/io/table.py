@@ -37,6 +37,7 @@ class Table:
         conventions: how the file is written that the table comes from.
         dates: date format by column, where one is declared.
         doubts: by column, one line about cells that can be read in two ways.
+        records: who answers for the rows of a table whose records are elsewhere (`shoal.columns.records`).
         steps: what was done to its columns since it was read, each with the number of cells that it changed.
         guessed: columns that were recoded from cells whose type nobody declared.
     """
@@ -49,6 +50,7 @@ class Table:
     conventions: Conventions = field(default_factory=Conventions)
     dates: Mapping[str, str] = field(default_factory=dict)
     doubts: Mapping[str, str] = field(default_factory=dict)
+    records: Any = None
     steps: tuple[tuple[str, int], ...] = ()
     guessed: frozenset[str] = frozenset()
     dtypes: Mapping[str, nw.dtypes.DType] = field(init=False)
@@ -74,6 +76,8 @@ class Table:
 
     @property
     def n(self) -> int:
+        if self.records is not None:
+            return int(self.records.n)
         return len(self.frame) if self.path is None else parquet_rows(self.path)
 
     def series(self, name: str) -> nw.Series[Any]:
@@ -325,6 +329,11 @@ def without_texts(table: Table, na: Sequence[str]) -> Table:
         for name in names
     ]
     return replace(table, frame=table.frame.with_columns(*kept))
+
+
+def is_spark_frame(data: Any) -> bool:
+    """Whether something is a DataFrame of Spark, told without loading Spark."""
+    return type(data).__module__.partition(".")[0] == "pyspark" and type(data).__name__ == "DataFrame"
 
 
 def first_row(where: NDArray[np.bool_]) -> int:

@@ -173,14 +173,25 @@ def _noisy_sums(
     partition = clusters.partition
     sums_of = CALIBRATIONS[method.sensitivity].sums
     names = [group.columns[number] for number in together]
-    with _naming(names):
-        if clusters.scales is not None:
-            draws = discrete_laplace(clusters.scales[together[0]], source=source)[:, np.newaxis]
-        else:
-            steps = tuple(group.lattices[number].steps for number in together)
-            draws = NOISES[method.noise].draw(
-                steps, shares[names[0]], len(partition), method.optimise or "variance", source
-            )
+    steps = tuple(group.lattices[number].steps for number in together)
+    scales = None if clusters.scales is None else clusters.scales[together[0]]
+    draws = sum_noise(names, steps, scales, shares[names[0]], len(partition), source, method)
     return [
         sums_of(group.positions[number], partition) + draws[:, place] for place, number in enumerate(together)
     ]
+
+
+def sum_noise(
+    names: Sequence[str],
+    steps: tuple[int, ...],
+    scales: NDArray[np.object_] | None,
+    share: Fraction,
+    clusters: int,
+    source: Source,
+    method: Method,
+) -> NDArray[np.int64]:
+    """One draw for the sum of every cluster and attribute: by the clusters' own scales, or by the public widths."""
+    with _naming(names):
+        if scales is not None:
+            return discrete_laplace(scales, source=source)[:, np.newaxis]
+        return NOISES[method.noise].draw(steps, share, clusters, method.optimise or "variance", source)

@@ -24,12 +24,15 @@ class Entry:
     Attributes:
         place: module and name, for the package's own; `mechanism` for one from outside.
         outside: whose it is, None for the package's own.
+        in_parts: how an engine does it, a function of `shoal.release.engines.methods`; empty where none can, and
+            `stage` where that is a matter of the partition stage.
     """
 
     claim: Claim
     place: tuple[str, str] | None = None
     mechanism: Mechanism | None = None
     outside: Outside | None = None
+    in_parts: str = ""
 
     def load(self) -> Mechanism:
         if self.mechanism is not None:
@@ -73,7 +76,9 @@ ENTRIES: dict[str, Entry] = {
         ("kanonymity", "CENTROIDS"),
     ),
     "clusters": Entry(
-        Claim(_BY_STABILITY, proofs=("sums", "individual", "missing")), ("clusters", "CLUSTERS")
+        Claim(_BY_STABILITY, proofs=("sums", "individual", "missing")),
+        ("clusters", "CLUSTERS"),
+        in_parts="stage",
     ),
     "insensitive": Entry(
         Claim(
@@ -126,6 +131,7 @@ ENTRIES: dict[str, Entry] = {
             proofs=("pairs", "record-noise", "gaussian", "missing"),
         ),
         ("pairs", "PAIRS"),
+        in_parts="by_pairs",
     ),
     "suppress": Entry(
         Claim(
@@ -152,6 +158,7 @@ ENTRIES: dict[str, Entry] = {
             proofs=("tree", "missing"),
         ),
         ("tree", "TREE"),
+        in_parts="by_tree",
     ),
 }
 

@@ -118,6 +118,7 @@ class PartitionStage:
         flags: "missing" can be a place of its own in columns with an order (docs/missing.md).
         scaled: how columns are scaled before distances can change the clusters.
         outside: whose it is, None for the package's own.
+        in_parts: how an engine adds noise to the means of such clusters; empty where none can.
     """
 
     stability: Stability
@@ -129,6 +130,7 @@ class PartitionStage:
     flags: bool = False
     scaled: bool = True
     outside: Outside | None = None
+    in_parts: str = ""
 
 
 def _alone(group: Group, method: Method) -> Partition:
@@ -204,14 +206,25 @@ def _boxes(group: Group, method: Method) -> Partition:
 
 _PARTITIONS: dict[str, PartitionStage] = {
     "alone": PartitionStage(
-        "record", "every record by itself", _alone, columnwise=True, flags=True, scaled=False
+        "record",
+        "every record by itself",
+        _alone,
+        columnwise=True,
+        flags=True,
+        scaled=False,
+        in_parts="by_record",
     ),
     "mdav": PartitionStage("data", "fixed-size clusters of records that are close in all attributes", _mdav),
     "vmdav": PartitionStage(
         "data", "clusters of k to 2k-1 records, larger where records are dense", _vmdav, check=_only_ordered
     ),
     "ranking": PartitionStage(
-        "rank", "one attribute at a time, k consecutive ranks", _ranking, columnwise=True, scaled=False
+        "rank",
+        "one attribute at a time, k consecutive ranks",
+        _ranking,
+        columnwise=True,
+        scaled=False,
+        in_parts="by_rank",
     ),
     "optimal": PartitionStage(
         "data",
@@ -219,6 +232,7 @@ _PARTITIONS: dict[str, PartitionStage] = {
         _optimal,
         columnwise=True,
         unbounded=True,
+        in_parts="by_rank",
     ),
     "given": PartitionStage(
         "caller", "labels supplied by the caller", _given, unbounded=True, check=_given, scaled=False
@@ -253,6 +267,8 @@ def partition_group(group: Group, method: Method) -> Partition:
 def check_group(group: Group, method: Method) -> None:
     """Raise what `partition_group` would raise, without making clusters."""
     check = PARTITIONS[method.partition].check
+    if check is None and not group.gaps:
+        return
     for which, present in _alike(group, method):
         if check is not None and present:
             check(group.rows(which, present), method)

@@ -67,6 +67,7 @@ def categorical_centroids(
     generalise: bool = True,
     neighbours: Neighbours = "replace-one",
     rule: Rule = "permute-and-flip",
+    counts: Codes | None = None,
 ) -> Codes:
     """One concept for each cluster, the less marginal the likelier.
 
@@ -80,6 +81,7 @@ def categorical_centroids(
         generalise: any concept can be chosen, not only values of the domain.
         neighbours: a change replaces a record of the cluster, or adds or removes one.
         rule: `permute-and-flip`, or `exponential`, the mechanism of the thesis, which is never better.
+        counts: how many records each label and code stand for; one each by default.
 
     Raises:
         InputError: a code outside the domain, a label outside the clusters.
@@ -108,11 +110,11 @@ def categorical_centroids(
     choose = _RULES[_known(rule)]
     candidates = taxonomy.candidates(generalise=generalise)
     chosen = np.empty(clusters, dtype=np.int64)
-    for block, counts in histogram_blocks(taxonomy.shape, which, values, clusters):
+    for block, found in histogram_blocks(taxonomy.shape, which, values, clusters, counts):
         if scoring.scale is None:
-            places = source.below(candidates.size, counts.shape[0])
+            places = source.below(candidates.size, found.shape[0])
         else:
-            scores = marginality_sums(taxonomy.shape, counts, scoring.table)[:, candidates]
+            scores = marginality_sums(taxonomy.shape, found, scoring.table)[:, candidates]
             places = choose(scores, scoring.scale, source)
         chosen[block] = candidates[places]
     return chosen

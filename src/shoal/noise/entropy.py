@@ -5,11 +5,13 @@ In: the operating system's entropy, or a seed. Out: words, uniform integers, rat
 
 from __future__ import annotations
 
+import hashlib
 import os
 import threading
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
@@ -41,6 +43,15 @@ class Source(ABC):
     @abstractmethod
     def words(self, n: int) -> NDArray[np.uint64]:
         """n independent uniform 64-bit words."""
+
+    def child(self, label: str, *parts: int | bytes) -> Source:
+        """A source for one piece of work, told apart by a label and numbers or bytes.
+
+        Where this source can be computed again, so can its children, in any order and in other processes: different
+        labels or parts give independent streams, and none takes a word from this one. Any other source serves all
+        pieces of work itself.
+        """
+        return self
 
     def digits(self, bits: int, n: int) -> NDArray[np.unsignedinteger[Any]]:
         """n independent uniform integers below 2^bits, for bits 1, 8, 16, 32 or 64; a word serves several.
@@ -141,6 +152,20 @@ class Source(ABC):
         if n < 0:
             raise OptionError(f"the length of a permutation must be at least 0, got {n}.")
         return permute_by_keys(self, n, key_bits=64 - max(int(n - 1).bit_length(), 1))
+
+
+def stream_key(key: bytes, label: str, parts: Sequence[int | bytes]) -> bytes:
+    """32 bytes that only the key, the label and the parts together give: BLAKE2b with a key.
+
+    >>> stream_key(b"k", "rows", [1]) == stream_key(b"k", "rows", [1]), stream_key(b"k", "rows", [b"1"])[:2].hex()
+    (True, '2a44')
+    """
+    made = hashlib.blake2b(key=key, digest_size=32)
+    # every part says what it is and how long it is, so that no two lists of parts look alike
+    for part in (label.encode(), *parts):
+        kind, content = (b"b", part) if isinstance(part, bytes) else (b"i", str(int(part)).encode())
+        made.update(kind + len(content).to_bytes(8, "little") + content)
+    return made.digest()
 
 
 def uniform_below(
@@ -262,7 +287,15 @@ class SystemEntropy(Source):
         self._buffer = np.empty(0, dtype=np.uint64)
 
     def words(self, n: int) -> NDArray[np.uint64]:
-        """n words, each never handed out before."""
+        """n words, each never handed out before.
+
+        Raises:
+            RuntimeError: inside of a task that may be run again (`computed_again`), which would draw other words then.
+        """
+        if getattr(_running, "again", False):
+            raise RuntimeError(
+                "a task that may be run again asked for the operating system's entropy: probably a bug, please report."
+            )
         if n >= self._BUFFER_WORDS:
             return _system_words(n)
         # A fork made without running the interpreter's hooks still changes the process number.
@@ -273,6 +306,24 @@ class SystemEntropy(Source):
                 self._buffer = _system_words(self._BUFFER_WORDS)
             taken, self._buffer = self._buffer[:n].copy(), self._buffer[n:]
         return taken
+
+
+# whether this thread runs work that may be repeated
+_running = threading.local()
+
+
+@contextmanager
+def computed_again() -> Iterator[None]:
+    """Work that an engine may run a second time: the operating system's entropy is out of reach in it.
+
+    Drawn again, noise would differ, and two releases of one cluster average it away.
+    """
+    before = getattr(_running, "again", False)
+    _running.again = True
+    try:
+        yield
+    finally:
+        _running.again = before
 
 
 def _system_words(n: int) -> NDArray[np.uint64]:
@@ -313,6 +364,10 @@ class Seeded(Source):
             )
         self.seed = int(seed)
         self._generator = np.random.Philox(self.seed)
+
+    def child(self, label: str, *parts: int | bytes) -> Source:
+        """A reproducible source of its own."""
+        return Seeded(int.from_bytes(stream_key(str(self.seed).encode()[:64], label, parts)))
 
     def words(self, n: int) -> NDArray[np.uint64]:
         """The next n words of the stream."""

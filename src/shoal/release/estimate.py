@@ -26,6 +26,8 @@ _LARGEST_PROBE = 256_000
 # a probe that took this long is long enough to extrapolate from
 _ENOUGH_SECONDS = 0.3
 _WORD = 8
+# words that an engine holds whatever the table, and rows of a range of ranks
+_IN_PARTS, _RANGE = 1 << 26, 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +50,14 @@ class Estimate:
         return f"about {_duration(self.seconds)} and {_size(self.bytes)} of memory ({self.probe})"
 
 
-def estimate(prepared: Preparation, *, columnwise: bool = False) -> Estimate:
-    """Extrapolate from growing probes; `columnwise` says that only one column is held in memory."""
+def estimate(prepared: Preparation, *, in_parts: bool = False) -> Estimate:
+    """Extrapolate from growing probes; `in_parts` says that the table is never in memory as a whole."""
     n = prepared.described.n
     smallest = max(_FIRST_PROBE, 4 * prepared.method.size)
     rows, seconds, exponent = _probe(lambda size: _run_seconds(prepared, size), min(n, smallest), n)
     expected = seconds * (n / rows) ** exponent
-    words = (6 if columnwise else 4 + 5 * len(prepared.described.columns)) * n
+    columns = len(prepared.described.columns)
+    words = _IN_PARTS + 4 * columns * _RANGE if in_parts else (4 + 5 * columns) * n
     return Estimate(
         expected, words * _WORD, f"from a probe of {rows} made-up rows, growth exponent {exponent:.2f}"
     )

@@ -1,8 +1,7 @@
-"""From a table to a published one: `protect` runs all stages in order and returns a `Release`."""
+"""From a table to a released one: what is settled before the budget is spent, and what is made of it."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -16,14 +15,14 @@ from numpy.typing import ArrayLike, NDArray
 from shoal import summaries
 from shoal.columns.circumstances import Circumstances
 from shoal.columns.coding import check_storable, restored
-from shoal.columns.declaration import Declaration, read_as_asked
+from shoal.columns.declaration import Declaration
 from shoal.columns.describe import Described, describe
 from shoal.columns.missing import with_gaps
 from shoal.columns.provenance import public_attribute
 from shoal.columns.schema import Schema
 from shoal.decimals import decimal_text
 from shoal.display import displayed, internal
-from shoal.errors import LeftOutWarning, OptionError, Problems
+from shoal.errors import OptionError, Problems, ShoalError
 from shoal.io import Codebook, Conventions, Table
 from shoal.mechanisms import MECHANISMS
 from shoal.mechanisms.base import Mechanism, Rebuilt
@@ -185,77 +184,6 @@ class Release:
         )
 
 
-def protect(
-    data: Any,
-    schema: Schema | None = None,
-    method: str = DEFAULT_METHOD,
-    epsilon: Any = None,
-    k: int | None = None,
-    seed: int | None = None,
-    *,
-    progress: Progress | None = None,
-    **options: Unpack[Options],
-) -> Release:
-    """Turn a table about people into one that can be published.
-
-    Args:
-        data: a path (see `shoal.io.FORMATS`) or a pandas, polars or pyarrow table.
-        schema: kinds, roles and public domains; without one they are guessed and domains must be given.
-        method: a preset, see `shoal.methods()`; by default `pairs-dp`, the strongest promise for a whole table.
-        epsilon: the privacy budget; decimal text is exact, a float means its shortest decimal text.
-        k: minimum cluster size.
-        seed: makes the release reproducible and therefore not publishable.
-        columns: the columns to release; the others are left out.
-        domains: public domain by column, instead of or on top of the schema: (lo, hi), or for a nominal column its
-            values or a `shoal.Taxonomy`.
-        domain_from_data: take missing domains as 0 to this multiple of the maximum; taints the statement.
-        outside: what to do with values outside their domain: "error" or "clip".
-        missing: what to do with missing values: "error", "drop" (taints the statement), "category" (one more value; in
-            columns with an order with pairs-dp, tree-dp and laplace) or "separate" (they stay missing, in clusters of
-            their own).
-        na: texts that stand for a missing value, such as ["?"].
-        types: declared type by column (integer, decimal:2, date, timestamp, text, boolean), on top of the schema; types
-            of a file's other columns are read off the records, which taints the statement.
-        file: how a text file is written, such as {"encoding": "latin-1", "decimal": ","}, on top of the schema.
-        labels: cluster labels made elsewhere, for methods with partition="given".
-        tuned: what was chosen by looking at these records: settings such as "k", "columns", "domains" or "domain:NAME";
-            taints the statement, unless it is the `Tuning.tuned` of a private choice.
-        tuned_epsilon: what a private choice cost, as a recipe of `shoal tune --private` has it; added to the claim,
-            which must be `dp`, if the values that it bought are used.
-        tuned_choice: what it bought, with the candidates it was chosen from.
-        most_epsilon: the ε per person, 10 by default, above which the verdict is "do not publish".
-        override: why a release above it is published all the same; stands in the statement.
-        progress: called with (what, done, total) during long work; raise `shoal.CancelledError` in it to stop.
-        options: settings of the method, such as split, groups, link, remainder.
-
-    Guarantee:
-        Whatever `release.statement` says, and nothing else.
-
-    Cost:
-        One pass over the table plus the partition: a sort per attribute for `ranking-dp`, see
-        `shoal.partition.mdav` for `mdav-dp`.
-
-    >>> import pyarrow as pa
-    >>> people = pa.table({"age": [31, 45, 28, 60], "income": [20.5, 31.0, 18.2, 44.9]})
-    >>> release = protect(people, method="mdav-dp", epsilon="1", k=2, seed=1,
-    ...                   domains={"age": (0, 120), "income": (0, 200)})
-    >>> release.data.column_names, release.data.num_rows, release.statement.model
-    (['age', 'income'], 4, 'dp-given-partition')
-    """
-    tell = progress or silent
-    tell("reading the table", 0, 1)
-    table = read_as_asked(data, {"schema": schema, **options})
-    prepared = prepare(table, schema, method, epsilon, k, seed, **options)
-    if schema is None and prepared.declared.columns is None and prepared.described.left_out:
-        warnings.warn(
-            f"not released: {', '.join(prepared.described.left_out)}; release.notes say why. Name the columns to "
-            "release (columns=), or describe them in a schema.",
-            LeftOutWarning,
-            stacklevel=2,
-        )
-    return carry_out(prepared, tell)
-
-
 def carry_out(prepared: Preparation, progress: Progress | None = None, frozen: Any = None) -> Release:
     """Spend the budget of a prepared release: the part of `protect` that touches the records.
 
@@ -362,9 +290,14 @@ def prepare(
     epsilon: Any = None,
     k: int | None = None,
     seed: int | None = None,
+    *,
+    look: Look | None = None,
     **options: Unpack[Options],
 ) -> Preparation:
-    """Settle method, lattices, budget and statement, and refuse what would fail later; arguments as for `protect`."""
+    """Settle method, lattices, budget and statement, and refuse what would fail later; arguments as for `protect`.
+
+    `look` stands for `look_at`: whoever asks about one table again and again can remember what was seen.
+    """
     problems = Problems()
     asked: dict[str, Any] = dict(options)
     labels = asked.pop("labels", None)
@@ -379,7 +312,7 @@ def prepare(
     with problems.collected():
         chosen = tuned_settings(*bought)
         declared = replace(Declaration.of(schema, **said), tuned=chosen)
-        described = _looked_at(table, declared, settled, problems)
+        described = _looked_at(table, declared, settled, problems, look or look_at)
     problems.raise_all()
     mechanism = MECHANISMS[settled.mechanism]
     found: tuple[str, ...] = ()
@@ -428,15 +361,50 @@ def _risky(method: Method, described: Described) -> list[str]:
     ]
 
 
-def _looked_at(table: Table, declared: Declaration, method: Method, problems: Problems) -> Described:
-    """The described table, and note of everything that can be known to be wrong with it before a run."""
-    free = MODELS[privacy_model(method, 1)].of_the_table or ENTRIES[method.mechanism].claim.free
-    flags = PARTITIONS[method.partition].flags
-    described = describe(table, declared, method.kinds, free=free, flags=flags, problems=problems)
+@dataclass(frozen=True, slots=True)
+class Angle:
+    """All that a method has to do with how a table is described.
+
+    Attributes:
+        kinds: of columns that it takes.
+        free: its claim needs no domain that is known beforehand.
+        flags: it can have "missing" as a place of its own in columns with an order.
+        generalise: groups of values can be released.
+    """
+
+    kinds: tuple[str, ...]
+    free: bool
+    flags: bool
+    generalise: bool
+
+    @classmethod
+    def of(cls, method: Method) -> Angle:
+        free = MODELS[privacy_model(method, 1)].of_the_table or ENTRIES[method.mechanism].claim.free
+        return cls(method.kinds, free, PARTITIONS[method.partition].flags, method.generalise)
+
+
+# a table and what is declared about it come in; the described table leaves, and what is wrong with it
+Look = Callable[[Table, Declaration, Angle], tuple[Described, tuple[ShoalError, ...]]]
+
+
+def look_at(table: Table, declared: Declaration, angle: Angle) -> tuple[Described, tuple[ShoalError, ...]]:
+    """Describe a table and look through its values; what was chosen on the records plays no part."""
+    problems = Problems()
+    described = describe(table, declared, angle.kinds, free=angle.free, flags=angle.flags, problems=problems)
     for attribute in described.attributes:
         with problems.collected():
-            check_storable(described.table, attribute, generalise=method.generalise)
+            check_storable(described.table, attribute, generalise=angle.generalise)
     described.check(problems)
+    return described, problems.found
+
+
+def _looked_at(
+    table: Table, declared: Declaration, method: Method, problems: Problems, look: Look
+) -> Described:
+    """The described table, and note of everything that can be known to be wrong with it before a run."""
+    described, found = look(table, declared, Angle.of(method))
+    for problem in found:
+        problems.add(problem)
     with problems.collected():
         noise_allowed(method, len(described.columns))
     if method.k is not None:

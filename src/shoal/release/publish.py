@@ -6,7 +6,7 @@ happens after the charge, the charge stays: a release that was almost made may h
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
@@ -22,15 +22,17 @@ from shoal.io import (
     Table,
     check_writable,
     find_format,
+    is_spark_frame,
     known_format,
     read_columnwise,
-    without_texts,
 )
+from shoal.io.parquet_files import frozen, parquet_files
 from shoal.ledger.units import named_dataset
-from shoal.method.presets import DEFAULT_METHOD, preset
+from shoal.method.presets import DEFAULT_METHOD, configured, preset
 from shoal.progress import Cancel, Progress, silent, watched
 from shoal.release.bundle import check_output, save_bundle
-from shoal.release.columnwise import carry_out_columnwise, not_by_column
+from shoal.release.engines.local import LocalRunner
+from shoal.release.engines.run import RAKED, carry_out_on_engine, check_engine, refusal, table_elsewhere
 from shoal.release.estimate import Estimate, estimate
 from shoal.release.expected_noise import ExpectedNoise, drowned, noise_of
 from shoal.release.looked import after_looking, fingerprint_of, reports_about
@@ -40,14 +42,17 @@ from shoal.release.request import Options, Request
 if TYPE_CHECKING:
     from shoal.columns.schema import Schema
     from shoal.ledger.releases import Recorded
+    from shoal.method.method import Method
+    from shoal.release.engines.stages import Runner
 
-# `memory` holds the whole table, `local` one column of a Parquet file at a time
-Engine = Literal["memory", "local"]
-ENGINES: tuple[Engine, ...] = ("memory", "local")
+# `memory` holds the whole table, `local` works through Parquet files in parts, `spark` has a cluster do that
+Engine = Literal["memory", "local", "spark"]
+ENGINES: tuple[Engine, ...] = ("memory", "local", "spark")
 CHARGING = "charging the ledger"
 # number of values (rows times columns) from which a Parquet file is not loaded as a whole
 _LARGE = 20_000_000
 _WORTH_AN_ESTIMATE = 500_000
+_NOT_PARQUET = "engine 'local' reads a Parquet file, or a folder of them, in parts: save the table as one."
 _CLEAN = "its statement says so. Rehearse as often as you like (shoal rehearse), and release once."
 
 
@@ -64,6 +69,8 @@ class Delivery:
     ledger: str | None = None
     dataset: str | None = None
     engine: Engine | None = None
+    master: str | None = None
+    conf: tuple[str, ...] = ()
 
     @property
     def places(self) -> tuple[Path, ...]:
@@ -79,6 +86,9 @@ class Delivery:
             known_format(self.format)
         if self.engine is not None and self.engine not in ENGINES:
             raise OptionError(f"engine '{self.engine}' is not one of {', '.join(ENGINES)}.")
+        for name in ("master", "conf"):
+            if getattr(self, name) and self.engine != "spark":
+                raise OptionError(f"{name} is for engine=spark: leave it out, or give that engine.")
 
 
 @displayed(summaries.of_published)
@@ -128,6 +138,8 @@ class Planned:
     fingerprint: str
     noise: tuple[ExpectedNoise, ...] = ()
     advice: tuple[str, ...] = ()
+    runner: Runner | None = None
+    original: Any = None
 
     def carry_out(self, progress: Progress | None = None, cancel: Cancel | None = None) -> Published:
         """Charge the ledger, make the release and write it."""
@@ -135,7 +147,12 @@ class Planned:
         folder = self.delivery.out
         if folder is None:
             raise OptionError("out is missing: name a new folder for the bundle.")
-        charge = self._charged(tell)
+        try:
+            charge = self._charged(tell)
+        except BaseException:
+            if self.runner is not None:
+                self.runner.close()
+            raise
         with _staying(charge):
             if charge is not None:
                 tell(CHARGING, 1, 1)
@@ -183,8 +200,15 @@ class Planned:
 
     def _written(self, folder: Path, tell: Progress) -> tuple[Release, Evaluation | None]:
         prepared, delivery = self.prepared, self.delivery
-        if self.engine == "local":
-            return carry_out_columnwise(prepared, folder, delivery.internal, tell, self.fingerprint), None
+        if self.runner is not None:
+            original = None if delivery.internal is None else read_columnwise(Path(self.original))
+            try:
+                made = carry_out_on_engine(
+                    prepared, self.runner, folder, delivery.internal, tell, self.fingerprint, original
+                )
+            finally:
+                self.runner.close()
+            return made, None
         original = prepared.described.table
         release = carry_out(prepared, tell)
         evaluation = None
@@ -222,6 +246,8 @@ def publish(
     ledger: str | None = None,
     dataset: str | None = None,
     engine: Engine | None = None,
+    master: str | None = None,
+    conf: Sequence[str] = (),
     progress: Progress | None = None,
     cancel: Cancel | None = None,
     **options: Unpack[Options],
@@ -232,7 +258,8 @@ def publish(
     stays charged, and the error says so.
 
     Args:
-        data: a path (see `shoal.io.FORMATS`) or a pandas, polars or pyarrow table.
+        data: a path (see `shoal.io.FORMATS`), a folder of Parquet files, a pandas, polars or pyarrow table, or a Spark
+            DataFrame.
         schema: as for `shoal.protect`, like method, epsilon, k, seed and options.
         out: a new folder for the bundle: data, statement.json, method.toml, log.toml, report.html.
         internal: a new file, outside of `out`, for the report with facts about the original data.
@@ -243,8 +270,10 @@ def publish(
             keeps its relations best, and with `evaluate` it is measured how well it can be learned.
         ledger: charge what it costs to this ledger, a path or a postgresql:// address.
         dataset: with `ledger`, whose budget it is.
-        engine: `memory`, or `local`, which holds one column of a Parquet file at a time; by default chosen by the size
-            of the file and the method.
+        engine: `memory`; `local`, which works through a Parquet file or a folder of them in parts; or `spark`, which
+            has a cluster do that. By default chosen by the size of the files and the method.
+        master: with engine `spark`, the address of the cluster; by default that of the session, or of this machine.
+        conf: with engine `spark`, settings of the session, such as "spark.executor.memory=4g".
         progress: called with (what, done, total); what it raises ends the work.
         cancel: says whether to stop, such as `threading.Event().is_set`; asked between the steps of the work.
 
@@ -268,6 +297,8 @@ def publish(
         ledger,
         dataset,
         engine,
+        master,
+        tuple(conf),
     )
     tell = watched(progress, cancel)
     request = Request(schema=schema, method=method, epsilon=epsilon, k=k, seed=seed, **options)
@@ -291,7 +322,20 @@ def plan(
     tell = progress or silent
     delivery.check()
     tell("reading the table", 0, 1)
-    source = data if isinstance(data, Opened) else opened(data, delivery.engine, **request)
+    source = data if isinstance(data, Opened) else opened(data, delivery, tell, **request)
+    try:
+        if source.runner is not None:
+            source.runner.watched(tell)
+        return _planned(source, delivery, tell, estimated, request)
+    except BaseException:
+        if source.runner is not None:
+            source.runner.close()
+        raise
+
+
+def _planned(
+    source: Opened, delivery: Delivery, tell: Progress, estimated: bool, request: Request
+) -> Planned:
     table = source.table
     if delivery.target is not None:
         if "target" in preset(request["method"]).adjustable:
@@ -312,21 +356,18 @@ def plan(
         raise OptionError(
             f"statistics is for the methods xm-*: '{prepared.method.name}' keeps none of its clusters."
         )
-    obstacle = _not_local(prepared, delivery)
-    if delivery.engine == "local" and obstacle:
-        raise OptionError(f"engine 'local' works column by column: {obstacle}; use engine=memory.")
-    engine: Engine = "memory" if obstacle else "local"
-    if obstacle and table.path is not None:
-        prepared = prepare(_whole(source.data, request), **request)
+    engine: Engine = source.engine
+    if source.runner is not None:
+        check_engine(prepared)
     expected = None
     if estimated or prepared.described.n * len(prepared.described.columns) >= _WORTH_AN_ESTIMATE:
         tell("estimating time and memory", 0, 1)
-        expected = estimate(prepared, columnwise=engine == "local")
+        expected = estimate(prepared, in_parts=source.runner is not None)
         if estimated and delivery.internal is not None:
             from shoal.release.duration import internal_seconds
 
             expected = expected.longer(internal_seconds(prepared), "the internal report included")
-    table_of = cache(lambda: fingerprint_of(source.data))
+    table_of = cache(lambda: source.runner.fingerprint() if source.runner else fingerprint_of(source.data))
     if seen := reports_about(delivery.places, table_of):
         tell("looking for earlier measurements", 1, 1)
         prepared = after_looking(prepared)
@@ -340,7 +381,9 @@ def plan(
         expected,
         table_of() if needed else "",
         noise,
-        tuple(
+        runner=source.runner,
+        original=source.data,
+        advice=tuple(
             line
             for line in (
                 drowned(noise, prepared.method, prepared.described.n),
@@ -358,42 +401,106 @@ class Opened:
 
     data: Any
     table: Table
+    engine: Engine = "memory"
+    runner: Runner | None = None
 
     @property
     def on_disk(self) -> bool:
         return isinstance(self.data, (str, Path))
 
 
-def opened(data: Any, engine: Engine | None = None, **request: Unpack[Request]) -> Opened:
-    """Read a table as `publish` does: a large Parquet file stays on disk, unless its text has to be looked through."""
+def opened(
+    data: Any,
+    delivery: Delivery | None = None,
+    progress: Progress | None = None,
+    **request: Unpack[Request],
+) -> Opened:
+    """Read a table as `publish` does: one for an engine stays where it is.
+
+    Raises:
+        OptionError: the method, or what becomes of the release, takes the whole table in memory, and an engine was
+            asked for; nothing was read.
+    """
+    wanted = delivery or Delivery()
+    engine = wanted.engine
+    on_spark = is_spark_frame(data)
+    if engine is None and on_spark:
+        engine = "spark"
+    if on_spark and engine != "spark":
+        raise OptionError(
+            f"engine '{engine}' is not for a Spark DataFrame: leave the engine out, or collect the frame."
+        )
+    path = Path(data) if isinstance(data, (str, Path)) else None
+    if engine == "local" and path is None:
+        raise OptionError(_NOT_PARQUET)
+    method = _asked_method(request)
+    obstacle = _not_in_parts(method, wanted, request)
+    if engine in ("local", "spark") and obstacle:
+        raise OptionError(f"engine '{engine}' works through a table in parts: {obstacle}.")
+    counted = method.stability != "record"
     na = missing_texts(request.get("na"))
-    kind = find_format(Path(data)) if isinstance(data, (str, Path)) else None
-    parquet = kind is not None and kind.name == "parquet"
-    if engine == "local":
-        if not parquet:
-            raise OptionError("engine 'local' reads a Parquet file column by column: save the table as one.")
-        return Opened(data, without_texts(read_columnwise(Path(data)), na))
-    schema = request.get("schema")
-    if engine is None and parquet and not na and not (schema is not None and schema.declared.steps):
-        table = read_columnwise(Path(data))
-        if table.n * len(table.names) >= _LARGE:
-            return Opened(data, table)
-    return Opened(data, _whole(data, request))
+    if engine == "spark":
+        from shoal.release.engines.spark_input import spark_runner
+
+        runner = spark_runner(data, wanted.out, wanted.master, wanted.conf, progress or silent)
+        return Opened(data, table_elsewhere(runner, counted=counted, na=na), "spark", runner)
+    parquet = path is not None and _is_parquet(path)
+    if engine == "local" and not parquet:
+        raise OptionError(_NOT_PARQUET)
+    if path is not None and parquet and (engine == "local" or (engine is None and not obstacle)):
+        files = frozen(path)
+        if engine == "local" or path.is_dir() or files.rows * len(files.schema) >= _LARGE:
+            local = LocalRunner(files)
+            return Opened(data, table_elsewhere(local, counted=counted, na=na), "local", local)
+    if path is not None and path.is_dir() and parquet:
+        raise OptionError(
+            f"'{path}' is a folder of Parquet files, which is worked through in parts: {obstacle}."
+        )
+    return Opened(data, read_as_asked(data, request))
 
 
-def _whole(data: Any, request: Request) -> Table:
-    return read_as_asked(data, request)
+def _is_parquet(path: Path) -> bool:
+    if path.is_dir():
+        return bool(parquet_files(path))
+    kind = find_format(path)
+    return kind is not None and kind.name == "parquet"
 
 
-def _not_local(prepared: Preparation, delivery: Delivery) -> str:
-    """Why this cannot be done column by column, in words; empty if it can."""
-    if prepared.described.table.path is None:
-        return "the table is in memory"
+def _asked_method(request: Request) -> Method:
+    """The method with its settings as far as they are right; what is wrong is said when all of it is looked at."""
+    chosen = preset(request.get("method") or DEFAULT_METHOD)
+    settings = {name: request.get(name) for name in ("epsilon", "k", *chosen.adjustable)}
+    try:
+        return configured(chosen.name, **settings)
+    except ShoalError:
+        return chosen
+
+
+def _not_in_parts(method: Method, delivery: Delivery, request: Request) -> str:
+    """Why a table has to be in memory as a whole, in words; empty if it has not."""
+    if words := refusal(method):
+        return words
+    if delivery.internal is not None and delivery.engine == "spark":
+        return "the internal report compares with the original on this machine; leave it out"
     if delivery.evaluate or delivery.statistics:
-        return "measures and statistics need the whole table"
+        return "measures and statistics need the whole table; use engine=memory, or shoal evaluate afterwards"
     if delivery.format not in (None, "parquet"):
-        return f"it writes Parquet, not {delivery.format}"
-    return not_by_column(prepared)
+        return f"it writes Parquet, not {delivery.format}; leave the format out, or use engine=memory"
+    if request.get("labels") is not None:
+        return "labels have one entry for each row; use engine=memory"
+    schema = request.get("schema")
+    if schema is not None and schema.declared.steps:
+        return "steps before protection need the table in memory; use engine=memory"
+    weight = None if schema is None else schema.weight
+    if weight is not None and weight.release == "raked":
+        return RAKED.replace(": use", "; use").rstrip(".")
+    policies = [request.get("missing"), *(a.missing for a in (schema.attributes if schema else ()))]
+    if "separate" in policies:
+        return (
+            "missing=separate groups rows by what they miss; use missing=category with tree-dp, laplace or pairs-dp, "
+            "or engine=memory"
+        )
+    return ""
 
 
 @contextmanager

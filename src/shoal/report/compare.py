@@ -70,6 +70,7 @@ class Comparison:
         quantiles: of the original and of the released values, at the same 101 points; None without an order or an
             original.
         missing: number of missing values of the original (None without one) and of the released table.
+        statistics: of the released table in words, where there is no original to compare it with.
     """
 
     name: str
@@ -78,6 +79,7 @@ class Comparison:
     quantiles: tuple[Floats, Floats] | None
     changes: tuple[Change, ...]
     missing: tuple[int | None, int]
+    statistics: tuple[tuple[str, str], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; what needs an original is None without one."""
@@ -195,7 +197,13 @@ def _nominal(subject: Subject, name: str, original: Table | None) -> Comparison:
         None,
         changes,
         (None if original is None else gone[0], gone[-1]),
+        _most_frequent(labels, every[0]) if original is None else (),
     )
+
+
+def _most_frequent(labels: Sequence[str], found: Floats) -> tuple[tuple[str, str], ...]:
+    order = np.argsort(-found, kind="stable")[:5]
+    return tuple((labels[place], _percent(found[place])) for place in order if found[place] > 0)
 
 
 def _points(every: Sequence[Floats], place: int) -> str:
@@ -229,7 +237,30 @@ def _ordered(subject: Subject, name: str, original: Table | None) -> Comparison:
             None if original is None or before is None else original.n - before.size,
             subject.table.n - after.size,
         ),
+        _statistics(attribute, after) if original is None else (),
     )
+
+
+def _statistics(attribute: Attribute, values: Floats) -> tuple[tuple[str, str], ...]:
+    if not values.size:
+        return ()
+    found: list[tuple[str, str]] = []
+    if not attribute.kind_facts.listed:
+        found.append(("mean", value_words(attribute, float(values.mean()))))
+        days = " days" if attribute.kind_facts.days else ""
+        found.append(("standard deviation", f"{number_words(float(values.std()))}{days}"))
+    points = np.quantile(values, [place / 100 for place in _NAMED])
+    return (
+        *found,
+        *(
+            (_quantile_name(place), value_words(attribute, float(v)))
+            for place, v in zip(_NAMED, points, strict=True)
+        ),
+    )
+
+
+def _quantile_name(place: int) -> str:
+    return "median" if place == 50 else f"{place}% quantile"
 
 
 def _changes(
@@ -251,7 +282,7 @@ def _changes(
         found.append(Change("variance", number_words(first), number_words(second), _relative(first, second)))
     for place in _NAMED:
         low, high = (every[place] for every in quantiles)
-        title = "median" if place == 50 else f"{place}% quantile"
+        title = _quantile_name(place)
         moved = f"{round((high - low) / spread, 2) + 0.0:+.2f} sd" if spread > 0 else ""
         if attribute.kind_facts.listed:
             moved = f"{round(float(high)) - round(float(low)):+d}"

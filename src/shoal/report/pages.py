@@ -1,12 +1,11 @@
 """The pages: a release or a bundle, perhaps with its original, comes in; one self-contained HTML text leaves.
 
-A bundle's own page is static and small, because every release writes one. The internal page and that of `shoal report`
-carry plotly, inlined once. Neither loads anything: the page itself forbids it.
+There are three, from one template: the public report, the internal report of a release, and the comparison of a bundle
+with its original. None has a script or loads anything: the page itself forbids it.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
@@ -20,17 +19,15 @@ from shoal.evaluation.verdict import RISK_WORDS, USE_WORDS, verdict
 from shoal.io import Table
 from shoal.io.fingerprint import fingerprint
 from shoal.look import tokens
-from shoal.method.statement import domain_words
 from shoal.progress import Progress, silent
 from shoal.report.compare import percent_words
 from shoal.report.disclosure import disclosed
 from shoal.report.findings import find
-from shoal.report.page_figures import Album
-from shoal.report.profile import equal_rows, profiles
+from shoal.report.profile import equal_rows
 from shoal.report.risks import Risks, attacked
 from shoal.report.sections import Page, section_values
 from shoal.report.subject import Subject, of_bundle, of_release, published
-from shoal.report.words import epsilon_words, explanation, k_words
+from shoal.report.words import NOT_ANY, epsilon_words, explanation, k_words
 
 if TYPE_CHECKING:
     import jinja2
@@ -42,6 +39,7 @@ _NOT_LINKED = (
     "Record linkage was not measured: a bundle does not tell which row came from which record. "
     "The internal report that is written with a release measures it."
 )
+PUBLIC, INTERNAL, COMPARISON = "Public report", "Internal report", "Comparison"
 # the name under which an internal page keeps the fingerprint of the table that it is about
 LOOKED_AT = "shoal-looked-at"
 # runs of learning for a report: enough for an interval
@@ -51,7 +49,10 @@ _RUNS = 3
 def public_report(release: Release) -> str:
     """A page about the released table and its statement: nothing in it depends on the original otherwise."""
     subject = of_release(release)
-    return _render("public.html.j2", **_first_screen(subject), columns=profiles(subject))
+    # every release writes one: columns together can be looked at later, by 'shoal report'
+    return _page(
+        PUBLIC, _first_screen(subject), Page(subject, None, None, Risks(), private=False, short=True)
+    )
 
 
 def internal_report(
@@ -87,10 +88,8 @@ def internal_report(
     if found.before is not None and all_rows:
         disclosure = disclosed(found.before, found.subject, release.declared.schema, tell)
     tell("drawing the internal report", 0, 1)
-    album = Album()
     clusters = [(", ".join(made.columns) or "records", made.sizes) for made in release.partition]
     page = Page(
-        album,
         found.subject,
         found.before,
         found.measured,
@@ -100,12 +99,13 @@ def internal_report(
         notes=release.notes,
         facts=_facts(release.internal),
         clusters=clusters,
+        rows_drawn=release.aligned is None,
         disclosure=disclosure,
     )
     first = _first_screen(
         whole, private=True, measured=found.measured, risks=found.risks, before=found.before
     )
-    return _full_page({**first, "mark": mark}, page)
+    return _page(INTERNAL, {**first, "mark": mark}, page)
 
 
 def bundle_report(
@@ -129,9 +129,8 @@ def bundle_report(
     tell = progress or silent
     tell("reading the bundle", 0, 1)
     subject = of_bundle(folder)
-    album = Album()
     if original is None:
-        return _full_page(_first_screen(subject), Page(album, subject, None, None, Risks(), private=False))
+        return _page(PUBLIC, _first_screen(subject), Page(subject, None, None, Risks(), private=False))
     from shoal.evaluation import evaluate
     from shoal.evaluation.learning import check_target
 
@@ -149,7 +148,6 @@ def bundle_report(
     risks = replace(risks, remarks=(*risks.remarks, _NOT_LINKED))
     tell("comparing columns", 0, 1)
     page = Page(
-        album,
         subject,
         before,
         measured,
@@ -160,10 +158,10 @@ def bundle_report(
     )
     first = _first_screen(subject, private=True, measured=measured, risks=risks, before=before)
     mark = fingerprint(Path(original) if isinstance(original, (str, Path)) else before)
-    return _full_page({**first, "mark": mark}, page)
+    return _page(COMPARISON, {**first, "mark": mark}, page)
 
 
-def _full_page(first: Mapping[str, Any], page: Page) -> str:
+def _page(title: str, first: Mapping[str, Any], page: Page) -> str:
     values = section_values(page)
     templates = [
         {
@@ -175,8 +173,8 @@ def _full_page(first: Mapping[str, Any], page: Page) -> str:
         }
         for section in values["sections"]
     ]
-    everything = {**first, **values, "sections": templates}
-    return _render("full.html.j2", **everything, script=_script(page.album))
+    everything = {**first, **values, "sections": templates, "title": title, "tokens": tokens()}
+    return _environment().get_template("report.html.j2").render(**everything)
 
 
 def _other_size(before: Table, after: Table) -> tuple[str, ...]:
@@ -211,13 +209,20 @@ def _first_screen(
         "told": told,
         "verdict": verdict(subject.statement, measured, lines),
         "measured_words": {"risk": RISK_WORDS, "use": USE_WORDS},
+        # what a promise does not have gets no card
         "cards": [
-            ("ε", *epsilon_words(subject.statement)),
-            ("k", *k_words(subject.statement)),
-            ("Lost" if measured is not None else "Detail that is left", *lost),
-            ("Risk that remains", *((told.bound, told.bound_note) if linked is None else _linked(linked))),
+            card
+            for card in (
+                ("ε", *epsilon_words(subject.statement)),
+                ("k", *k_words(subject.statement)),
+                ("Lost" if measured is not None else "Detail that is left", *lost),
+                (
+                    "Risk that remains",
+                    *((told.bound, told.bound_note) if linked is None else _linked(linked)),
+                ),
+            )
+            if card[1] != NOT_ANY
         ],
-        "domain_words": domain_words,
     }
 
 
@@ -276,19 +281,6 @@ def _facts(internal: Mapping[str, Any]) -> dict[str, Any]:
     return {**{name: internal.get(name, {}) for name in own}, "more": more}
 
 
-def _script(album: Album) -> dict[str, str]:
-    """The library and the drawings as they stand inside a script element."""
-    from plotly.offline import get_plotlyjs
-
-    library: str = get_plotlyjs()
-    drawings = json.dumps(album.specs, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    # text of the table must not end the element it stands in
-    return {
-        "library": library.replace("</script", "<\\/script"),
-        "drawings": drawings.replace("<", "\\u003c"),
-    }
-
-
 @lru_cache(maxsize=1)
 def _environment() -> jinja2.Environment:
     import jinja2
@@ -300,7 +292,3 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-
-
-def _render(template: str, **context: Any) -> str:
-    return _environment().get_template(template).render(tokens=tokens(), **context)

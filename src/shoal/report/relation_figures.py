@@ -3,38 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.columns.dates import day_text
-from shoal.report.drawing import Figure, places_of, rounded, rounded_number, short
+from shoal.report.drawing import Figure, short
+from shoal.report.groups import Grouped
 from shoal.report.relations import Axis, Correlations, Pairs, PairTable
+from shoal.report.svg import (
+    WIDTH,
+    Scale,
+    below,
+    beside,
+    box,
+    day_ticks,
+    drawing,
+    path,
+    place,
+    short_number,
+    text,
+    ticks,
+)
 
-# empty cells are white, so the palest colour has to be seen beside it
-_SEA = [[0.0, "#d3e9ee"], [0.25, "#a9d2db"], [0.6, "#4d9fb0"], [1.0, "#0d3f4a"]]
-_DIVERGING = [[0.0, "#8c4a12"], [0.25, "#dda878"], [0.5, "#ffffff"], [0.75, "#7fbcc9"], [1.0, "#0f5261"]]
-_WARM = [[0.0, "#ffffff"], [0.5, "#dda878"], [1.0, "#8c4a12"]]
 # numbers are written into the cells of a matrix up to this many columns
-_READABLE = 6
-# up to so many labels below a figure there is room for slanted ones
-_SLOPING = 8
+_READABLE = 8
+# shades of a colour, as the stylesheet has them; level 0 is an empty cell
+_LEVELS = 8
+_LETTERS = 14
+_LABELS, _BASE, _EDGE = 96, 80, 6
+_ROW, _BAR, _DOTS = 22, 3, 116
 
 
 def correlation_figures(found: Correlations) -> list[Figure]:
     """The matrices side by side, and their difference."""
+    after = _matrix(found.names, found.after, "Correlations in the released table", 1.0)
     if found.before is None:
-        return [
-            _matrix(found.names, found.after, "Correlations in the released table", _DIVERGING, (-1.0, 1.0))
-        ]
+        return [after]
     gap = found.after - found.before
     reach = max(float(np.nanmax(np.abs(gap), initial=0.0)), 0.05)
     return [
-        _matrix(found.names, found.before, "Correlations in the original", _DIVERGING, (-1.0, 1.0)),
-        _matrix(found.names, found.after, "Correlations in the released table", _DIVERGING, (-1.0, 1.0)),
-        _matrix(found.names, gap, "Difference, released minus original", _DIVERGING, (-reach, reach)),
+        _matrix(found.names, found.before, "Correlations in the original", 1.0),
+        after,
+        _matrix(found.names, gap, "Difference, released minus original", reach),
     ]
 
 
@@ -45,10 +56,7 @@ def moved_figure(found: Pairs) -> Figure | None:
     matrix = found.moved.copy()
     np.fill_diagonal(matrix, np.nan)
     top = max(float(np.nanmax(matrix, initial=0.0)), 0.05)
-    drawn = _matrix(
-        found.names, matrix, "Two-way tables: share of rows that would have to move", _WARM, (0.0, top)
-    )
-    return replace(drawn, wide=True)
+    return _matrix(found.names, matrix, "Two-way tables: share of rows that would have to move", top)
 
 
 def pair_figures(found: PairTable) -> list[Figure]:
@@ -60,53 +68,84 @@ def pair_figures(found: PairTable) -> list[Figure]:
     return [_grid(found, grid, which, top) for grid, which in parts]
 
 
+def group_figure(found: Grouped) -> Figure:
+    """The mean of one column in each group of another, before and after."""
+    values = [*found.after, *(found.before or ())]
+    present = [value for value in values if value is not None]
+    low, high = min(present), max(present)
+    pad = 0.06 * (high - low or abs(high) or 1.0)
+    across = Scale(low - pad, high + pad, _DOTS, WIDTH - 10)
+    base = 4 + _ROW * len(found.labels)
+    parts, links, before, after = [], [], [], []
+    for number, label in enumerate(found.labels):
+        y = 4 + _ROW * number + _ROW / 2
+        parts.append(path(f"M{_DOTS} {place(y)}H{WIDTH - 10}", "grid"))
+        parts.append(text(_DOTS - 6, y + 4, short(label, 16), anchor="end", kind="name"))
+        first = None if found.before is None else found.before[number]
+        second = found.after[number]
+        if first is not None and second is not None:
+            links.append(f"M{place(across(first))} {place(y)}H{place(across(second))}")
+        if first is not None:
+            before.append(f"M{place(across(first))} {place(y)}h0")
+        if second is not None:
+            after.append(f"M{place(across(second))} {place(y)}h0")
+    parts += [path("".join(links), "link"), path("".join(before), "dots big original")]
+    parts += [path("".join(after), "dots big")]
+    parts.append(below(across, [(value, short_number(value)) for value in ticks(low, high, 4)], base))
+    title = f"Mean {found.measured} by {found.by}"
+    return Figure(drawing(parts, base + 20, f"{title}: {found.words}"), title, f"{title}: {found.words}")
+
+
 def _grid(found: PairTable, grid: NDArray[np.float64], which: str, top: float) -> Figure:
     title = f"{found.first.name} and {found.second.name}, {which}"
-    data = [
-        {
-            "type": "heatmap",
-            "x": _middles(found.first),
-            "y": _middles(found.second),
-            # empty cells stay white; the root shows rare cells beside common ones
-            "z": [[cell or None for cell in row] for row in rounded(np.sqrt(grid.T))],
-            "customdata": rounded(grid.T),
-            "colorscale": _SEA,
-            "zmin": 0,
-            "zmax": rounded_number(float(np.sqrt(top))),
-            "showscale": False,
-            "hovertemplate": "%{x}, %{y}: %{customdata:.2%} of the rows",
-        }
+    left = 42 if found.second.edges is not None else _LABELS
+    height = 190.0 if found.second.edges is not None else max(120.0, 15.0 * found.second.size)
+    base = _EDGE + height
+    wide = (WIDTH - _EDGE - left) / found.first.size
+    tall = height / found.second.size
+    # the root shows rare cells beside common ones
+    levels = np.ceil(np.sqrt(grid / (top or 1.0)) * _LEVELS).astype(int)
+    cells: dict[int, list[str]] = {}
+    for i, j in zip(*np.nonzero(grid), strict=True):
+        y = base - tall * (j + 1) if found.second.edges is not None else _EDGE + tall * j
+        cells.setdefault(int(levels[i, j]), []).append(box(left + wide * i, float(y), wide - 0.6, tall - 0.6))
+    marks = [path("".join(parts), f"more-{level}") for level, parts in sorted(cells.items())]
+    marks += _across(found.first, left, wide, base)
+    if found.second.edges is None:
+        marks += [
+            text(left - 5, _EDGE + tall * (j + 0.5) + 4, short(label, _LETTERS), anchor="end", kind="name")
+            for j, label in enumerate(found.second.labels)
+        ]
+    else:
+        edges = found.second.edges
+        scale = Scale(float(edges[0]), float(edges[-1]), base, _EDGE)
+        marks.insert(0, beside(scale, _numbers(found.second), left, WIDTH - _EDGE))
+    foot = 20 if found.first.edges is not None else _BASE
+    alt = f"Two-way table of {title}: {_peak(found, grid)}."
+    return Figure(drawing(marks, base + foot, alt), title, alt)
+
+
+def _across(axis: Axis, left: float, wide: float, base: float) -> list[str]:
+    """Labels below a two-way table: slanted names, or a scale."""
+    if axis.edges is None:
+        return _slanted(axis.labels, left, wide, base)
+    scale = Scale(float(axis.edges[0]), float(axis.edges[-1]), left, WIDTH - _EDGE)
+    return [below(scale, _numbers(axis), base)]
+
+
+def _slanted(labels: Sequence[str], left: float, wide: float, base: float) -> list[str]:
+    return [
+        text(left + wide * (i + 0.5) + 4, base + 10, short(label, 11), anchor="end", turn=-60, kind="name")
+        for i, label in enumerate(labels)
     ]
-    height = 300 if found.second.edges is not None else max(300, 110 + 16 * found.second.size)
-    layout = {
-        "height": height,
-        "xaxis": {"tickangle": 0 if found.first.edges is not None else _slope(found.first.size)}
-        | _scale(found.first),
-        "yaxis": _scale(found.second),
-    }
-    words = f"Two-way table of {title}: {_peak(found, grid)}."
-    numbers = found.first.edges is not None and found.second.edges is not None
-    return Figure({"data": data, "layout": layout}, title, words, flat=numbers)
 
 
-def _slope(labels: int) -> int:
-    return -60 if labels <= _SLOPING else -90
-
-
-def _middles(axis: Axis) -> list[Any]:
-    if axis.edges is None:
-        return list(range(axis.size))
-    return places_of(axis.attribute.kind, (axis.edges[:-1] + axis.edges[1:]) / 2)
-
-
-def _scale(axis: Axis) -> dict[str, Any]:
-    found: dict[str, Any] = {"showgrid": False, "zeroline": False}
-    if axis.edges is None:
-        # labels speak for themselves, and a title would lie across long ones
-        labels = [short(label, 14) for label in axis.labels]
-        return found | {"tickvals": list(range(axis.size)), "ticktext": labels, "tickfont": {"size": 10}}
-    kind = "date" if axis.attribute.kind_facts.days else "linear"
-    return found | {"type": kind, "title": {"text": short(axis.name)}}
+def _numbers(axis: Axis) -> list[tuple[float, str]]:
+    assert axis.edges is not None
+    low, high = float(axis.edges[0]), float(axis.edges[-1])
+    if axis.attribute.kind_facts.days:
+        return day_ticks(low, high)
+    return [(value, short_number(value)) for value in ticks(low, high)]
 
 
 def _peak(found: PairTable, grid: NDArray[np.float64]) -> str:
@@ -115,58 +154,52 @@ def _peak(found: PairTable, grid: NDArray[np.float64]) -> str:
     return f"the most frequent cell is {cell}, {100 * grid[i, j]:.1f}% of the rows"
 
 
-def _cell_words(axis: Axis, place: int) -> str:
+def _cell_words(axis: Axis, number: int) -> str:
     if axis.edges is None:
-        return axis.labels[place]
-    low, high = axis.edges[place], axis.edges[place + 1]
+        return axis.labels[number]
+    low, high = axis.edges[number], axis.edges[number + 1]
     if axis.attribute.kind_facts.days:
         return f"{day_text(round(low))} to {day_text(round(high))}"
     return f"{low:.4g} to {high:.4g}"
 
 
-def _matrix(
-    names: Sequence[str],
-    values: NDArray[np.float64],
-    title: str,
-    colours: list[list[Any]],
-    ends: tuple[float, float],
-) -> Figure:
-    labels = [short(name, 14) for name in names]
-    places = list(range(len(names)))
-    data = [
-        {
-            "type": "heatmap",
-            "x": places,
-            "y": places,
-            "z": rounded(values),
-            "colorscale": colours,
-            "zmin": rounded_number(ends[0]),
-            "zmax": rounded_number(ends[1]),
-            "texttemplate": "%{z:.2f}" if len(names) <= _READABLE else "",
-            "textfont": {"size": 10},
-            "hovertemplate": "%{z:.3f}",
-            "showscale": len(names) > _READABLE,
-            "colorbar": {"thickness": 10, "len": 0.9},
-            "xgap": 1,
-            "ygap": 1,
-        }
+def _matrix(names: Sequence[str], values: NDArray[np.float64], title: str, reach: float) -> Figure:
+    """Squares, darker the farther a value is from nothing; two colours for its two signs."""
+    side = (WIDTH - _EDGE - _LABELS) / len(names)
+    tall = min(side, 34.0)
+    base = _EDGE + tall * len(names)
+    cells: dict[str, list[str]] = {}
+    words = []
+    for i, j in zip(*np.nonzero(np.isfinite(values)), strict=True):
+        value = float(values[i, j])
+        level = min(round(abs(value) / reach * _LEVELS), _LEVELS)
+        x, y = _LABELS + side * j, _EDGE + tall * i
+        cells.setdefault(f"{'more' if value >= 0 else 'less'}-{level}", []).append(
+            box(x, float(y), side - 1, tall - 1)
+        )
+        if len(names) <= _READABLE:
+            kind = "on-dark" if level > _LEVELS // 2 else "number"
+            words.append(
+                text(x + side / 2 - 0.5, y + tall / 2 + 3.5, f"{value:.2f}", anchor="middle", kind=kind)
+            )
+    marks = [path("".join(parts), name) for name, parts in sorted(cells.items())]
+    marks += [*words, *_slanted(names, _LABELS, side, base)]
+    marks += [
+        text(_LABELS - 5, _EDGE + tall * (i + 0.5) + 4, short(name, _LETTERS), anchor="end", kind="name")
+        for i, name in enumerate(names)
     ]
-    ticks: dict[str, Any] = {"tickvals": places, "ticktext": labels, "showgrid": False, "zeroline": False}
-    if len(names) > _SLOPING:
-        ticks["tickfont"] = {"size": 10}
-    layout = {
-        "height": max(320, 90 + 20 * len(names)),
-        "xaxis": {"tickangle": _slope(len(names)), **ticks},
-        "yaxis": {"autorange": "reversed", **ticks},
-    }
+    alt = f"Matrix. {title}: {_largest(names, values)}."
+    return Figure(drawing(marks, base + _BASE, alt), title, alt)
+
+
+def _largest(names: Sequence[str], values: NDArray[np.float64]) -> str:
     off = [
         (abs(float(values[i, j])), names[i], names[j], float(values[i, j]))
         for i in range(len(names))
         for j in range(i)
         if np.isfinite(values[i, j])
     ]
-    words = "no value"
-    if off:
-        _, first, second, value = max(off)
-        words = f"the largest value is {value:.2f}, of {first} and {second}"
-    return Figure({"data": data, "layout": layout}, title, f"Matrix. {title}: {words}.")
+    if not off:
+        return "no value"
+    _, first, second, value = max(off)
+    return f"the largest value is {value:.2f}, of {first} and {second}"

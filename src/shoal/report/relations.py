@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -22,6 +23,9 @@ Codes = NDArray[np.int64]
 # a matrix with more columns than this cannot be read
 MOST_COLUMNS = 24
 MOST_PAIRS = 6
+# pairs of which is said whether they were kept, and the shares of a relation from which on they were, or partly
+MOST_KEPT = 12
+KEPT, WEAKENED = 0.75, 0.25
 _CELLS = 16
 # two-way tables of larger tables are counted on a sample
 _MOST_ROWS = 100_000
@@ -72,6 +76,34 @@ class PairTable:
     moved: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class KeptPair:
+    """How far two columns belong together: Cramér's V of their two-way tables, without what chance adds to it.
+
+    Attributes:
+        before, after: in the original and in the released table, 0 (nothing) to 1 (one tells the other).
+        chance: what columns that have nothing to do with each other hardly reach in a table of that size.
+    """
+
+    first: str
+    second: str
+    before: float
+    after: float
+    chance: float
+
+    @property
+    def word(self) -> str:
+        """Whether the release still shows the relation.
+
+        >>> KeptPair("age", "pay", 0.3, 0.28, 0.01).word, KeptPair("age", "pay", 0.3, 0.02, 0.01).word
+        ('kept', 'lost')
+        """
+        if self.before <= self.chance:
+            return "none to keep"
+        left = self.after / self.before
+        return "kept" if left >= KEPT else "weakened" if left >= WEAKENED else "lost"
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Pairs:
     """Two-way tables.
@@ -80,12 +112,18 @@ class Pairs:
         names: the columns that take part.
         moved: for each pair of columns the share of rows that would have to move; None without an original.
         shown: the pairs to draw: those that changed most, then those that belong together most.
+        kept: how far columns belong together before and after, the closest pairs first; empty without an original.
+        axes: the columns, cut into cells.
+        strongest: the pairs as places among the columns, those that belong together most first.
     """
 
     names: tuple[str, ...]
     moved: Floats | None
     shown: tuple[PairTable, ...]
     left_out: tuple[str, ...]
+    kept: tuple[KeptPair, ...]
+    axes: tuple[Axis, ...]
+    strongest: tuple[tuple[int, int], ...]
 
 
 def correlate(subject: Subject, original: Table | None) -> Correlations | None:
@@ -115,15 +153,18 @@ def pair_tables(subject: Subject, original: Table | None) -> Pairs | None:
     if len(used) < 2:
         return None
     tables = [subject.table] if original is None else [original, subject.table]
-    rows = [_sample(table.n) for table in tables]
+    rows = [sampled(table.n) for table in tables]
     axes = [_axis(subject, name, tables, rows) for name in used]
     moved = None if original is None else np.zeros((len(used), len(used)))
     together: dict[tuple[int, int], float] = {}
+    kept: list[KeptPair] = []
     for i, j in itertools.combinations(range(len(used)), 2):
         grids = _grids(axes[i], axes[j])
         together[i, j] = _dependence(grids[0])
         if moved is not None:
             moved[i, j] = moved[j, i] = 0.5 * float(np.abs(grids[1] - grids[0]).sum())
+            first, second = (cramers_v(grid, own.size) for grid, own in zip(grids, rows, strict=True))
+            kept.append(KeptPair(used[i], used[j], first, second, _hardly_by_chance(grids[0], rows[0].size)))
     shown = []
     for i, j in _worth_showing(together, moved):
         grids = _grids(axes[i], axes[j])
@@ -131,7 +172,15 @@ def pair_tables(subject: Subject, original: Table | None) -> Pairs | None:
         shown.append(
             PairTable(axes[i], axes[j], before, grids[-1], None if moved is None else float(moved[i, j]))
         )
-    return Pairs(tuple(used), moved, tuple(shown), tuple(left_out))
+    return Pairs(
+        tuple(used),
+        moved,
+        tuple(shown),
+        tuple(left_out),
+        tuple(sorted(kept, key=lambda pair: -pair.before)),
+        tuple(axes),
+        tuple(sorted(together, key=lambda pair: (-together[pair], pair))),
+    )
 
 
 def _worth_showing(together: dict[tuple[int, int], float], moved: Floats | None) -> list[tuple[int, int]]:
@@ -148,7 +197,8 @@ def _matrix(table: Table, subject: Subject, names: Sequence[str]) -> Floats:
     return np.where(np.isfinite(values), values, np.nan)
 
 
-def _sample(n: int) -> Codes:
+def sampled(n: int) -> Codes:
+    """The rows of a table that are counted: the same ones every time."""
     if n <= _MOST_ROWS:
         return np.arange(n)
     return np.sort(np.random.default_rng(0).choice(n, _MOST_ROWS, replace=False))
@@ -201,3 +251,34 @@ def _dependence(grid: Floats) -> float:
     """How far a two-way table is from that of independent columns, as a share of the rows."""
     expected = grid.sum(axis=1, keepdims=True) * grid.sum(axis=0, keepdims=True)
     return 0.5 * float(np.abs(grid - expected).sum())
+
+
+def cramers_v(grid: Floats, rows: int) -> float:
+    """Cramér's V of a two-way table of shares, with the correction of its bias by Bergsma (2013).
+
+    >>> round(cramers_v(np.diag([0.5, 0.5]), 1000), 2), cramers_v(np.full((2, 2), 0.25), 1000)
+    (1.0, 0.0)
+    """
+    used = _filled(grid)
+    if min(used.shape) < 2 or rows < 3:
+        return 0.0
+    expected = used.sum(axis=1, keepdims=True) * used.sum(axis=0, keepdims=True)
+    phi = float(((used - expected) ** 2 / expected).sum())
+    wide, tall = (size - (size - 1) ** 2 / (rows - 1) for size in used.shape)
+    left = max(0.0, phi - math.prod(size - 1 for size in used.shape) / (rows - 1))
+    return min(math.sqrt(left / max(min(wide, tall) - 1, 1e-9)), 1.0)
+
+
+def _hardly_by_chance(grid: Floats, rows: int) -> float:
+    """Three standard deviations of the squared measure above nothing, and never less than 0.05."""
+    used = _filled(grid)
+    if min(used.shape) < 2:
+        return 1.0
+    degrees = math.prod(size - 1 for size in used.shape)
+    return max(0.05, math.sqrt(3 * math.sqrt(2 * degrees) / max(rows, 1) / (min(used.shape) - 1)))
+
+
+def _filled(grid: Floats) -> Floats:
+    """A two-way table without empty rows and columns."""
+    filled: Floats = grid[grid.sum(axis=1) > 0][:, grid.sum(axis=0) > 0]
+    return filled

@@ -1,8 +1,12 @@
-"""Figures of risk, learning and clusters: measured lines come in, dots with intervals and bars leave as drawings."""
+"""Risk, learning and clusters as figures: measured lines come in, strips with dots and a bar chart leave.
+
+A strip is part of a table: dots and intervals on a line from 0 to 100%, beside the numbers that they show.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,141 +15,91 @@ from numpy.typing import NDArray
 from shoal.evaluation.interval import Interval
 from shoal.evaluation.risk_lines import RiskLine
 from shoal.report.compare import bin_edges
-from shoal.report.drawing import NEUTRAL, ORIGINAL, RELEASED, Figure, rounded_number, short, wrapped
+from shoal.report.drawing import Figure
+from shoal.report.svg import WIDTH, Scale, below, beside, box, drawing, path, short_number, ticks
 
-_MOST_BARS = 60
-_FEW_SIZES = 24
-_MOST_GROUPS = 8
-_HUES = (RELEASED, ORIGINAL, NEUTRAL, "#7b4fa3", "#3c8d40", "#b0303c", "#8a7a1f", "#2b5fb4")
-# name, colour, and value with interval of each line
-_Series = tuple[str, str, list[tuple[float | None, Interval | None]]]
-# series of dots lie one below the other
-_APART = 0.22
+_MOST_BARS = 40
+# fewer different sizes than this are said, not drawn
+_FEWEST_SIZES = 4
+_LEFT, _TOP, _BASE = 40, 8, 150
 
 
-def risk_figure(lines: Sequence[RiskLine]) -> Figure:
-    """Each attack with its interval, beside guessing and the unprotected table."""
-    series: list[_Series] = [
-        ("unprotected table", ORIGINAL, [(line.unprotected, line.unprotected_interval) for line in lines]),
-        ("released table", RELEASED, [(line.success, line.interval) for line in lines]),
-        ("guessing", NEUTRAL, [(line.chance, None) for line in lines]),
-    ]
-    return _dot_plot(
-        series,
-        [line.name for line in lines],
-        "attempts that succeed",
-        "How often each attack succeeds, with 95% intervals",
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A dot on a strip with its interval, in percent from the left; without an interval, a line across."""
+
+    kind: str
+    at: float
+    left: float
+    width: float
+
+
+def risk_strip(line: RiskLine) -> tuple[Mark, ...]:
+    """An attack on the released table, beside guessing and the unprotected table."""
+    return _marks(
+        ("guessing", line.chance, None),
+        ("original", line.unprotected, line.unprotected_interval),
+        ("released", line.success, line.interval),
     )
 
 
-def learning_figure(learning: dict[str, Any]) -> Figure:
+def learning_strips(learning: Mapping[str, Any]) -> dict[str, tuple[Mark, ...]]:
     """Accuracy and F-measures of a classifier that learned from the release, beside its bounds."""
-    names = ["accuracy", *(f"F, {name}" for name in learning["classes"])]
-    series: list[_Series] = []
-    for source, title, colour in (
-        ("original", "trained on the original", ORIGINAL),
-        ("released", "trained on the release", RELEASED),
-        ("majority", "always the most frequent class", NEUTRAL),
-    ):
-        found = learning[source]
-        values = [found["accuracy"], *found["f"].values()]
-        intervals = [found["accuracy_interval"], *found["f_interval"].values()]
-        series.append((title, colour, list(zip(values, intervals, strict=True))))
-    return _dot_plot(
-        series,
-        names,
-        "score, 100% is best",
-        f"How well {learning['target']} can be learned, with 95% intervals",
-    )
-
-
-def cluster_figure(groups: Sequence[tuple[str, NDArray[np.int64]]]) -> Figure:
-    """How many clusters have which size, for each group of attributes."""
-    shown = [(name, sizes.astype(np.float64)) for name, sizes in groups[:_MOST_GROUPS]]
-    every = np.unique(np.concatenate([sizes for _, sizes in shown]))
-    edges = bin_edges([every], _MOST_BARS)
-    # few different sizes are names of bars, many are a scale
-    few = every.size <= _FEW_SIZES
-    middles = (edges[:-1] + edges[1:]) / 2
-    data = [
-        {
-            "type": "bar",
-            "name": short(name, 30),
-            "x": [f"{size:g}" for size in every] if few else middles.tolist(),
-            "y": [int((sizes == size).sum()) for size in every]
-            if few
-            else np.histogram(sizes, bins=edges)[0].tolist(),
-            "marker": {"color": hue},
-            "hovertemplate": "%{y} clusters of %{x}",
-        }
-        for (name, sizes), hue in zip(shown, _HUES, strict=False)
-    ]
-    layout = {
-        "height": 280,
-        "xaxis": {"title": {"text": "records in a cluster"}, "type": "category" if few else "linear"},
-        "yaxis": {"title": {"text": "clusters"}, "rangemode": "tozero"},
-        "barmode": "group",
-        "bargap": 0.7 if every.size < 4 else 0.2,
-        "showlegend": len(data) > 1,
-    }
-    smallest = min(int(sizes.min()) for _, sizes in groups)
-    largest = max(int(sizes.max()) for _, sizes in groups)
-    return Figure(
-        {"data": data, "layout": layout},
-        "Sizes of the clusters",
-        f"Bar chart of cluster sizes, from {smallest} to {largest} records.",
-        wide=True,
-    )
-
-
-def _dot_plot(
-    series: Sequence[_Series],
-    names: Sequence[str],
-    axis: str,
-    caption: str,
-) -> Figure:
-    places = list(range(len(names)))[::-1]
-    data = []
-    for number, (name, colour, points) in enumerate(series):
-        ends = [
-            (0.0, 0.0) if value is None or not interval else (interval[1] - value, value - interval[0])
-            for value, interval in points
+    found = {
+        "accuracy": [
+            (kind, learning[source]["accuracy"], learning[source]["accuracy_interval"])
+            for source, kind in _SOURCES
         ]
-        data.append(
-            {
-                "type": "scatter",
-                "mode": "markers",
-                "name": name,
-                "x": [None if value is None else rounded_number(value) for value, _ in points],
-                "y": [rounded_number(place + _APART * (1 - number)) for place in places],
-                "marker": {
-                    "color": colour,
-                    "size": 8,
-                    "symbol": ("diamond", "circle", "x-thin-open")[number],
-                },
-                "error_x": {
-                    "type": "data",
-                    "array": [rounded_number(max(up, 0.0)) for up, _ in ends],
-                    "arrayminus": [rounded_number(max(down, 0.0)) for _, down in ends],
-                    "color": colour,
-                },
-                "hovertemplate": f"{name}: %{{x:.1%}}",
-            }
-        )
-    layout = {
-        "height": 110 + 48 * len(names),
-        "xaxis": {"tickformat": ".0%", "range": [-0.02, 1.02], "title": {"text": axis}},
-        "yaxis": {
-            "tickvals": places,
-            "ticktext": [wrapped(name) for name in names],
-            "range": [-0.6, len(names) - 0.4],
-            "zeroline": False,
-        },
-        "showlegend": True,
     }
-    return Figure(
-        {"data": data, "layout": layout},
-        caption,
-        f"Dot plot. {caption}. The table below it holds the same numbers.",
-        wide=True,
+    for name in learning["classes"]:
+        found[f"F-measure of {name}"] = [
+            (kind, learning[source]["f"][name], learning[source]["f_interval"][name])
+            for source, kind in _SOURCES
+        ]
+    return {name: _marks(*points) for name, points in found.items()}
+
+
+_SOURCES = (("majority", "guessing"), ("original", "original"), ("released", "released"))
+
+
+def _marks(*points: tuple[str, float | None, Interval | None]) -> tuple[Mark, ...]:
+    found = []
+    for kind, value, interval in points:
+        if value is None:
+            continue
+        low, high = (value, value) if not interval or kind == "guessing" else interval
+        found.append(Mark(kind, _percent(value), _percent(low), round(_percent(high) - _percent(low), 2)))
+    return tuple(found)
+
+
+def _percent(share: float) -> float:
+    return round(100 * min(max(share, 0.0), 1.0), 2)
+
+
+def cluster_figure(groups: Sequence[tuple[str, NDArray[np.int64]]]) -> Figure | None:
+    """How many clusters have which size, all groups of attributes together; None where few words say it."""
+    sizes = np.concatenate([sizes for _, sizes in groups]).astype(np.float64)
+    if np.unique(sizes).size < _FEWEST_SIZES:
+        return None
+    edges = bin_edges([sizes], _MOST_BARS).tolist()
+    counts = np.histogram(sizes, bins=edges)[0]
+    across = Scale(edges[0], edges[-1], _LEFT, WIDTH - 8)
+    high = float(counts.max())
+    up = Scale(0.0, high, _BASE, _TOP)
+    bars = "".join(
+        box(across(left) + 0.5, up(float(count)), across(right) - across(left) - 1, _BASE - up(float(count)))
+        for left, right, count in zip(edges, edges[1:], counts, strict=False)
+        if count
     )
+    marks = [
+        beside(
+            up,
+            [(value, short_number(value)) for value in ticks(0, high, 4) if value == int(value)],
+            _LEFT,
+            WIDTH - 8,
+        ),
+        path(bars, "released"),
+        below(across, [(value, short_number(value)) for value in ticks(edges[0], edges[-1])], _BASE),
+    ]
+    alt = f"Bar chart of cluster sizes, from {sizes.min():.0f} to {sizes.max():.0f} records."
+    return Figure(drawing(marks, _BASE + 22, alt), "Clusters by the number of their records", alt)

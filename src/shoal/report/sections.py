@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from shoal.errors import OptionError
 from shoal.report.measures import measure_lines
-from shoal.report.page_figures import Album, attribute_sections, relation_sections
+from shoal.report.page_figures import attribute_sections, relation_sections
+from shoal.report.risk_figures import cluster_figure, learning_strips, risk_strip
 
 if TYPE_CHECKING:
     from shoal.io import Table
@@ -26,16 +27,16 @@ class Page:
     """What a page is made from.
 
     Attributes:
-        album: draws the figures.
         before: the original table, None where it is not there.
         measured: what `shoal.evaluate` found, as plain values.
         private: the page holds facts about the original data.
+        rows_drawn: the released rows belong to nobody.
+        short: what is not worth its time at every release is left out.
         facts: private facts of the release that its mechanism wrote down.
         clusters: sizes of the clusters, by the columns that they are of.
         disclosure: the risk by the quasi-identifiers, before and after.
     """
 
-    album: Album
     subject: Subject
     before: Table | None
     measured: Mapping[str, Any] | None
@@ -45,6 +46,8 @@ class Page:
     notes: tuple[str, ...] = ()
     facts: Mapping[str, Any] | None = None
     clusters: Sequence[tuple[str, Any]] = ()
+    short: bool = False
+    rows_drawn: bool = False
     disclosure: Disclosure | None = None
 
 
@@ -76,20 +79,22 @@ class Section:
 
 def _columns(page: Page) -> dict[str, Any]:
     return {
-        "attributes": attribute_sections(page.album, page.subject, page.before),
+        "attributes": attribute_sections(page.subject, page.before),
         "remarks": page.remarks,
     }
 
 
 def _together(page: Page) -> dict[str, Any]:
-    return {"relations": relation_sections(page.album, page.subject, page.before)}
+    # rows that belong to nobody were drawn from what was learned about pairs of columns
+    drawn = page.private and page.rows_drawn
+    return {"relations": {} if page.short else relation_sections(page.subject, page.before), "drawn": drawn}
 
 
 def _learning(page: Page) -> dict[str, Any]:
     learning = None if page.measured is None else page.measured["learning"]
     return {
         "learning": learning,
-        "learning_figure": None if learning is None else page.album.learning(learning),
+        "learning_strips": {} if learning is None else learning_strips(learning),
     }
 
 
@@ -98,12 +103,11 @@ def _estimates(page: Page) -> dict[str, Any]:
 
 
 def _risk(page: Page) -> dict[str, Any]:
-    lines = page.risks.lines
-    return {"risks": page.risks, "risk_figure": page.album.risks(lines) if lines else None}
+    return {"risks": page.risks, "strips": [risk_strip(line) for line in page.risks.lines]}
 
 
 def _facts(page: Page) -> dict[str, Any]:
-    drawn = page.album.clusters(page.clusters) if page.clusters else None
+    drawn = cluster_figure(page.clusters) if page.clusters else None
     return {"facts": page.facts, "clusters": drawn, "notes": page.notes}
 
 
@@ -124,13 +128,13 @@ def _measures(page: Page) -> dict[str, Any]:
 _SECTIONS: dict[str, Section] = {
     section.id: section
     for section in (
-        Section("terms", "The promise in detail"),
+        Section("terms", "Promise in detail"),
         Section("columns", "Columns", _columns),
         Section(
             "together",
             "Columns together",
             _together,
-            lambda values: bool(values["relations"]["correlations"] or values["relations"]["pairs"]),
+            lambda values: bool(values["relations"].get("correlations") or values["relations"].get("pairs")),
         ),
         Section("learning", "Learning", _learning, lambda values: bool(values["learning"])),
         Section("estimates", "Survey estimates", _estimates, lambda values: bool(values["estimates"])),

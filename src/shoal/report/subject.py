@@ -15,7 +15,7 @@ from shoal.columns.circumstances import TAKEN_FROM_DATA
 from shoal.columns.coding import numbers
 from shoal.columns.schema import Attribute, Schema
 from shoal.errors import InputError, OptionError
-from shoal.io import Table, read, table_name
+from shoal.io import Table, read, read_columnwise, table_name
 from shoal.method.log import LOG, done_in, log_entries
 from shoal.method.recipe import load_recipe, recipe_text
 from shoal.method.statement import PrivacyStatement
@@ -110,6 +110,8 @@ def of_bundle(folder: str | Path) -> Subject:
         raise InputError(f"'{folder}' holds no method.toml: name a folder that 'shoal protect' wrote.")
     recipe = load_recipe(recipe_file)
     tables = {name: path for path in sorted(folder.iterdir()) if (name := table_name(path)) is not None}
+    if (folder / "data").is_dir():
+        tables["data"] = folder / "data"
     if "data" not in tables:
         raise InputError(f"'{folder}' holds no data file: name a folder that 'shoal protect' wrote.")
     if "schema" not in recipe:
@@ -119,7 +121,13 @@ def of_bundle(folder: str | Path) -> Subject:
     schema = recipe["schema"].stepped
     dates = {a.name: a.format for a in schema.attributes if a.format is not None}
     na = tuple(recipe.get("na", ()))
-    table = read(tables.pop("data"), na, schema.types, schema.file, dates, strict=False)
+    data = tables.pop("data")
+    # what an engine wrote is a folder of files, of which one column is read at a time
+    table = (
+        read_columnwise(data)
+        if data.is_dir()
+        else read(data, na, schema.types, schema.file, dates, strict=False)
+    )
     released = set(recipe.get("columns", schema.names))
     return Subject(
         statement=statement,

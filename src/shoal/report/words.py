@@ -13,6 +13,9 @@ from typing import Any
 from shoal.method.models import MODELS, ModelFacts
 from shoal.method.odds import belief_words, budget_words, factor_words
 
+# said of a number that a promise does not have
+NOT_ANY = "none"
+
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
@@ -63,7 +66,7 @@ def epsilon_words(statement: Mapping[str, Any]) -> tuple[str, str]:
     """The budget and what it counts."""
     epsilon = statement["epsilon"]
     if epsilon is None or not facts_of(statement).budgeted:
-        return "none", "this promise has no privacy budget"
+        return NOT_ANY, "this promise has no privacy budget"
     if tainted(statement):
         return budget_words(epsilon), "what the noise was made for; as it stands it promises nothing"
     apart = f"; except with probability {statement['delta']:g} (δ)" if "delta" in statement else ""
@@ -74,7 +77,7 @@ def k_words(statement: Mapping[str, Any]) -> tuple[str, str]:
     """The least size of groups and whether it is part of the promise."""
     k = statement["settings"].get("k")
     if k is None:
-        return "none", "the method has no groups of a least size"
+        return NOT_ANY, "the method has no groups of a least size"
     if facts_of(statement).of_the_table:
         return f"{k}", "least number of rows in a group, part of the promise"
     return f"{k}", "least number of records that were summarised together; not a promise of k-anonymity"

@@ -148,8 +148,11 @@ def cluster_scales(
     shares: Sequence[Fraction],
     partition: Partition,
     floors: Sequence[Fraction],
+    sizes: Whole | None = None,
 ) -> list[NDArray[np.object_]]:
     """Noise scales of the sums of every cluster, one array of exact fractions per attribute, in lattice steps.
+
+    `sizes` are those of the clusters where the partition holds only some of their records.
 
     Attribute j's noise is λ_C·W_j/ε_j, where λ_C is the largest loss Σ_j ε_j·c_ij/W_j that replacing a record i of the
     cluster causes at the full scale W_j/ε_j, divided by Σ_j ε_j. For one attribute that is max_i c_i/ε.
@@ -174,7 +177,8 @@ def cluster_scales(
             for width, share in zip(steps, shares, strict=True)
         ]
     return [
-        _at_least(scales, floor, partition.sizes) for scales, floor in zip(per_cluster, floors, strict=True)
+        _at_least(scales, floor, partition.sizes if sizes is None else sizes)
+        for scales, floor in zip(per_cluster, floors, strict=True)
     ]
 
 

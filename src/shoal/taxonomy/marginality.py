@@ -116,9 +116,11 @@ def nearest_and_farthest(shape: Shape, domain: Codes, table: Table) -> tuple[Tab
 
 
 def histogram_blocks(
-    shape: Shape, labels: Codes, codes: Codes, clusters: int
+    shape: Shape, labels: Codes, codes: Codes, clusters: int, counts: Codes | None = None
 ) -> Iterator[tuple[slice, NDArray[np.int64]]]:
     """Counts per concept of one run of clusters after the other: which clusters, and entry (cluster, concept).
+
+    With `counts` every label and code stands for so many records.
 
     Cost:
         One sort of the records; memory for a bounded number of counts at a time.
@@ -126,10 +128,12 @@ def histogram_blocks(
     rows = max(BLOCK // (shape.size * shape.levels), 1)
     order = np.argsort(labels, kind="stable")
     sorted_labels, sorted_codes = labels[order], codes[order]
+    weights = None if counts is None else counts[order]
     starts = np.arange(0, clusters, rows)
     borders = np.searchsorted(sorted_labels, np.append(starts, clusters))
     for start, first, last in zip(starts.tolist(), borders[:-1], borders[1:], strict=True):
         stop = min(start + rows, clusters)
         cells = (sorted_labels[first:last] - start) * shape.size + sorted_codes[first:last]
-        counts = np.bincount(cells, minlength=(stop - start) * shape.size)
-        yield slice(start, stop), counts.reshape(stop - start, shape.size).astype(np.int64, copy=False)
+        here = None if weights is None else weights[first:last]
+        found = np.bincount(cells, here, minlength=(stop - start) * shape.size)
+        yield slice(start, stop), found.reshape(stop - start, shape.size).astype(np.int64, copy=False)

@@ -44,9 +44,21 @@ def settle(method: Method, described: Described) -> tuple[Method, tuple[str, ...
                 f"sizes names column '{name}', which is not swapped.{did_you_mean(name, names)}"
             )
     if not given:
-        return method, ()
+        return method, _weight_notes(method, described)
     sizes = tuple((name, given.get(name, method.size)) for name in names)
-    return replace(method, sizes=sizes, k=min(size for _, size in sizes)), ()
+    settled = replace(method, sizes=sizes, k=min(size for _, size in sizes))
+    return settled, _weight_notes(settled, described)
+
+
+def _weight_notes(method: Method, described: Described) -> tuple[str, ...]:
+    """What the custodian should know about weighted totals."""
+    weight = weight_name(described)
+    if weight is None or _by_weight(method, described) is not None:
+        return ()
+    return (
+        f"weighted totals move: some values of the weight '{weight}' have fewer than {_largest(method)} rows, so "
+        "values were swapped whatever the weight. Recode the weight into few values to keep the totals.",
+    )
 
 
 def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
@@ -54,7 +66,6 @@ def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | 
     sizes = _checked_sizes(method, confidential_columns(method, described), described.n)
     grouping.check(method, described, plan, labels)
     check_strata(method, described, max(sizes))
-    _classes(method, described, survey_weights(described), max(sizes))
 
 
 def plan_ranking(method: Method, described: Described) -> Plan:
@@ -85,10 +96,14 @@ def _conditions(method: Method, described: Described, intruder: str) -> list[str
     if method.l is not None:
         found.append(f"Every group has at least {method.l} different values of what is swapped in it.")
     weight = weight_name(described)
-    if weight is not None:
+    if weight is not None and _by_weight(method, described) is not None:
         found.append(
             f"Values changed owners among rows of equal {weight} only: weighted totals of every column are as they "
             "were."
+        )
+    elif weight is not None:
+        found.append(
+            f"Values changed owners whatever the {weight} of their rows: weighted totals have moved."
         )
     return [*found, *strata_words(method), _intruder(intruder, described), _UNIFORM]
 
@@ -130,7 +145,7 @@ def run_ranking(
             progress=lambda done, total: progress("swapping", done, total),
         )
 
-    made = _by_class(_classes(method, described, columns.weights, method.size), columns, swapped)
+    made = _by_class(_classes(method, described), columns, swapped)
     return _rebuilt(columns, names, made, cost, shown=True)
 
 
@@ -171,36 +186,36 @@ def run_mdav(
             progress=lambda done, total: progress("swapping", done, total),
         )
 
-    made = _by_class(_classes(method, described, columns.weights, method.size), columns, swapped)
+    made = _by_class(_classes(method, described), columns, swapped)
     # groups made on values that were swapped before are no fact about the records
     shown = method.intruder == "uninformed"
     return _rebuilt(columns, every, made, cost, shown=shown)
 
 
-def _classes(
-    method: Method, described: Described, weights: NDArray[np.float64] | None, least: int
-) -> tuple[Stratum, ...]:
-    """The records among which values may change owners: those of a stratum and of equal survey weight.
+def _classes(method: Method, described: Described) -> tuple[Stratum, ...]:
+    """The records among which values change owners: of a stratum and, where it can be, of equal survey weight."""
+    return _by_weight(method, described) or strata_of(method, described)
 
-    Raises:
-        OptionError: so few records have a weight that no group of them is large enough.
-    """
-    strata = strata_of(method, described)
-    if weights is None:
-        return strata
-    found = []
-    for stratum in strata:
-        for weight in np.unique(weights[stratum.rows]):
-            rows = stratum.rows[weights[stratum.rows] == weight]
-            if rows.size < least:
-                where = f" in stratum {stratum.name}" if stratum.name else ""
-                raise OptionError(
-                    f"weight {weight:g} of '{weight_name(described)}' has {rows.size} row"
-                    f"{'s' if rows.size > 1 else ''}{where}, fewer than k = {least}, and values change owners among "
-                    "rows of equal weight only: recode the weight into few values, or give it another role."
-                )
-            found.append(Stratum(stratum.name, rows))
+
+def _by_weight(method: Method, described: Described) -> tuple[Stratum, ...] | None:
+    """The records of each stratum and weight; None without weights, and where some are fewer than a group needs."""
+    weights = survey_weights(described)
+    # what is public alone has no rows to look at
+    if weights is None or not weights.size:
+        return None
+    found: list[Stratum] = []
+    for stratum in strata_of(method, described):
+        _, place, counts = np.unique(weights[stratum.rows], return_inverse=True, return_counts=True)
+        if counts.min() < _largest(method):
+            return None
+        order = np.argsort(place.ravel(), kind="stable")
+        found += [Stratum(stratum.name, stratum.rows[own]) for own in np.split(order, np.cumsum(counts)[:-1])]
     return tuple(found)
+
+
+def _largest(method: Method) -> int:
+    """The most rows that a group of any column needs."""
+    return max((size for _, size in method.sizes or ()), default=method.size)
 
 
 def _by_class(classes: Sequence[Stratum], columns: Columns, swapped: Callable[[Columns], Swap]) -> Swap:

@@ -6,7 +6,7 @@ pair, whatever is measured.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -40,12 +40,18 @@ def functions(levels: int, level: int, bins: int) -> Integers:
 class PairCounts:
     """Counts of the records by the bins of two attributes, made when first asked for. Private.
 
-    A record without a value of an attribute has the code behind its last bin, and is in no cell.
+    A record without a value of an attribute has the code behind its last bin, and is in no cell. `tables` are counts
+    that were made before, by the numbers of the two attributes, the smaller one first.
     """
 
-    def __init__(self, codes: Sequence[NDArray[np.uint8]], bins: Sequence[int]) -> None:
+    def __init__(
+        self,
+        codes: Sequence[NDArray[np.uint8]],
+        bins: Sequence[int],
+        tables: Mapping[tuple[int, int], Integers] | None = None,
+    ) -> None:
         self._codes, self._bins = codes, bins
-        self._tables: dict[tuple[int, int], Integers] = {}
+        self._tables: dict[tuple[int, int], Integers] = dict(tables or {})
 
     def table(self, a: int, b: int) -> Integers:
         """Rows are the bins of attribute a, columns those of b."""

@@ -14,6 +14,7 @@ from shoal.columns.describe import Described
 from shoal.errors import OptionError, did_you_mean
 from shoal.evaluation.target import target_column
 from shoal.mechanisms.base import Mechanism, Rebuilt, ShareNoise
+from shoal.mechanisms.histogram import Histogram
 from shoal.mechanisms.pairs import mixture
 from shoal.mechanisms.pairs.contrasts import PairCounts, group_sums, sign_products
 from shoal.mechanisms.pairs.correlation import shrunk, tetrachoric
@@ -191,15 +192,67 @@ def run(
         A sort per attribute and one pass over the records per pair of attributes; then, whatever the records,
         rows · attributes² · bins.
     """
-    currency, attributes = _currency(method), _facts(described)
+    attributes = _facts(described)
     steps = len(attributes) + 3
+    flags = flags_of(attributes)
+    positions, clipped = pair_positions(described)
+    found = [Histogram(own) for own in present_positions(positions, flags)]
+    known = measure_attributes(method, described, found, source)
+    progress("measuring attributes", 1, steps)
+    spent = (known.currency, known.shared, known.target, known.rows, source, flags)
+    model = _measure_pairs(positions, known.marginals, *spent)
+    progress("measuring pairs", 2, steps)
+    drawing = fitted(model, known, source)
+    drawn = []
+    for number in range(len(block_sizes(known.rows))):
+        drawn.append(draw_values(drawing, described, number, source))
+        progress("drawing rows", steps, steps)
+    values = {column: np.concatenate([one[column] for one in drawn]) for column in described.columns}
+    internal = {"values_clipped": clipped, "rows_released": known.rows, "clusters": []}
+    return Rebuilt(values, [], aligned=False, internal=internal, conditions=known.conditions)
+
+
+def pair_positions(described: Described) -> tuple[list[Integers], dict[str, int]]:
+    """Positions of all attributes, those that say whether another is missing last, and how many values were clipped."""
     positions: list[Integers] = []
     clipped: dict[str, int] = {}
-    flags = flags_of(attributes)
+    flags = flags_of(_facts(described))
     for number, column in enumerate(described.columns):
         found, clipped[column] = described.positions(column)
         positions.append(np.where(described.absent(column), ABSENT, found) if number in flags else found)
     positions += [(positions[number] == ABSENT).astype(np.int64) for number in flags]
+    return positions, clipped
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measured:
+    """What is known once single attributes are measured; all of it paid for.
+
+    Attributes:
+        rows: how many are released.
+        marginals: of the attributes, those that say whether another is missing last.
+        flags: the numbers of these, by the number of the other.
+        conditions: what is measured in words, where it follows from the noisy number of rows.
+    """
+
+    rows: int
+    currency: Currency
+    shared: Halves
+    target: int | None
+    marginals: tuple[Marginal, ...]
+    flags: Mapping[int, int]
+    conditions: tuple[str, ...] = ()
+
+    @property
+    def bins(self) -> list[int]:
+        return [own.bins for own in self.marginals]
+
+
+def measure_attributes(
+    method: Method, described: Described, positions: Sequence[Histogram], source: Source
+) -> Measured:
+    """The number of rows, and every attribute by itself, of the records that have a value."""
+    currency, attributes = _currency(method), _facts(described)
     public, budget = _public_rows(method, described), _budget(method)
     rows = public
     if rows is None:
@@ -211,26 +264,21 @@ def run(
     shared = halves(currency, attributes, budget, rows, target)
     layout = lay_out_oneway(currency, attributes, shared.oneway, rows)
     trees = [described.tree(column) for column in described.columns]
-    marginals = measure_oneway(
-        present_positions(positions, flags), attributes, trees, layout, currency, rows, source
-    )
-    progress("measuring attributes", 1, steps)
-    model = _measure_pairs(positions, marginals, currency, shared, target, rows, source, flags)
-    progress("measuring pairs", 2, steps)
-    values = _rows(model, marginals, rows, source, progress, steps)
-    drawn: dict[str, Floats] = {}
-    for number, (column, tree) in enumerate(zip(described.columns, trees, strict=True)):
-        lattice, placed = described.lattices[column], values[number]
-        if tree is None:
-            drawn[column] = np.clip(lattice.values(placed), float(lattice.lo), float(lattice.hi))
-        else:
-            drawn[column] = np.asarray(tree.domain)[placed.astype(np.int64)].astype(np.float64)
-        if number in flags:
-            drawn[column][values[flags[number]] > 0] = np.nan
-    internal = {"values_clipped": clipped, "rows_released": rows, "clusters": []}
+    marginals = measure_oneway(positions, attributes, trees, layout, currency, rows, source)
     # a number of rows that was public has had its words before
     conditions = () if public is not None else _lay_out(method, described, rows, budget).words(rows)
-    return Rebuilt(drawn, [], aligned=False, internal=internal, conditions=conditions)
+    flags = flags_of(attributes)
+    return Measured(rows, currency, shared, target, tuple(marginals), flags, conditions)
+
+
+def pair_codes(
+    marginals: Sequence[Marginal], positions: Sequence[Integers], flags: Mapping[int, int]
+) -> list[NDArray[np.uint8]]:
+    """The bins of records; a missing value has the number behind the last. Private."""
+    codes = [own.codes(found) for own, found in zip(marginals, positions, strict=True)]
+    for number in flags:
+        codes[number][positions[number] == ABSENT] = marginals[number].bins
+    return codes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -265,22 +313,33 @@ def _measure_pairs(
     Guarantee:
         Bins are functions of what was measured before; given them, each group costs its share.
     """
-    levels = [own.levels for own in marginals]
+    codes = pair_codes(marginals, positions, flags)
+    counts = PairCounts(codes, [own.bins for own in marginals])
+    known = Measured(int(rows), currency, shared, target, tuple(marginals), flags)
+    return measure_counts(counts, known, positions[0].size, source)
+
+
+def measure_counts(counts: PairCounts, known: Measured, n: int, source: Source) -> _Model:
+    """`_measure_pairs` of counts of n records by the bins of two attributes."""
+    marginals, currency, rows, flags = known.marginals, known.currency, known.rows, known.flags
+    bins, levels = known.bins, [own.levels for own in marginals]
     groups = [own.bins if own.names and own.bins > 1 else 0 for own in marginals]
     latent = tuple(number for number, own in enumerate(levels) if own)
     layout = lay_out_pairs(
-        currency, levels, groups, shared.pairs, rows, target, only_target=shared.only_target, flags=flags
+        currency,
+        levels,
+        groups,
+        known.shared.pairs,
+        rows,
+        known.target,
+        only_target=known.shared.only_target,
+        flags=flags,
     )
     if not layout.measured:
         return _Model(latent, np.eye(len(latent)), {}, flags)
-    bins = [own.bins for own in marginals]
-    codes = [own.codes(found) for own, found in zip(marginals, positions, strict=True)]
-    for number in flags:
-        codes[number][positions[number] == ABSENT] = bins[number]
-    counts = PairCounts(codes, bins)
     correlations, known_gaps = np.eye(len(latent)), presence(marginals, flags)
     if layout.signs:
-        exact = sign_products(counts, layout.signs, levels, positions[0].size)
+        exact = sign_products(counts, layout.signs, levels, n)
         measured = _noisy_products(exact, layout, currency, source) / rows
         products, known_gaps = of_present(measured, layout.signs, marginals, known_gaps)
         correlations = _correlations(products, marginals, layout, rows, known_gaps)
@@ -288,7 +347,7 @@ def _measure_pairs(
         currency.measure(group_sums(counts, group, levels, bins), group.shape, group.share, source)
         for group in layout.groups
     ]
-    known = {
+    between = {
         (a, b): float(correlations[i, j])
         for i, a in enumerate(latent)
         for j, b in enumerate(latent)
@@ -303,7 +362,7 @@ def _measure_pairs(
     blocks = blocks_of(layout.groups, sums, rows_of)
     if layout.signs:
         blocks += blocks_of_signs(products, layout.signs, layout.sign_deviation, rows_of, flags)
-    return _Model(latent, correlations, pair_tables(marginals, known, blocks), flags)
+    return _Model(latent, correlations, pair_tables(marginals, between, blocks), flags)
 
 
 def _noisy_products(exact: Integers, layout: Pairs, currency: Currency, source: Source) -> Floats:
@@ -327,31 +386,52 @@ def _correlations(
     return shrunk(tetrachoric(products, left), scale, layout.sign_deviation / rows)
 
 
-def _rows(
-    model: _Model, marginals: Sequence[Marginal], rows: int, source: Source, progress: Progress, steps: int
-) -> list[Floats]:
-    """Positions of all rows, block after block."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Drawing:
+    """All that rows are drawn from: noisy, and therefore safe to draw from as often as one likes.
+
+    Attributes:
+        mixture: one model of all pairs; None where the correlations say all there is to say.
+        goals: what share of the rows every cell should have.
+    """
+
+    model: _Model
+    known: Measured
+    mixture: mixture.Mixture | None = None
+    goals: Floats | None = None
+
+
+def fitted(model: _Model, known: Measured, source: Source) -> Drawing:
+    """One model of all pairs that were measured."""
     if not model.tables:
-        drawn = [
-            list(positions_of_latent(size, marginals, model.latent, model.correlations, source, model.flags))
-            for size in block_sizes(rows)
-        ]
-        return _together(drawn)
-    shares = [own.shares for own in marginals]
+        return Drawing(model, known)
+    shares = [own.shares for own in known.marginals]
     random = np.random.Generator(np.random.Philox(int(source.words(1)[0])))
-    fitted = mixture.fit(shares, model.tables, model.correlations, model.latent, random)
-    goals = goals_of(shares, model.tables, fitted.starts)
-    blocks = []
-    for size in block_sizes(rows):
-        codes = draw_block(fitted, goals, size, source)
-        placed = positions_of(codes, marginals, model.latent, model.correlations, source, model.flags)
-        blocks.append(list(placed))
-        progress("drawing rows", steps, steps)
-    return _together(blocks)
+    made = mixture.fit(shares, model.tables, model.correlations, model.latent, random)
+    return Drawing(model, known, made, goals_of(shares, model.tables, made.starts))
 
 
-def _together(blocks: Sequence[Sequence[Floats]]) -> list[Floats]:
-    return [np.concatenate(columns) for columns in zip(*blocks, strict=True)]
+def draw_values(drawing: Drawing, described: Described, number: int, source: Source) -> dict[str, Floats]:
+    """The rows of one block, by its number, column by column."""
+    model, marginals = drawing.model, drawing.known.marginals
+    size = block_sizes(drawing.known.rows)[number]
+    own = source.child("rows of pairs", number)
+    known = (marginals, model.latent, model.correlations, own, model.flags)
+    if drawing.mixture is None or drawing.goals is None:
+        placed = list(positions_of_latent(size, *known))
+    else:
+        codes = draw_block(drawing.mixture, drawing.goals, size, own)
+        placed = list(positions_of(codes, *known))
+    values: dict[str, Floats] = {}
+    for place, column in enumerate(described.columns):
+        lattice, tree, found = described.lattices[column], described.tree(column), placed[place]
+        if tree is None:
+            values[column] = np.clip(lattice.values(found), float(lattice.lo), float(lattice.hi))
+        else:
+            values[column] = np.asarray(tree.domain)[found.astype(np.int64)].astype(np.float64)
+        if place in model.flags:
+            values[column][placed[model.flags[place]] > 0] = np.nan
+    return values
 
 
 def _currency(method: Method) -> Currency:

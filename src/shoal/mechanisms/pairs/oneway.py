@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.mechanisms.histogram import Histogram
 from shoal.mechanisms.pairs.currency import Currency, Shape
 from shoal.mechanisms.pairs.gaps import flags_of
 from shoal.mechanisms.pairs.marginal import Fine, Marginal, constant, points, slopes_for
@@ -36,7 +37,7 @@ _QUANTILES = (0.5, 0.5, 0.2, 0.8, 0.5, 0.5, 0.1, 0.9)
 
 
 def measure_oneway(
-    positions: Sequence[Integers],
+    positions: Sequence[Histogram],
     attributes: Sequence[Facts],
     trees: Sequence[Taxonomy | None],
     layout: OneWay,
@@ -64,7 +65,7 @@ def measure_oneway(
         for a in range(len(attributes))
     ]
     for number in layout.counted:
-        counts = np.bincount(positions[number], minlength=attributes[number].points).astype(np.int64)
+        counts = positions[number].of_each(attributes[number].points)
         noisy = currency.measure(counts, Shape(1, 1, counts.size), layout.each, source)
         shares = _shares(nearest_counts(noisy, rows_of[number]))
         deviation = currency.deviation(Shape(1, 1, counts.size), layout.each)
@@ -80,7 +81,7 @@ def measure_oneway(
 
 
 def _two_valued(
-    positions: Sequence[Integers],
+    positions: Sequence[Histogram],
     attributes: Sequence[Facts],
     layout: OneWay,
     currency: Currency,
@@ -88,7 +89,7 @@ def _two_valued(
     source: Source,
 ) -> dict[int, Marginal]:
     """Differences of the two counts, of all attributes at once; flags among them say how many have a value."""
-    exact = np.array([positions[a].size - 2 * int(positions[a].sum()) for a in layout.signs], dtype=np.int64)
+    exact = np.array([positions[a].size - 2 * positions[a].total for a in layout.signs], dtype=np.int64)
     noisy = currency.measure(exact, Shape(1, exact.size, 1), layout.sign_share, source)
     first = np.clip((1 + noisy / rows) / 2, _LEAST, 1 - _LEAST)
     for a, flag in flags_of(attributes).items():
@@ -107,7 +108,7 @@ def _of_counts(shares: Floats) -> Marginal:
 
 
 def _bisected(
-    positions: Sequence[Integers],
+    positions: Sequence[Histogram],
     attributes: Sequence[Facts],
     layout: OneWay,
     currency: Currency,
@@ -130,7 +131,7 @@ def _bisected(
             asked[turn, place] = min(max(round(wanted * size), 1), size - 1)
         exact = np.array(
             [
-                2 * int(np.count_nonzero(positions[a] < cut)) - positions[a].size
+                2 * positions[a].below(cut) - positions[a].size
                 for a, cut in zip(layout.cut, asked[turn].tolist(), strict=True)
             ],
             dtype=np.int64,
@@ -158,7 +159,7 @@ def _of_thresholds(asked: Integers, answers: Floats, size: int, noise: float) ->
 
 
 def _cut(
-    positions: Sequence[Integers],
+    positions: Sequence[Histogram],
     attributes: Sequence[Facts],
     layout: OneWay,
     currency: Currency,
@@ -169,13 +170,13 @@ def _cut(
     levels, number = layout.levels, len(layout.cut)
     rows = np.array([rows_of[a] for a in layout.cut])[:, None]
     rates = [currency.rate(share) for share in layout.cuts]
-    ordered = [np.sort(positions[a]) for a in layout.cut]
+    own = [positions[a] for a in layout.cut]
     edges = [
-        draw_edges(own, [0, attributes[a].points], rates, source)
-        for own, a in zip(ordered, layout.cut, strict=True)
+        draw_edges(found.ordered, [0, attributes[a].points], rates, source, found.counts)
+        for found, a in zip(own, layout.cut, strict=True)
     ]
-    places = [np.searchsorted(own, cuts) for own, cuts in zip(ordered, edges, strict=True)]
-    counts = np.stack([np.diff(place) for place in places]).astype(np.int64)
+    places = [np.searchsorted(found.ordered, cuts) for found, cuts in zip(own, edges, strict=True)]
+    counts = np.stack([found.between(place) for found, place in zip(own, places, strict=True)])
     running = np.ones((number, 1))
     for level, share in enumerate(layout.counts):
         both = counts.reshape(number, 1 << level, 2, -1).sum(axis=3)
@@ -184,7 +185,7 @@ def _cut(
         # half a node is what a cut misses the median by, besides ties
         doubt = _NEAR + 1 / (float(rates[level]) * np.maximum(rows / 2**level, 1.0))
         running = _refined(running, noisy, currency.deviation(shape, share) / rows, doubt, edges, level)
-    means = _means(ordered, places, edges, running, layout, currency, rows, source)
+    means = _means(own, places, edges, running, layout, currency, rows, source)
     return {
         a: _of_tree(edges[place], running[place], *means[place], levels) for place, a in enumerate(layout.cut)
     }
@@ -208,7 +209,7 @@ def _refined(
 
 
 def _means(
-    ordered: Sequence[Integers],
+    positions: Sequence[Histogram],
     places: Sequence[NDArray[np.intp]],
     edges: Sequence[Integers],
     shares: Floats,
@@ -219,12 +220,14 @@ def _means(
 ) -> list[tuple[Floats, Floats]]:
     """Noisy offsets of the means of the finest intervals from their middles, and their noise."""
     exact = []
-    for own, place, cuts in zip(ordered, places, edges, strict=True):
+    for column, place, cuts in zip(positions, places, edges, strict=True):
         lows, highs = ends_of(cuts)
         which = np.repeat(np.arange(lows.size), np.diff(place))
         width = np.maximum(highs - lows, 1)[which]
-        terms = np.rint((2 * own - (lows + highs)[which]) / width * SUM_PARTS)
+        terms = np.rint((2 * column.ordered - (lows + highs)[which]) / width * SUM_PARTS)
         terms = np.clip(terms, -SUM_PARTS, SUM_PARTS)
+        if column.counts is not None:
+            terms = terms * column.counts
         exact.append(np.bincount(which, terms, minlength=lows.size).astype(np.int64))
     shape = Shape(1, len(exact), exact[0].size, unit=SUM_PARTS)
     noisy = currency.measure(np.stack(exact), shape, layout.sums, source) / SUM_PARTS

@@ -104,11 +104,19 @@ def measure_intervals(
     Reference:
         docs/proofs/tree.md, sections 2 to 4.
     """
-    ordered = np.sort(positions)
+    found = intervals_of(np.sort(positions), None, steps, total, layout, source)
+    return found, codes_of(positions, found.edges, steps)
+
+
+def intervals_of(
+    ordered: Integers, of_each: Integers | None, steps: int, total: float, layout: Layout, source: Source
+) -> Intervals:
+    """`measure_intervals` of sorted positions, or of different positions and how many records have `of_each`."""
     gap = layout.gap > 0
-    edges = draw_edges(ordered, [0, *([steps] if gap else []), steps + 1], layout.cut_rates, source)
+    first = [0, *([steps] if gap else []), steps + 1]
+    edges = draw_edges(ordered, first, layout.cut_rates, source, of_each)
     places = np.searchsorted(ordered, edges)
-    exact = np.diff(places).astype(np.int64)
+    exact = np.diff(places).astype(np.int64) if of_each is None else _sums(of_each, places)
     # per level the share of its counts, the expected share of the left halves and the doubt about it
     measured = [(layout.gap, _PRESENT, _PRESENT_DOUBT)] if gap else []
     for level, (share, rate) in enumerate(zip(layout.intervals, layout.cut_rates, strict=True)):
@@ -122,12 +130,14 @@ def measure_intervals(
             Level(noisy(counts, scale, source), 2 * float(scale) ** 2, np.full(1 << level, expected), doubt)
         )
     counts_by_level = _without_empty(consistent_counts(total, levels), edges)
-    codes = codes_of(positions, edges, steps)
     if not layout.means:
-        return Intervals(edges, counts_by_level, None, None, gap=gap), codes
+        return Intervals(edges, counts_by_level, None, None, gap=gap)
     lows, highs = ends_of(edges, gap=gap)
     # whole sums, exact also where an intermediate result wraps around
-    sums, ends = _sums(ordered, places), (lows + highs).astype(np.int64)
+    sums, ends = (
+        _sums(ordered if of_each is None else ordered * of_each, places),
+        (lows + highs).astype(np.int64),
+    )
     twice = 2 * sums - exact * ends
     widths = highs - lows
     scales = [layout.sum_scale(int(width), layout.means) for width in widths]
@@ -140,8 +150,8 @@ def measure_intervals(
     means = np.clip(means, lows, highs)
     deviations = None
     if layout.squares:
-        deviations = _deviations(ordered, places, lows, highs, means, weights, layout, source)
-    return Intervals(edges, counts_by_level, means, deviations, gap=gap), codes
+        deviations = _deviations(ordered, of_each, places, lows, highs, means, weights, layout, source)
+    return Intervals(edges, counts_by_level, means, deviations, gap=gap)
 
 
 def _sums(values: Integers, places: NDArray[np.intp]) -> Integers:
@@ -196,6 +206,7 @@ def steadied(offsets: Floats, spreads: Floats, edges: Integers) -> Floats:
 
 def _deviations(
     ordered: Integers,
+    of_each: Integers | None,
     places: NDArray[np.intp],
     lows: Integers,
     highs: Integers,
@@ -212,6 +223,8 @@ def _deviations(
     # centred: a term is at most half the range in size, whatever rounding did
     bound = _SQUARE_PARTS // 2
     parts = np.clip(parts, 0, _SQUARE_PARTS) - bound
+    if of_each is not None:
+        parts = parts * of_each
     sums = noisy(_sums(parts, places), layout.sum_scale(bound, layout.squares), source)
     squares = (sums / weights + bound) / _SQUARE_PARTS * half**2
     deviations: Floats = np.sqrt(np.clip(squares - (means - centres) ** 2, 0, half**2))

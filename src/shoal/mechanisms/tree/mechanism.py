@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -14,10 +15,10 @@ from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
 from shoal.mechanisms.tree.boxes import Tree, grow, sort_into
 from shoal.mechanisms.tree.counts import Level, consistent_counts, rake, whole_counts
 from shoal.mechanisms.tree.gate import noisy
-from shoal.mechanisms.tree.intervals import Intervals, measure_intervals
+from shoal.mechanisms.tree.intervals import Intervals, intervals_of, measure_intervals
 from shoal.mechanisms.tree.layout import Layout, lay_out, possible_layouts, rows_share
-from shoal.mechanisms.tree.rows import draw_concepts, draw_positions
-from shoal.mechanisms.tree.values import measure_values
+from shoal.mechanisms.tree.rows import Block, blocks_of, draw_block, draw_concepts
+from shoal.mechanisms.tree.values import measure_values, values_of
 from shoal.method.budget import Plan
 from shoal.method.method import Method
 from shoal.noise import Source, round_up_scale
@@ -104,7 +105,7 @@ def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | 
     for layout in layouts:
         counted = () if rows is None else _counted(described, layout, rows)
         for column in described.columns:
-            points = _points(described, column)
+            points = tree_points(described, column)
             plain = (
                 column not in described.nominal and column not in counted and points > 1 << len(layout.cuts)
             )
@@ -113,6 +114,31 @@ def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | 
                 own.check(points - 1 if plain else None)
             except OptionError as error:
                 raise OptionError(f"column '{column}': {error}") from None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Settled:
+    """What is known before an attribute is measured: public, or paid for.
+
+    Attributes:
+        rows: how many are released.
+        counted: the attributes whose values are counted one by one.
+    """
+
+    rows: int
+    layout: Layout
+    counted: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Model:
+    """All that rows are drawn from: noisy, and therefore safe to draw from as often as one likes."""
+
+    intervals: tuple[Intervals, ...]
+    tree: Tree
+    per_leaf: NDArray[np.int64]
+    rebuild: str
+    generalise: bool
 
 
 def run(
@@ -132,54 +158,109 @@ def run(
         A sort per attribute, one pass over the records per level of the tree, a sort of the rows per attribute.
     """
     columns = described.columns
+    known = settle_rows(method, described, source)
+    layout, rows = known.layout, known.rows
+    steps = 2 * len(columns) + 1
+    measured: list[Intervals] = []
+    codes = np.empty((len(columns), described.n), dtype=np.uint16)
+    clipped: dict[str, int] = {}
+    for number, column in enumerate(columns):
+        positions, clipped[column] = tree_positions(described, column)
+        points, own = tree_points(described, column), own_layout(described, column, known)
+        if column in known.counted:
+            found, codes[number] = measure_values(positions, points, float(rows), own, source)
+        else:
+            found, codes[number] = measure_intervals(positions, points - 1, float(rows), own, source)
+        measured.append(found)
+        progress("cutting attributes", number + 1, steps)
+    tree = grown(measured, layout)
+    cells = _leaf_counts(tree, codes, measured, layout, float(rows), source)
+    progress("counting leaves", len(columns) + 1, steps)
+    model = Model(tuple(measured), tree, whole_counts(cells, rows), method.rebuild, method.generalise)
+    drawn = []
+    blocks = blocks_of(model.per_leaf)
+    for number, block in enumerate(blocks):
+        drawn.append(draw_values(model, described, block, number, source))
+        progress("drawing rows", len(columns) + 2, steps)
+    values = {column: np.concatenate([one[column] for one in drawn]) for column in columns}
+    return Rebuilt(
+        values, [], aligned=False, internal={"values_clipped": clipped, "rows_released": rows, "clusters": []}
+    )
+
+
+def settle_rows(method: Method, described: Described, source: Source) -> Settled:
+    """The number of rows, drawn where it is neither public nor declared, and the layout that follows from it."""
     rows, budget = _public_rows(method, described), method.budget
     if rows is None:
         share = rows_share(method)
         count = noisy(np.array([described.n]), round_up_scale(1 / share), source)
         rows = max(int(count[0]), 1)
         budget -= share
-    layout = lay_out(method, len(columns), rows, budget, fitting=_public_rows(method, described) is None)
-    counted = _counted(described, layout, rows)
-    steps = 2 * len(columns) + 1
-    measured: list[Intervals] = []
-    codes = np.empty((len(columns), described.n), dtype=np.uint16)
-    clipped: dict[str, int] = {}
-    for number, column in enumerate(columns):
-        positions, clipped[column] = described.positions(column)
-        points, own = _points(described, column), layout
-        if column in described.flagged:
-            own = layout.for_gaps
-            positions = np.where(described.absent(column), points - 1, positions)
-        if column in counted:
-            found, codes[number] = measure_values(positions, points, float(rows), own, source)
-        else:
-            own = layout.for_names if column in described.nominal else own
-            found, codes[number] = measure_intervals(positions, points - 1, float(rows), own, source)
-        measured.append(found)
-        progress("cutting attributes", number + 1, steps)
-    tree = grow(
-        [one.edges for one in measured],
-        [one.counts for one in measured],
-        len(layout.leaves),
-    )
-    cells = _leaf_counts(tree, codes, measured, layout, float(rows), source)
-    progress("counting leaves", len(columns) + 1, steps)
-    per_leaf = whole_counts(cells, rows)
+    number = len(described.columns)
+    layout = lay_out(method, number, rows, budget, fitting=_public_rows(method, described) is None)
+    return Settled(rows, layout, _counted(described, layout, rows))
+
+
+def tree_positions(described: Described, column: str) -> tuple[NDArray[np.int64], int]:
+    """Positions of an attribute, the last of them for missing values where these have a place of their own."""
+    positions, clipped = described.positions(column)
+    if column in described.flagged:
+        positions = np.where(described.absent(column), tree_points(described, column) - 1, positions)
+    return positions, clipped
+
+
+def own_layout(described: Described, column: str, known: Settled) -> Layout:
+    """The layout as it is for one attribute."""
+    layout = known.layout.for_gaps if column in described.flagged else known.layout
+    return layout.for_names if column in described.nominal and column not in known.counted else layout
+
+
+def measure_attribute(
+    described: Described,
+    column: str,
+    positions: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    known: Settled,
+    source: Source,
+) -> Intervals:
+    """An attribute from the different positions of `tree_positions` and how many records have each."""
+    own, points = own_layout(described, column, known), tree_points(described, column)
+    if column not in known.counted:
+        return intervals_of(positions, counts, points - 1, float(known.rows), own, source)
+    exact = np.zeros(points, dtype=np.int64)
+    exact[positions] = counts
+    return values_of(exact, float(known.rows), own, source)
+
+
+def grown(measured: Sequence[Intervals], layout: Layout) -> Tree:
+    """The tree over all attributes; its shape is public once they are measured."""
+    return grow([one.edges for one in measured], [one.counts for one in measured], len(layout.leaves))
+
+
+def leaves_of(tree: Tree, codes: NDArray[np.uint16], measured: Sequence[Intervals]) -> NDArray[np.int64]:
+    """How many of some records are in each leaf, by the numbers of their intervals. Private."""
+    leaf = sort_into(tree, codes, [len(one.counts) - 1 for one in measured])
+    return np.bincount(leaf, minlength=tree.leaves).astype(np.int64)
+
+
+def draw_values(
+    model: Model, described: Described, block: Block, place: int, source: Source
+) -> dict[str, NDArray[np.float64]]:
+    """The rows of the block at a place among all blocks, column by column."""
     values: dict[str, NDArray[np.float64]] = {}
-    for number, column in enumerate(columns):
-        positions_drawn = draw_positions(number, measured[number], tree, per_leaf, method.rebuild, source)
+    for number, column in enumerate(described.columns):
+        own = source.child("rows of a tree", number, place)
+        found = model.intervals[number]
+        positions = draw_block(number, found, model.tree, block, model.rebuild, own)
         lattice, taxonomy = described.lattices[column], described.tree(column)
         if taxonomy is None:
-            drawn = np.clip(lattice.values(positions_drawn), float(lattice.lo), float(lattice.hi))
+            drawn = np.clip(lattice.values(positions), float(lattice.lo), float(lattice.hi))
             if column in described.flagged:
-                drawn[positions_drawn > lattice.steps] = np.nan
+                drawn[positions > lattice.steps] = np.nan
         else:
-            drawn = draw_concepts(positions_drawn, measured[number], taxonomy, generalise=method.generalise)
+            drawn = draw_concepts(positions, found, taxonomy, generalise=model.generalise)
         values[column] = drawn
-        progress("drawing rows", len(columns) + 2 + number, steps)
-    return Rebuilt(
-        values, [], aligned=False, internal={"values_clipped": clipped, "rows_released": rows, "clusters": []}
-    )
+    return values
 
 
 def _public_rows(method: Method, described: Described) -> int | None:
@@ -189,7 +270,7 @@ def _public_rows(method: Method, described: Described) -> int | None:
     return method.rows
 
 
-def _points(described: Described, column: str) -> int:
+def tree_points(described: Described, column: str) -> int:
     """How many values an attribute can take, "missing" among them where that is a place of its own."""
     tree = described.tree(column)
     if tree is not None:
@@ -202,7 +283,7 @@ def _counted(described: Described, layout: Layout, rows: int) -> tuple[str, ...]
     return tuple(
         column
         for column in described.columns
-        if layout.counts_values(_points(described, column), rows, nominal=column in described.nominal)
+        if layout.counts_values(tree_points(described, column), rows, nominal=column in described.nominal)
     )
 
 
@@ -246,7 +327,7 @@ def _of(number: int, described: Described) -> str:
 def _leaf_counts(
     tree: Tree,
     codes: NDArray[np.uint16],
-    measured: list[Intervals],
+    measured: Sequence[Intervals],
     layout: Layout,
     rows: float,
     source: Source,
@@ -257,10 +338,20 @@ def _leaf_counts(
         Given the cut points the boxes are public and a record is in one box of a level: noise of scale 2/share
         (1/share when adding) costs each level its share.
     """
+    return noisy_leaves(tree, leaves_of(tree, codes, measured), measured, layout, rows, source)
+
+
+def noisy_leaves(
+    tree: Tree,
+    exact: NDArray[np.int64],
+    measured: Sequence[Intervals],
+    layout: Layout,
+    rows: float,
+    source: Source,
+) -> NDArray[np.float64]:
+    """`_leaf_counts` of the exact counts of the leaves."""
     if not layout.leaves:
         return np.array([rows])
-    leaf = sort_into(tree, codes, [len(one.counts) - 1 for one in measured])
-    exact = np.bincount(leaf, minlength=tree.leaves).astype(np.int64)
     levels = []
     for level, share in enumerate(layout.leaves):
         scale = layout.count_scale(share)

@@ -1,9 +1,12 @@
 """Rows from leaves. In: numbers of rows per leaf, and the intervals of every attribute. Out: positions, row by row.
 
-All of it is post-processing: no record is looked at, and the randomness costs nothing.
+Rows are drawn in blocks of about 65,536, each by itself, so that one machine or many can draw them. All of it is
+post-processing: no record is looked at, and the randomness costs nothing.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +20,80 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 REBUILDS = ("uniform", "centroid", "normal")
+# Rows that are drawn together; a larger leaf is drawn as several even samples of its rows.
+BLOCK = 1 << 16
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """Rows that are drawn together: all rows of some leaves, or one of several even samples of a large leaf.
+
+    Attributes:
+        leaves: numbers of the leaves.
+        rows: how many rows of each are in this block.
+        all_rows: how many rows each has.
+        first, step: which of them: the first, and then every so many.
+    """
+
+    leaves: Integers
+    rows: Integers
+    all_rows: Integers
+    first: int = 0
+    step: int = 1
+
+    @property
+    def size(self) -> int:
+        return int(self.rows.sum())
+
+
+def blocks_of(rows: Integers, largest: int = BLOCK) -> list[Block]:
+    """The blocks of a table with so many rows in each leaf.
+
+    >>> [(block.leaves.tolist(), block.rows.tolist(), block.first) for block in blocks_of(np.array([2, 3, 0, 9]), 5)]
+    [([0, 1], [2, 3], 0), ([3], [5], 0), ([3], [4], 1)]
+    """
+    found: list[Block] = []
+    together: list[int] = []
+    filled = 0
+    sizes = rows.tolist()
+
+    def close() -> None:
+        if together:
+            leaves = np.array(together, dtype=np.int64)
+            found.append(Block(leaves, rows[leaves], rows[leaves]))
+            together.clear()
+
+    for leaf, size in enumerate(sizes):
+        if filled + size > largest or size > largest:
+            close()
+            filled = 0
+        if size > largest:
+            step = -(-size // largest)
+            own = np.array([leaf], dtype=np.int64)
+            parts = [len(range(first, size, step)) for first in range(step)]
+            found += [
+                Block(own, np.array([part], dtype=np.int64), rows[own], first, step)
+                for first, part in enumerate(parts)
+            ]
+        elif size:
+            together.append(leaf)
+            filled += size
+    close()
+    return found
 
 
 def draw_positions(
     number: int, intervals: Intervals, tree: Tree, rows: Integers, rebuild: str, source: Source
 ) -> Floats:
-    """Positions of attribute `number` for all rows, leaf after leaf.
+    """Positions of attribute `number` for all rows, leaf after leaf."""
+    leaves = np.arange(rows.size)
+    return draw_block(number, intervals, tree, Block(leaves, rows, rows), rebuild, source)
+
+
+def draw_block(
+    number: int, intervals: Intervals, tree: Tree, block: Block, rebuild: str, source: Source
+) -> Floats:
+    """Positions of attribute `number` for the rows of a block, leaf after leaf.
 
     The rows of a leaf are spread evenly over the intervals inside its box, in proportion to their counts, and in
     random order; inside an interval they are placed as `rebuild` says. Where single positions were counted, the rows
@@ -39,21 +110,21 @@ def draw_positions(
         # of missing values in their own half
         last = counts.size - 1 - (first < 1 << (cuts - 1) if intervals.gap else 0)
         first, span = np.minimum(low, last), np.maximum(high - low, 1)
-    leaf = np.repeat(np.arange(rows.size), rows)
-    level = _even(rows, source)
+    leaf = np.repeat(block.leaves, block.rows)
+    level = _even(block, source)
     interval, level = _interval_of(level, first[leaf], span[leaf], counts)
     positions = np.empty(leaf.size)
     placed = interval if intervals.points is not None else _place(level, interval, intervals, rebuild)
-    positions[_order(leaf, rows.size, source)] = placed
+    positions[_order(leaf, tree.leaves, source)] = placed
     return positions
 
 
-def _even(rows: Integers, source: Source) -> Floats:
+def _even(block: Block, source: Source) -> Floats:
     """For each leaf with r rows, one number in each r-th part of [0, 1), in increasing order."""
-    total = int(rows.sum())
-    rank = np.arange(total) - np.repeat(np.cumsum(rows) - rows, rows)
+    rows, total = block.rows, block.size
+    rank = block.first + block.step * (np.arange(total) - np.repeat(np.cumsum(rows) - rows, rows))
     jitter = (source.words(total) >> np.uint64(11)).astype(np.float64) * 2.0**-53
-    return (rank + jitter) / np.repeat(rows, rows)
+    return (rank + jitter) / np.repeat(block.all_rows, rows)
 
 
 def _order(leaf: Integers, leaves: int, source: Source) -> Integers:

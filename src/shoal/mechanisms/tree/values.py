@@ -37,6 +37,13 @@ def measure_values(
         docs/proofs/tree.md, section 3.
     """
     exact = np.bincount(positions, minlength=points).astype(np.int64)
+    found = values_of(exact, total, layout, source)
+    return found, codes_of(positions, found.edges, points - 1)
+
+
+def values_of(exact: Integers, total: float, layout: Layout, source: Source) -> Intervals:
+    """`measure_values` of the exact count of each value."""
+    points = exact.size
     scale = layout.count_scale(layout.attribute)
     counts = nearest_counts(noisy(exact, scale, source), total)
     gap = layout.gap > 0
@@ -44,8 +51,7 @@ def measure_values(
     edges = halved(counts, len(layout.cuts), [0, *([points - 1] if gap else []), points])
     running = np.concatenate(([0.0], np.cumsum(counts)))
     by_level = [np.diff(running[edges[:: 1 << (cuts - level)]]) for level in range(cuts + 1)]
-    codes = codes_of(positions, edges, points - 1)
-    return Intervals(edges, by_level, None, None, points=counts, gap=gap), codes
+    return Intervals(edges, by_level, None, None, points=counts, gap=gap)
 
 
 def halved(counts: Floats, cuts: int, first: Sequence[int]) -> Integers:

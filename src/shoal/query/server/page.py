@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html import escape
 from typing import Any
 
@@ -52,14 +53,22 @@ def _operation(method: str, path: str, operation: dict[str, Any]) -> str:
         for parameter in operation.get("parameters", ())
     ]
     answers = [
-        (escape(status), escape(response["description"]))
+        (escape(status), _marked(response["description"]))
         for status, response in operation["responses"].items()
     ]
     return (
         f"<section><h2><code><b>{method.upper()}</b> {escape(path)}</code></h2>"
-        f"<p>{escape(operation.get('description') or operation['summary'])}</p>"
+        f"<p>{_marked(operation.get('description') or operation['summary'])}</p>"
         f"{_lines('Takes', takes)}{_lines('Answers', answers)}</section>"
     )
+
+
+def _marked(words: str) -> str:
+    """
+    >>> _marked("`closed`: a < b")
+    '<code>closed</code>: a &lt; b'
+    """
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(words))
 
 
 def _lines(title: str, lines: list[tuple[str, str]]) -> str:

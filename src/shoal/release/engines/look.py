@@ -1,0 +1,396 @@
+"""A look at records that are elsewhere: one pass over all batches comes back as aggregates, and nothing else.
+
+What describing a table asks is answered from them, so that the same sentences follow as from a table in memory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.columns.attribute import Attribute
+from shoal.columns.coding import labels_of, numbers
+from shoal.columns.lattice import Lattice
+from shoal.columns.records import Absent, KeptElsewhere, gaps_of
+from shoal.errors import InputError, OptionError, ShoalError
+from shoal.io import Table
+from shoal.io.parquet_files import ROW
+from shoal.mechanisms.histogram import Histogram
+from shoal.release.engines.blobs import Blob, batch_of, blobs_in, by_bucket, packed, unpacked
+from shoal.release.engines.counting import Counts, gathered, spread, together
+from shoal.release.engines.reading import Reading, with_row
+from shoal.release.engines.stages import Over, Runner, Stage
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_FACTS = -1
+_MOST_LABELS = 100_000
+# A histogram on the driver has at most so many entries.
+MOST_POSITIONS = 1 << 26
+
+
+@dataclass(slots=True)
+class Facts:
+    """What is known about a column after a look.
+
+    Attributes:
+        missing, first_missing: how many values are missing, and the first row without one.
+        low, high: smallest and largest value of the rows that take part.
+        wrong: the first row that cannot be read, and what is wrong with it.
+        gaps: missing values in rows that take part.
+    """
+
+    missing: int = 0
+    first_missing: int = -1
+    low: float = float("inf")
+    high: float = float("-inf")
+    wrong: tuple[int, str, str] | None = None
+    gaps: int = 0
+
+    def joined(self, other: Facts) -> Facts:
+        firsts = [first for first in (self.first_missing, other.first_missing) if first >= 0]
+        wrongs = [wrong for wrong in (self.wrong, other.wrong) if wrong is not None]
+        return Facts(
+            self.missing + other.missing,
+            min(firsts, default=-1),
+            min(self.low, other.low),
+            max(self.high, other.high),
+            min(wrongs, default=None),
+            self.gaps + other.gaps,
+        )
+
+
+def survey(
+    batches: Iterator[pa.RecordBatch], reading: Reading, lattices: Mapping[str, Lattice], shards: int
+) -> Iterator[pa.RecordBatch]:
+    """Facts about all columns, and histograms of those whose lattice is known."""
+    facts = {name: Facts() for name in reading.columns}
+    counts = {name: Counts(lattice.steps + 1) for name, lattice in lattices.items()}
+    kept = seen = 0
+    for batch in batches:
+        seen += batch.num_rows
+        rows = batch.column(batch.schema.names.index(ROW)).to_numpy()
+        if rows.size:
+            kept += _survey(batch, rows, reading, lattices, facts, counts)
+    told = {"kept": kept, "seen": seen, "facts": {name: _told(found) for name, found in facts.items()}}
+    text = np.frombuffer(json.dumps(told).encode(), dtype=np.uint8)
+    yield batch_of([(0, _FACTS, packed(text))])
+    for number, name in enumerate(reading.columns):
+        if name in counts:
+            yield batch_of(list(spread(number, *counts[name].result(), shards)))
+
+
+def _survey(
+    batch: pa.RecordBatch,
+    rows: NDArray[np.int64],
+    reading: Reading,
+    lattices: Mapping[str, Lattice],
+    facts: dict[str, Facts],
+    counts: Mapping[str, Counts],
+) -> int:
+    """Facts about one batch are added; how many of its rows take part."""
+    first = int(rows[0])
+    values: dict[str, NDArray[np.float64]] = {}
+    absent: dict[str, NDArray[np.bool_]] = {}
+    for attribute in reading.attributes:
+        name = attribute.name
+        try:
+            alone = Reading((attribute,), reading.na)
+            values[name] = numbers(alone.table(batch), attribute)
+            absent[name] = gaps_of(values[name], attribute)
+        except ShoalError as error:
+            # the first is told; the others in this column are not looked at
+            if facts[name].wrong is None:
+                facts[name].wrong = (first, with_row(error, first), error.code)
+            continue
+        if absent[name].any():
+            facts[name].missing += int(absent[name].sum())
+            if facts[name].first_missing < 0:
+                facts[name].first_missing = int(rows[np.argmax(absent[name])])
+    kept = np.ones(rows.size, dtype=np.bool_)
+    for name in reading.dropping:
+        if name in absent:
+            kept &= ~absent[name]
+    for name, found in values.items():
+        if name not in absent:
+            continue
+        present = kept & ~absent[name]
+        facts[name].gaps += int((kept & absent[name]).sum())
+        here = found if present.all() else found[present]
+        if here.size:
+            facts[name].low = min(facts[name].low, float(here.min()))
+            facts[name].high = max(facts[name].high, float(here.max()))
+            if name in counts:
+                counts[name].add(lattices[name].positions(here))
+    return int(kept.sum())
+
+
+def _told(found: Facts) -> list[Any]:
+    # JSON has no infinite numbers
+    ends = [None if np.isinf(end) else end for end in (found.low, found.high)]
+    return [found.missing, found.first_missing, *ends, found.wrong, found.gaps]
+
+
+def _heard(told: Sequence[Any]) -> Facts:
+    missing, first, low, high, wrong, gaps = told
+    return Facts(
+        missing,
+        first,
+        float("inf") if low is None else low,
+        float("-inf") if high is None else high,
+        None if wrong is None else (wrong[0], wrong[1], wrong[2]),
+        gaps,
+    )
+
+
+def merged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Histograms of the same column put together; everything else as it is."""
+    for bucket, parts in by_bucket(batches):
+        found: list[Blob] = []
+        for part, blobs in parts.items():
+            if part < 0:
+                found += [(bucket, part, packed(*arrays)) for arrays in blobs]
+                continue
+            positions, counts = together([gathered(arrays) for arrays in blobs])
+            found.append((bucket, part, packed(np.diff(positions, prepend=0), counts, squeeze=True)))
+        yield batch_of(found)
+
+
+def found_labels(
+    batches: Iterator[pa.RecordBatch], reading: Reading, attribute: Attribute
+) -> Iterator[pa.RecordBatch]:
+    """The different texts of a nominal column."""
+    seen: set[str] = set()
+    for batch in batches:
+        seen |= {label for label in labels_of(reading.table(batch), attribute) if label is not None}
+        if len(seen) > _MOST_LABELS:
+            break
+    text = np.frombuffer(json.dumps(sorted(seen)).encode(), dtype=np.uint8)
+    yield batch_of([(0, _FACTS, packed(text))])
+
+
+def outside_of(
+    batches: Iterator[pa.RecordBatch], reading: Reading, attribute: Attribute, lo: float, hi: float
+) -> Iterator[pa.RecordBatch]:
+    """How many values are outside of a domain, and the first row with one."""
+    count, first = 0, -1
+    for batch in batches:
+        part = reading.part(batch)
+        values = numbers(part.table, attribute)
+        values = values if part.kept is None else values[part.kept]
+        outside = (values < lo) | (values > hi)
+        if outside.any():
+            count += int(outside.sum())
+            first = int(part.rows[np.argmax(outside)]) if first < 0 else first
+    yield batch_of([(0, _FACTS, packed(np.array([count, first], dtype=np.int64)))])
+
+
+def unit_rows(
+    batches: Iterator[pa.RecordBatch], reading: Reading, name: str, shards: int
+) -> Iterator[pa.RecordBatch]:
+    """Rows by unit, units known by a hash; a missing one in a row is told as such."""
+    missing = 0
+    counted: dict[bytes, int] = {}
+    for batch in batches:
+        part = reading.part(batch)
+        column = batch.column(batch.schema.names.index(name))
+        missing += column.null_count
+        column = column if part.kept is None else column.take(part.kept)
+        for value, count in zip(*_counted_values(column), strict=True):
+            digest = hashlib.blake2b(str(value).encode(), digest_size=16).digest()
+            counted[digest] = counted.get(digest, 0) + count
+    yield batch_of([(0, _FACTS, packed(np.array([missing], dtype=np.int64)))])
+    keys = np.frombuffer(b"".join(counted), dtype=np.uint64).reshape(-1, 2)
+    counts = np.fromiter(counted.values(), dtype=np.int64, count=len(counted))
+    shard = (keys[:, 0] % np.uint64(shards)).astype(np.int64)
+    for bucket in range(shards):
+        mine = shard == bucket
+        if mine.any():
+            yield batch_of([(bucket, 0, packed(keys[mine].ravel(), counts[mine]))])
+
+
+def _counted_values(column: pa.Array) -> tuple[list[Any], list[int]]:
+    found = column.value_counts()
+    return found.field("values").to_pylist(), found.field("counts").to_pylist()
+
+
+def most_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The largest number of rows of a unit in each bucket."""
+    for bucket, parts in by_bucket(batches):
+        found: list[Blob] = [(bucket, _FACTS, packed(*arrays)) for arrays in parts.get(_FACTS, [])]
+        if 0 in parts:
+            keys = np.concatenate([arrays[0].reshape(-1, 2) for arrays in parts[0]])
+            counts = np.concatenate([arrays[1] for arrays in parts[0]])
+            _, which = np.unique(keys, axis=0, return_inverse=True)
+            most = int(np.bincount(which.ravel(), counts).max())
+            found.append((bucket, 0, packed(np.array([most], dtype=np.int64))))
+        yield batch_of(found)
+
+
+@dataclass(eq=False)
+class Elsewhere:
+    """The answers about records that a runner has.
+
+    Attributes:
+        counted: histograms are wanted as well, which the same pass brings where lattices are known.
+    """
+
+    runner: Runner
+    counted: bool = True
+    reading: Reading = field(default_factory=lambda: Reading(()))
+    _facts: dict[str, Facts] = field(default_factory=dict)
+    _kept: int = 0
+    _lattices: dict[str, Lattice] = field(default_factory=dict)
+    _histograms: dict[str, Histogram] = field(default_factory=dict)
+    na: tuple[str, ...] = ()
+
+    @property
+    def n(self) -> int:
+        return self.runner.rows
+
+    @property
+    def _all(self) -> Over:
+        return Over(self.reading.columns)
+
+    def look(
+        self,
+        table: Table,
+        chosen: Sequence[Attribute],
+        policies: Mapping[str, str],
+        na: Sequence[str],
+    ) -> None:
+        apart = [name for name, policy in policies.items() if policy == "separate"]
+        if apart:
+            raise OptionError(
+                f"missing=separate groups rows by what they miss (column '{apart[0]}'), which takes the table in "
+                "memory: use missing=category with tree-dp, laplace or pairs-dp, or engine=memory."
+            )
+        dropping = tuple(name for name, policy in policies.items() if policy == "drop")
+        self.reading = Reading(tuple(chosen), tuple(na), dropping)
+        self._lattices = _known_lattices(table, chosen) if self.counted else {}
+        self._survey()
+
+    def _survey(self) -> None:
+        shards = self.runner.shards
+        self._facts = {name: Facts() for name in self.reading.columns}
+        self._kept = seen = 0
+        pieces: dict[str, list[tuple[NDArray[np.int64], NDArray[np.int64]]]] = {}
+        stages = (
+            Stage(partial(survey, reading=self.reading, lattices=self._lattices, shards=shards), shards),
+            Stage(merged),
+        )
+        for _, part, blob in blobs_in(self.runner.collect("looking at the records", self._all, *stages)):
+            if part >= 0:
+                pieces.setdefault(self.reading.columns[part], []).append(gathered(unpacked(blob)))
+                continue
+            told = json.loads(unpacked(blob)[0].tobytes())
+            self._kept += told["kept"]
+            seen += told["seen"]
+            for name, found in told["facts"].items():
+                self._facts[name] = self._facts[name].joined(_heard(found))
+        if seen != self.n:
+            raise InputError(
+                f"{seen:,} rows were read of a table of {self.n:,}: the files changed, or not every worker can read "
+                "them."
+            )
+        empty = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+        for name in self._lattices:
+            positions, counts = together(pieces.get(name, [empty]))
+            self._histograms[name] = Histogram(positions, counts)
+
+    def labels(self, attribute: Attribute) -> list[str]:
+        reading = Reading((attribute,), self.na)
+        task = partial(found_labels, reading=reading, attribute=attribute)
+        seen: set[str] = set()
+        for _, _, blob in blobs_in(
+            self.runner.collect("looking at the records", Over(reading.columns), Stage(task))
+        ):
+            seen |= set(json.loads(unpacked(blob)[0].tobytes()))
+        if len(seen) > _MOST_LABELS:
+            raise InputError(
+                f"column '{attribute.name}' has more than {_MOST_LABELS:,} different values: list its values in the "
+                "schema, or leave it out."
+            )
+        return sorted(seen)
+
+    def absent(self, attribute: Attribute) -> Absent:
+        found = self._facts[attribute.name]
+        if found.wrong is not None:
+            raise InputError(found.wrong[1], code=found.wrong[2])
+        return Absent(found.missing, max(found.first_missing, 0))
+
+    def kept(self, dropping: Iterable[str]) -> KeptElsewhere | None:
+        return None if self._kept == self.n else KeptElsewhere(self._kept)
+
+    def ends(self, attribute: Attribute, kept: Any) -> tuple[float, float]:
+        found = self._facts[attribute.name]
+        return found.low, found.high
+
+    def unit(self, name: str, kept: Any) -> tuple[bool, int]:
+        shards = self.runner.shards
+        over = Over(tuple(dict.fromkeys((*self.reading.columns, name))))
+        stages = (
+            Stage(partial(unit_rows, reading=self.reading, name=name, shards=shards), shards),
+            Stage(most_rows),
+        )
+        missing, most = False, 0
+        for _, part, blob in blobs_in(self.runner.collect("counting rows of a unit", over, *stages)):
+            (value,) = unpacked(blob)[0].tolist()
+            if part == _FACTS:
+                missing |= value > 0
+            else:
+                most = max(most, value)
+        return missing, most
+
+    def outside(self, attribute: Attribute, lo: float, hi: float) -> tuple[int, int]:
+        found = self._facts[attribute.name]
+        if found.low >= lo and found.high <= hi:
+            return 0, 0
+        task = partial(outside_of, reading=self.reading, attribute=attribute, lo=lo, hi=hi)
+        count, firsts = 0, []
+        for _, _, blob in blobs_in(self.runner.collect("looking at the records", self._all, Stage(task))):
+            here, first = unpacked(blob)[0].tolist()
+            count += here
+            firsts += [first] if here else []
+        return count, min(firsts, default=0)
+
+    def missing_of(self, name: str) -> int:
+        """How many of the rows that take part have no value."""
+        return self._facts[name].gaps
+
+    def histogram(self, name: str, lattices: Mapping[str, Lattice]) -> Histogram:
+        """Positions of the values that are there, with their counts."""
+        if any(self._lattices.get(column) != lattice for column, lattice in lattices.items()):
+            # domains that were taken from the records are known only now
+            self._lattices = dict(lattices)
+            self._survey()
+        return self._histograms[name]
+
+
+def _known_lattices(table: Table, chosen: Sequence[Attribute]) -> dict[str, Lattice]:
+    """The lattices of columns whose domain is declared; others follow from the records, or are complained about."""
+    found = {}
+    for attribute in chosen:
+        try:
+            found[attribute.name] = attribute.lattice(integer=table.is_integer(attribute.name))
+        except ShoalError:
+            continue
+    return found
+
+
+def check_positions(lattices: Mapping[str, Lattice], rows: int) -> None:
+    """Refuse columns whose histogram would be as large as the table, or larger than the driver can hold."""
+    for name, lattice in lattices.items():
+        if min(lattice.steps, rows) > MOST_POSITIONS:
+            raise OptionError(
+                f"column '{name}' has {lattice.steps + 1:,} lattice positions, and this engine counts at most "
+                f"{MOST_POSITIONS:,} of {rows:,} rows: declare a larger step, or use method=laplace."
+            )

@@ -1,0 +1,103 @@
+"""Batches of records as described tables: the same code looks at a batch that looks at a whole table in memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.columns.attribute import Attribute
+from shoal.columns.coding import numbers
+from shoal.columns.describe import Described
+from shoal.columns.provenance import as_declared
+from shoal.errors import ShoalError
+from shoal.io import Table, without_texts
+from shoal.io.parquet_files import ROW
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """Some records of a table.
+
+    Attributes:
+        table: all of them, in their declared types.
+        kept: which take part; None for all.
+        rows: their numbers in the whole table, of those that take part.
+    """
+
+    table: Table
+    kept: NDArray[np.int64] | None
+    rows: NDArray[np.int64]
+
+    @property
+    def size(self) -> int:
+        return int(self.rows.size)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reading:
+    """How a batch becomes a part of the table: public, and the same for all batches.
+
+    Attributes:
+        attributes: the released columns.
+        na: texts that stand for a missing value.
+        dropping: columns without whose value a row takes no part.
+    """
+
+    attributes: tuple[Attribute, ...]
+    na: tuple[str, ...] = ()
+    dropping: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(attribute.name for attribute in self.attributes)
+
+    def table(self, batch: pa.RecordBatch) -> Table:
+        """The records of a batch in their declared types."""
+        import pyarrow as pa
+
+        frame = pa.Table.from_batches([batch]).select(list(self.columns))
+        table = Table(nw.from_native(frame, eager_only=True), "parquet")
+        return as_declared(without_texts(table, self.na), self.attributes, self.na)
+
+    def part(self, batch: pa.RecordBatch) -> Part:
+        """The records of a batch that take part."""
+        table, rows = self.table(batch), batch.column(batch.schema.names.index(ROW)).to_numpy()
+        dropped = np.zeros(rows.size, dtype=np.bool_)
+        for attribute in self.attributes:
+            if attribute.name in self.dropping:
+                dropped |= np.isnan(numbers(table, attribute))
+        if not dropped.any():
+            return Part(table, None, rows)
+        kept = np.flatnonzero(~dropped)
+        return Part(table, kept, rows[kept])
+
+    def parts(
+        self, batches: Iterator[pa.RecordBatch], described: Described
+    ) -> Iterator[tuple[Part, Described]]:
+        """The parts of batches with anything in them, each described as the whole table is."""
+        for batch in batches:
+            part = self.part(batch)
+            if part.size:
+                yield part, replace(described, table=part.table, kept=part.kept)
+
+
+def with_row(error: ShoalError, first: int) -> str:
+    """The sentence of an error about a batch that begins at a row of the table, counted as the table is.
+
+    >>> from shoal.errors import InputError
+    >>> with_row(InputError("column 'a' holds 'x' in row 3: correct it."), 100)
+    "column 'a' holds 'x' in row 103: correct it."
+    """
+    sentence = str(error)
+    if error.row is None:
+        return sentence
+    return re.sub(rf"\brow {error.row}\b", f"row {error.row + first}", sentence, count=1)

@@ -1,0 +1,324 @@
+"""The Spark runner: stages as plans of DataFrames, `mapInArrow` for tasks, shuffles of blobs between them.
+
+Spark runs tasks again when a machine is lost, when one is slow, and when a plan is computed twice. Nothing here depends
+on how often: tasks are sealed, every noise that is drawn once was drawn before, and what is returned reads what was
+written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import shutil
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from shoal.errors import InputError, OutputError, ShoalError
+from shoal.io.parquet_files import ROW, Frozen
+from shoal.progress import Progress, silent
+from shoal.release.engines.blobs import batch_of, blob_schema
+from shoal.release.engines.stages import NUMBER, Over, Sealed, Stage, Task
+from shoal.release.engines.staging import claim
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_BLOBS = "bucket int, part int, blob binary"
+_GROUP = "shoal"
+_PATH, _INDEX, _FIRST = "shoal path", "shoal index", "shoal first"
+# seconds between two looks at how far a job is
+_LOOK = 0.5
+_MOST_SHARDS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class _SameCode:
+    """A task that refuses to run with other code than the driver's: a worker that was replaced may load newer files."""
+
+    task: Task
+    code: str
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        if code_hash() != self.code:
+            raise RuntimeError(
+                "a worker has another version of Shoal than the driver: install the same everywhere, and start again."
+            )
+        return self.task(batches)
+
+
+def code_hash() -> str:
+    """A hash of the package's code as it lies on this machine."""
+    global _hashed
+    if _hashed is None:
+        import shoal
+
+        root = Path(shoal.__file__).parent
+        digest = hashlib.blake2b(digest_size=16)
+        for path in sorted(root.rglob("*.py")):
+            digest.update(str(path.relative_to(root)).encode())
+            digest.update(path.read_bytes())
+        _hashed = digest.hexdigest()
+    return _hashed
+
+
+_hashed: str | None = None
+
+
+class SparkRunner:
+    """Runs stages on a session of Spark.
+
+    Attributes:
+        files: the input, which every worker can read under the same path.
+        snapshot: where the input was frozen for this release; removed with the work.
+        log: where what Spark complains about is written as a whole.
+    """
+
+    def __init__(
+        self, session: Any, files: Frozen, snapshot: Path | None = None, log: Path | None = None
+    ) -> None:
+        self.session, self.files, self.snapshot = session, files, snapshot
+        self._tell: Progress = silent
+        self._log = log
+        self._named: dict[str, str] | None = None
+
+    @property
+    def rows(self) -> int:
+        return self.files.rows
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.files.schema
+
+    @property
+    def shards(self) -> int:
+        parallel = int(self.session.sparkContext.defaultParallelism)
+        return max(1, min(parallel, _MOST_SHARDS))
+
+    def fingerprint(self) -> str:
+        """The same for files that hold the same rows: of a frame, the files it was frozen into are new every time."""
+        if self.snapshot is None:
+            return self.files.fingerprint()
+        names = ", ".join(f"`{name.replace('`', '``')}`" for name in self.schema.names)
+        frame = self.session.read.parquet(str(self.snapshot))
+        # sums do not depend on the order of rows; two of them with different seeds are hard to meet by chance
+        sums = [f"sum(cast(xxhash64({seed}, {names}) as decimal(38, 0)))" for seed in (1, 2)]
+        found = [str(value) for value in frame.selectExpr("count(*)", *sums).collect()[0]]
+        return hashlib.sha256(" ".join([str(self.schema), *found]).encode()).hexdigest()
+
+    def watched(self, progress: Progress) -> None:
+        self._tell = progress
+
+    @contextlib.contextmanager
+    def working_in(self, folder: Path) -> Iterator[None]:
+        claim(folder)
+        yield
+
+    def close(self) -> None:
+        if self.snapshot is not None:
+            shutil.rmtree(self.snapshot, ignore_errors=True)
+
+    def released(self, path: Path) -> Any:
+        return self.session.read.parquet(str(path))
+
+    def collect(self, what: str, over: Over, *stages: Stage) -> Sequence[pa.RecordBatch]:
+        def job() -> Sequence[pa.RecordBatch]:
+            frame = self._plan(over, stages, _BLOBS)
+            found = [(row.bucket, row.part, bytes(row.blob)) for row in frame.collect()]
+            return [batch_of(found)]
+
+        found: Sequence[pa.RecordBatch] = self._run(what, job)
+        return found
+
+    def write(self, what: str, over: Over, *stages: Stage, schema: pa.Schema, folder: Path) -> Path:
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        target = folder / "data"
+
+        def job() -> None:
+            self._plan(over, stages, from_arrow_schema(schema)).write.parquet(str(target))
+
+        self._run(what, job)
+        _tidy(target)
+        return target
+
+    def _plan(self, over: Over, stages: Sequence[Stage], last: Any) -> Any:
+        frame = self._numbers(over.count) if over.count else self._records(over.columns)
+        for number, stage in enumerate(stages):
+            task = _SameCode(Sealed(stage.task), code_hash())
+            frame = frame.mapInArrow(task, last if number + 1 == len(stages) else _BLOBS)
+            if number + 1 < len(stages):
+                if stage.given:
+                    frame = frame.unionAll(self._given(stage))
+                frame = _shuffled(frame, stage.buckets)
+        return frame
+
+    def _given(self, stage: Stage) -> Any:
+        import pyarrow as pa
+
+        table = pa.Table.from_batches([batch_of(stage.given)], blob_schema())
+        return self.session.createDataFrame(table, _BLOBS)
+
+    def _numbers(self, count: int) -> Any:
+        frame = self.session.range(0, count, 1, count)
+        return frame.withColumnRenamed("id", NUMBER)
+
+    def _records(self, columns: Sequence[str]) -> Any:
+        from pyspark.sql import functions as F  # noqa: N812
+
+        reader = self.session.read.schema(self._spark_schema())
+        names = [*(_quoted(name) for name in columns)]
+        paths = [str(file.path.absolute()) for file in self.files.files]
+        frame = reader.parquet(*paths)
+        row = F.col("_metadata.row_index").cast("long")
+        if len(paths) == 1 and not self.files.folders:
+            return frame.select(*names, row.alias(ROW))
+        # rows of a file are numbered from its first; what its folders say goes along
+        frame = frame.select("*", row.alias(_INDEX), F.col("_metadata.file_path").alias(_PATH))
+        frame = frame.join(F.broadcast(self._starts(paths)), _PATH)
+        return frame.select(*names, (F.col(_INDEX) + F.col(_FIRST)).alias(ROW))
+
+    def _starts(self, paths: Sequence[str]) -> Any:
+        """For every file the number of its first row and what the names of its folders say."""
+        import pyarrow as pa
+
+        if self._named is None:
+            # Spark spells paths in its own way: it is asked how
+            listed = self.session.read.parquet(*paths).selectExpr("_metadata.file_path path").distinct()
+            self._named = {_plain(row.path): row.path for row in listed.collect()}
+        files = [file for file in self.files.files if file.rows]
+        columns = {
+            _PATH: pa.array([self._named[str(file.path.absolute())] for file in files]),
+            _FIRST: pa.array([file.first for file in files], pa.int64()),
+        }
+        for number, name in enumerate(self.files.folders):
+            said = pa.array([file.values[number][1] for file in files], pa.string())
+            columns[name] = said.cast(self.files.schema.field(name).type)
+        return self.session.createDataFrame(pa.table(columns))
+
+    def _spark_schema(self) -> Any:
+        import pyarrow as pa
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        stored = [field for field in self.files.schema if field.name not in self.files.folders]
+        try:
+            return from_arrow_schema(pa.schema(stored))
+        except Exception as error:
+            raise InputError(
+                f"Spark has no place for a column's type ({_first_line(error)}): convert the column, or use "
+                "engine=local."
+            ) from None
+
+    def _run(self, what: str, job: Callable[[], Any]) -> Any:
+        """Carry a job out, tell how far it is, and cancel it where the one who is told says so."""
+        self.files.check_unchanged()
+        context = self.session.sparkContext
+        found: list[Any] = []
+        failed: list[BaseException] = []
+
+        def work() -> None:
+            try:
+                context.setJobGroup(_GROUP, what, interruptOnCancel=True)
+                found.append(job())
+            except BaseException as error:
+                failed.append(error)
+
+        from pyspark import InheritableThread
+
+        thread = InheritableThread(target=work, daemon=True)
+        thread.start()
+        try:
+            while thread.is_alive():
+                thread.join(_LOOK)
+                self._tell(what, *_progress(context))
+        except BaseException:
+            context.cancelJobGroup(_GROUP)
+            thread.join(60)
+            raise
+        if failed:
+            raise failure(failed[0], what, self._log)
+        return found[0]
+
+
+def _shuffled(frame: Any, buckets: int) -> Any:
+    """Blobs of a bucket in one task."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return frame.repartitionById(buckets, F.col("bucket"))
+
+
+def _plain(path: str) -> str:
+    """A path as Spark spells it, without scheme and escapes.
+
+    >>> _plain("file:///data/a%20b.parquet"), _plain("file:/data/c.parquet")
+    ('/data/a b.parquet', '/data/c.parquet')
+    """
+    return "/" + unquote(path.partition(":")[2]).lstrip("/")
+
+
+def _quoted(name: str) -> Any:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return F.col("`" + name.replace("`", "``") + "`")
+
+
+def _progress(context: Any) -> tuple[int, int]:
+    """How many tasks of the running stages are done, and how many there are."""
+    tracker = context.statusTracker()
+    done = total = 0
+    for number in tracker.getActiveStageIds():
+        stage = tracker.getStageInfo(number)
+        if stage is not None:
+            done, total = done + stage.numCompletedTasks, total + stage.numTasks
+    return done, max(total, 1)
+
+
+def _tidy(folder: Path) -> None:
+    """Files of a release are called by their number; what Spark leaves beside them goes."""
+    for path in folder.iterdir():
+        if not path.name.startswith("part-"):
+            path.unlink()
+    for number, path in enumerate(sorted(folder.glob("part-*.parquet"))):
+        path.rename(folder / f"part-{number:05}.parquet")
+
+
+@contextlib.contextmanager
+def spark_failures(session: Any, log_folder: Path) -> Iterator[None]:
+    """What Spark raises, as one sentence and the path of a log."""
+    try:
+        yield
+    except (KeyboardInterrupt, ShoalError):
+        raise
+    except Exception as error:
+        raise failure(error, "freezing the input", log_folder / "shoal-spark.log") from None
+
+
+def failure(error: BaseException, what: str, log: Path | None) -> BaseException:
+    """An error of a job as one sentence; all of it goes to a log."""
+    if isinstance(error, (KeyboardInterrupt, SystemExit, ShoalError)):
+        return error
+    where = ""
+    if log is not None:
+        try:
+            log.write_text("".join(traceback.format_exception(error)), "utf-8")
+            where = f" The whole of it is in '{log}', which may hold values of records: keep it inside."
+        except OSError:
+            where = ""
+    return OutputError(f"Spark failed while {what}: {_reason(error)}.{where}")
+
+
+def _reason(error: BaseException) -> str:
+    """The line of a failure that says most: the last of a Python traceback in a task, or the first there is."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    told = [line for line in lines if line.startswith(("RuntimeError:", "shoal.errors.", "MemoryError"))]
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    chosen = (told or causes or [_first_line(error)])[-1]
+    return chosen[:240].rstrip(".")
+
+
+def _first_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__

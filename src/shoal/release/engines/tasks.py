@@ -1,0 +1,293 @@
+"""The tasks of releases: pure functions from batches to batches. Run again on the same batches they make the same.
+
+None of them can reach the operating system's entropy (`stages.Sealed`): what a task draws comes from a source that its
+key, a label and the content of the batch give again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.columns.describe import Described
+from shoal.columns.missing import with_gaps
+from shoal.mechanisms.base import Mechanism
+from shoal.method.budget import Plan
+from shoal.method.method import Method
+from shoal.noise import Source
+from shoal.progress import silent
+from shoal.release.engines.blobs import Blob, batch_of, by_bucket, packed, scattered
+from shoal.release.engines.order import Order
+from shoal.release.engines.reading import Reading
+from shoal.release.engines.stages import NUMBER
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+# Released rows in a bucket: one file, or one row group.
+OUT = 1 << 19
+# All columns in one blob, and what the driver adds to a bucket.
+_ALL, _GIVEN = -1, -2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outgoing:
+    """Where released rows go.
+
+    Attributes:
+        orders: the place of every row, one order for all columns or one for each.
+    """
+
+    orders: tuple[Order, ...]
+
+    @property
+    def buckets(self) -> int:
+        return max(-(-self.orders[0].rows // OUT), 1)
+
+    def order(self, column: int) -> Order:
+        return self.orders[column] if len(self.orders) > 1 else self.orders[0]
+
+    def blobs(self, rows: Integers, columns: Sequence[Floats]) -> Iterator[Blob]:
+        """Rows with all their columns on the way to their places."""
+        places = self.order(0).of(rows)
+        yield from scattered(places // OUT, _ALL, (places % OUT).astype(np.uint32), *columns)
+
+    def column_blobs(self, column: int, rows: Integers, values: Floats) -> Iterator[Blob]:
+        """One column of some rows on the way to their places."""
+        places = self.order(column).of(rows)
+        yield from scattered(places // OUT, column, (places % OUT).astype(np.uint32), values)
+
+
+def content_of(described: Described, rows: Integers) -> bytes:
+    """A digest of what noise is drawn for: the values of all columns and the rows they stand in."""
+    digest = hashlib.blake2b(digest_size=32)
+    for part in (rows, *(described.original(name) for name in described.columns)):
+        digest.update(part.size.to_bytes(8, "little"))
+        digest.update(np.ascontiguousarray(part).view(np.uint8).data)
+    return digest.digest()
+
+
+def noisy_records(
+    batches: Iterator[pa.RecordBatch],
+    reading: Reading,
+    described: Described,
+    method: Method,
+    mechanism: Mechanism,
+    plan: Plan,
+    source: Source,
+    out: Outgoing,
+) -> Iterator[pa.RecordBatch]:
+    """Every record by itself: the mechanism runs on a batch as it would on a table, with noise of its own.
+
+    Guarantee:
+        Each record gets fresh noise once: other content or other rows have another stream, the same have the same.
+    """
+    for part, here in reading.parts(batches, described):
+        own = source.child("records", content_of(here, part.rows))
+        made = mechanism.run(method, here, plan, own, silent, None)
+        yield batch_of(list(out.blobs(part.rows, [made.values[name] for name in described.columns])))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Route:
+    """Ranges of ranks of one column, each a bucket: known from how many records have each position.
+
+    Attributes:
+        first: number of the first bucket.
+        cuts: the positions at which ranges begin, but for the first.
+        heavy: positions that so many records have that their rows are cut as well, with the rows at which.
+    """
+
+    first: int
+    cuts: Integers
+    heavy: Mapping[int, Integers]
+
+    @property
+    def buckets(self) -> int:
+        return self.cuts.size + 1 + sum(cuts.size for cuts in self.heavy.values())
+
+    def of(self, positions: Integers, rows: Integers) -> Integers:
+        """The bucket of every record."""
+        found = np.searchsorted(self.cuts, positions, side="right")
+        extra = 0
+        for position, at in self.heavy.items():
+            # a heavy position is alone in its range; those after it move on by the ranges it was cut into
+            here = positions == position
+            found = np.where(positions > position, found + at.size, found)
+            found[here] += np.searchsorted(at, rows[here], side="right")
+            extra += at.size
+        moved: Integers = found.astype(np.int64) + self.first
+        return moved
+
+
+def to_ranges(
+    batches: Iterator[pa.RecordBatch],
+    reading: Reading,
+    described: Described,
+    routes: Sequence[Route],
+    values: Callable[[Described, str], Floats] | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Positions of all columns on the way to where they are ranked, with their rows.
+
+    Where `values` is given, the records' own values go along.
+    """
+    for part, here in reading.parts(batches, described):
+        found: list[Blob] = []
+        for number, name in enumerate(here.columns):
+            positions, _ = here.positions(name)
+            own = [] if values is None else [values(here, name)]
+            targets = routes[number].of(positions, part.rows)
+            found += scattered(targets, number, positions, part.rows, *own, shrink=True)
+        yield batch_of(found)
+
+
+def heavy_rows(
+    batches: Iterator[pa.RecordBatch],
+    reading: Reading,
+    described: Described,
+    heavy: Mapping[str, Sequence[int]],
+    size: int,
+) -> Iterator[pa.RecordBatch]:
+    """How many records of every heavy position are in each run of `size` rows."""
+    found: dict[tuple[int, int], dict[int, int]] = {}
+    for part, here in reading.parts(batches, described):
+        runs = part.rows // size
+        for name, wanted in heavy.items():
+            positions, _ = here.positions(name)
+            for position in wanted:
+                counts = found.setdefault((here.columns.index(name), position), {})
+                some, many = np.unique(runs[positions == position], return_counts=True)
+                for run, count in zip(some.tolist(), many.tolist(), strict=True):
+                    counts[run] = counts.get(run, 0) + count
+    for (number, position), counts in found.items():
+        runs = np.array(sorted(counts), dtype=np.int64)
+        many = np.array([counts[run] for run in runs.tolist()], dtype=np.int64)
+        yield batch_of([(0, number, packed(np.array([position]), runs, many))])
+
+
+def given_values(bucket: int, sizes: Integers, values: Floats) -> Blob:
+    """What the records of a range get, in order of rank: values, and how many get each."""
+    return bucket, _GIVEN, packed(sizes, values)
+
+
+def _ranked(blobs: Sequence[Sequence[NDArray[Any]]]) -> list[NDArray[Any]]:
+    """Positions and rows of a range (and what goes along) in order of rank: by position, equal ones by row."""
+    columns = [np.concatenate([arrays[part] for arrays in blobs]) for part in range(len(blobs[0]))]
+    positions, rows = columns[0].astype(np.int64), columns[1].astype(np.int64)
+    low, bits = int(positions.min()), int(rows.max()).bit_length()
+    span = int(positions.max()) - low
+    if len(columns) == 2 and span.bit_length() + bits < 63:
+        # one number that holds both sorts faster than two
+        keys = np.sort((positions - low) << bits | rows)
+        return [(keys >> bits) + low, keys & ((1 << bits) - 1)]
+    order = np.lexsort((rows, positions))
+    return [positions[order], rows[order], *(column[order] for column in columns[2:])]
+
+
+def from_ranges(
+    batches: Iterator[pa.RecordBatch], starts: Integers, out: Outgoing, by_rank: bool
+) -> Iterator[pa.RecordBatch]:
+    """Records get the value of their rank. `starts` are the ranks at which ranges begin.
+
+    With `by_rank` a value's place follows from its rank and not from its row: columns are not linked.
+    """
+    for bucket, parts in by_bucket(batches):
+        ((sizes, values),) = parts.pop(_GIVEN)
+        ((number, blobs),) = parts.items()
+        _, rows = _ranked(blobs)
+        if by_rank:
+            rows = starts[bucket] + np.arange(rows.size)
+        yield batch_of(list(out.column_blobs(number, rows, np.repeat(values, sizes))))
+
+
+def drawn_rows(
+    batches: Iterator[pa.RecordBatch],
+    draw: Callable[[int], Mapping[str, Floats]],
+    starts: Integers,
+    out: Outgoing,
+) -> Iterator[pa.RecordBatch]:
+    """Rows of blocks, drawn from what is known and paid for; no record is looked at."""
+    for batch in batches:
+        for number in batch.column(0).to_pylist():
+            values = list(draw(number).values())
+            rows = starts[number] + np.arange(values[0].size)
+            yield batch_of(list(out.blobs(rows, values)))
+
+
+def numbers_batch(numbers: Sequence[int]) -> pa.RecordBatch:
+    """Numbers of blocks as a batch."""
+    import pyarrow as pa
+
+    return pa.record_batch([pa.array(numbers, pa.int64())], names=[NUMBER])
+
+
+def summed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Arrays of the same part added up."""
+    for bucket, parts in by_bucket(batches):
+        found: list[Blob] = []
+        for part, blobs in parts.items():
+            total = np.zeros(blobs[0][0].size, dtype=np.int64)
+            for (array,) in blobs:
+                total += array.astype(np.int64)
+            found.append((bucket, part, packed(total, squeeze=True)))
+        yield batch_of(found)
+
+
+def counted(
+    batches: Iterator[pa.RecordBatch],
+    reading: Reading,
+    described: Described,
+    count: Callable[[Described], Sequence[Integers]],
+) -> Iterator[pa.RecordBatch]:
+    """Tables of counts, added up over the batches."""
+    totals: list[Integers] = []
+    for _, here in reading.parts(batches, described):
+        found = count(here)
+        totals = (
+            [before + more for before, more in zip(totals, found, strict=True)] if totals else list(found)
+        )
+    yield batch_of([(0, number, packed(total.ravel(), squeeze=True)) for number, total in enumerate(totals)])
+
+
+def assembled(
+    batches: Iterator[pa.RecordBatch],
+    described: Described,
+    method: Method,
+    schema: pa.Schema,
+    unchanged: frozenset[str] = frozenset(),
+) -> Iterator[pa.RecordBatch]:
+    """Released rows in their order, as the columns store them: the very last step."""
+    import pyarrow as pa
+
+    names = described.columns
+    for _, parts in by_bucket(batches):
+        columns = np.full((len(names), OUT), np.nan)
+        filled = np.zeros(OUT, dtype=np.bool_)
+        for part, blobs in parts.items():
+            for places, *values in blobs:
+                for number, found in zip(range(len(names)) if part == _ALL else [part], values, strict=True):
+                    columns[number, places] = found
+                filled[places] = True
+        whole = bool(filled.all())
+        stored = {
+            name: _stored(described, method, name, row if whole else row[filled], name not in unchanged)
+            for name, row in zip(names, columns, strict=True)
+        }
+        made = described.released_frame(stored, generalise=method.generalise)
+        yield from pa.Table.from_arrays(made.columns, schema=schema).combine_chunks().to_batches()
+
+
+def _stored(described: Described, method: Method, name: str, values: Floats, computed: bool) -> NDArray[Any]:
+    if name not in described.flagged:
+        return described.stored(name, values, clip=method.clip, computed=computed)
+    gaps = np.isnan(values)
+    filled = np.where(gaps, float(described.lattices[name].lo), values)
+    return with_gaps(described.stored(name, filled, clip=method.clip, computed=computed), gaps)

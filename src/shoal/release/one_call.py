@@ -1,0 +1,104 @@
+"""`protect`: from a table to a `Release` in one call, all stages in order."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any, Unpack
+
+from shoal.columns.declaration import read_as_asked
+from shoal.columns.schema import Schema
+from shoal.errors import LeftOutWarning, OptionError
+from shoal.io import is_spark_frame
+from shoal.method.presets import DEFAULT_METHOD
+from shoal.progress import Progress, silent
+from shoal.release.protect import Release, carry_out, prepare
+from shoal.release.request import Options
+
+
+def protect(
+    data: Any,
+    schema: Schema | None = None,
+    method: str = DEFAULT_METHOD,
+    epsilon: Any = None,
+    k: int | None = None,
+    seed: int | None = None,
+    *,
+    work: str | Path | None = None,
+    progress: Progress | None = None,
+    **options: Unpack[Options],
+) -> Release:
+    """Turn a table about people into one that can be published.
+
+    Args:
+        data: a path (see `shoal.io.FORMATS`), a pandas, polars or pyarrow table, or a Spark DataFrame with `work`.
+        schema: kinds, roles and public domains; without one they are guessed and domains must be given.
+        method: a preset, see `shoal.methods()`; by default `pairs-dp`, the strongest promise for a whole table.
+        epsilon: the privacy budget; decimal text is exact, a float means its shortest decimal text.
+        k: minimum cluster size.
+        seed: makes the release reproducible and therefore not publishable.
+        columns: the columns to release; the others are left out.
+        domains: public domain by column, instead of or on top of the schema: (lo, hi), or for a nominal column its
+            values or a `shoal.Taxonomy`.
+        domain_from_data: take missing domains as 0 to this multiple of the maximum; taints the statement.
+        outside: what to do with values outside their domain: "error" or "clip".
+        missing: what to do with missing values: "error", "drop" (taints the statement), "category" (one more value; in
+            columns with an order with pairs-dp, tree-dp and laplace) or "separate" (they stay missing, in clusters of
+            their own).
+        na: texts that stand for a missing value, such as ["?"].
+        types: declared type by column (integer, decimal:2, date, timestamp, text, boolean), on top of the schema; types
+            of a file's other columns are read off the records, which taints the statement.
+        file: how a text file is written, such as {"encoding": "latin-1", "decimal": ","}, on top of the schema.
+        labels: cluster labels made elsewhere, for methods with partition="given".
+        tuned: what was chosen by looking at these records: settings such as "k", "columns", "domains" or "domain:NAME";
+            taints the statement, unless it is the `Tuning.tuned` of a private choice.
+        tuned_epsilon: what a private choice cost, as a recipe of `shoal tune --private` has it; added to the claim,
+            which must be `dp`, if the values that it bought are used.
+        tuned_choice: what it bought, with the candidates it was chosen from.
+        most_epsilon: the ε per person, 10 by default, above which the verdict is "do not publish".
+        override: why a release above it is published all the same; stands in the statement.
+        work: a new folder for the release of a Spark DataFrame, which all workers can write to: a bundle as `publish`
+            writes it. `data` of the release is a DataFrame that reads it.
+        progress: called with (what, done, total) during long work; raise `shoal.CancelledError` in it to stop.
+        options: settings of the method, such as split, groups, link, remainder.
+
+    Guarantee:
+        Whatever `release.statement` says, and nothing else.
+
+    Cost:
+        One pass over the table plus the partition: a sort per attribute for `ranking-dp`, see
+        `shoal.partition.mdav` for `mdav-dp`.
+
+    >>> import pyarrow as pa
+    >>> people = pa.table({"age": [31, 45, 28, 60], "income": [20.5, 31.0, 18.2, 44.9]})
+    >>> release = protect(people, method="mdav-dp", epsilon="1", k=2, seed=1,
+    ...                   domains={"age": (0, 120), "income": (0, 200)})
+    >>> release.data.column_names, release.data.num_rows, release.statement.model
+    (['age', 'income'], 4, 'dp-given-partition')
+    """
+    tell = progress or silent
+    if is_spark_frame(data):
+        # engines bring every mechanism along
+        from shoal.release.publish import publish
+
+        if work is None:
+            raise OptionError(
+                "work is missing: a Spark DataFrame is released into a new folder, name one with work=."
+            )
+        made = publish(data, schema, method, epsilon, k, seed, out=work, progress=progress, **options)
+        return made.release
+    if work is not None:
+        raise OptionError(
+            "work is for a Spark DataFrame: leave it out, or save the release with release.save()."
+        )
+    tell("reading the table", 0, 1)
+    table = read_as_asked(data, {"schema": schema, **options})
+    prepared = prepare(table, schema, method, epsilon, k, seed, **options)
+    if schema is None and prepared.declared.columns is None and prepared.described.left_out:
+        warnings.warn(
+            f"not released: {', '.join(prepared.described.left_out)}; release.notes say why. Name the columns to "
+            "release (columns=), or describe them in a schema.",
+            LeftOutWarning,
+            stacklevel=2,
+        )
+    return carry_out(prepared, tell)

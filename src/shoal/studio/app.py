@@ -1,0 +1,364 @@
+"""The routes of the studio: a request comes in, one call of a desk and one of a view go out. Nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import unquote
+
+from fastapi import APIRouter, Body, Depends, FastAPI, Request
+from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, Response, StreamingResponse
+from starlette.concurrency import run_in_threadpool
+
+from shoal.errors import OptionError, ShoalError
+from shoal.io import find_format
+from shoal.io.formats import format_of
+from shoal.look import tokens
+from shoal.studio import column_views, judge_views, promise_views, publishing, views
+from shoal.studio.desk import Desk
+from shoal.studio.desks import Desks
+from shoal.studio.guard import Access, App, Guard
+from shoal.studio.rendering import HERE, fragment
+
+Payload = Annotated[dict[str, Any], Body(default_factory=dict)]
+# how often a page hears where a run stands
+_BEAT = 0.25
+_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+
+
+router = APIRouter()
+
+
+def create_app(desks: Desks, access: Access) -> App:
+    """The application with its guard."""
+
+    @asynccontextmanager
+    async def alive(app: FastAPI) -> AsyncIterator[None]:
+        yield
+        # uvicorn raises a signal again once it is done, so nothing after it would run
+        desks.close()
+
+    app = FastAPI(lifespan=alive, docs_url=None, redoc_url=None, openapi_url=None)
+    app.state.desks = desks
+    app.include_router(router)
+    app.add_exception_handler(ShoalError, refused)
+    return Guard(app, access)
+
+
+def refused(request: Request, error: Exception) -> Response:
+    """What can be expected is answered and not refused: a status of 4xx is an error in the browser's console."""
+    gone = isinstance(error, ShoalError) and error.code == "gone"
+    return HTMLResponse(views.problem(str(error)), headers={"x-shoal-gone": "1"} if gone else None)
+
+
+def all_desks(request: Request) -> Desks:
+    found: Desks = request.app.state.desks
+    return found
+
+
+All = Annotated[Desks, Depends(all_desks)]
+
+
+def one_desk(desk: str, desks: All) -> Desk:
+    return desks.find(desk)
+
+
+At = Annotated[Desk, Depends(one_desk)]
+
+
+def whole(desk: Desk, desks: Desks, step: str) -> str:
+    """A step with everything around it; without a table there is only the first."""
+    return views.step(desk, step, desks.limit)
+
+
+@router.get("/")
+def shell() -> Response:
+    return HTMLResponse(views.page())
+
+
+@router.get("/ping")
+def ping() -> Response:
+    return JSONResponse({"alive": True})
+
+
+@router.get("/static/{name}")
+def static(name: str) -> Response:
+    if name == "tokens.css":
+        return Response(tokens(), media_type="text/css")
+    path = HERE / "static" / name
+    if path.parent != HERE / "static" or not path.is_file():
+        return Response(status_code=404)
+    return FileResponse(path, media_type=_TYPES.get(path.suffix))
+
+
+@router.post("/desk")
+def new_desk(desks: All) -> Response:
+    desk = desks.new()
+    return JSONResponse({"desk": desk.name, "step": "data"})
+
+
+@router.post("/desk/{desk}/step/{name}")
+def step(desk: At, desks: All, name: str) -> Response:
+    with desk.lock:
+        known = name if name in views.STEPS else "data"
+        return HTMLResponse(whole(desk, desks, known if desk.table is not None else "data"))
+
+
+# 1 data
+
+
+@router.post("/desk/{desk}/survey")
+def survey(desk: At, desks: All) -> Response:
+    desk.open_survey()
+    return HTMLResponse(whole(desk, desks, "data"))
+
+
+@router.post("/desk/{desk}/announce")
+def announce(desk: At, desks: All, body: Payload) -> Response:
+    """Asked before a file is sent: what would be refused at the end is refused now."""
+    name, size = str(body.get("name", "")), int(body.get("size", 0))
+    desk.problem = ""
+    try:
+        format_of(Path(name))
+    except ShoalError as error:
+        desk.problem = str(error)
+    if size > desks.limit:
+        desk.problem = column_views.too_large(desk, name, size, desks.limit)
+    return HTMLResponse(whole(desk, desks, "data"), headers={} if desk.problem else {"x-shoal-send": "1"})
+
+
+@router.put("/desk/{desk}/file")
+async def upload(desk: At, desks: All, request: Request) -> Response:
+    name = Path(unquote(request.headers.get("x-name", "table.csv"))).name
+    known = find_format(Path(name))
+    target = desk.folder / f"table{known.ending if known is not None else '.csv'}"
+    aside, size = target.with_suffix(".part"), 0
+    try:
+        with open(aside, "wb") as file:
+            async for chunk in request.stream():
+                size += len(chunk)
+                if size > desks.limit:
+                    raise OptionError(column_views.too_large(desk, name, size, desks.limit))
+                file.write(chunk)
+        desk.close()
+        aside.replace(target)
+    finally:
+        aside.unlink(missing_ok=True)
+    await run_in_threadpool(desk.open, target, name)
+    if desk.table is None:
+        target.unlink(missing_ok=True)
+    return HTMLResponse(await run_in_threadpool(whole, desk, desks, "data"))
+
+
+@router.post("/desk/{desk}/close")
+def close(desk: At, desks: All) -> Response:
+    desk.close()
+    return HTMLResponse(whole(desk, desks, "data"))
+
+
+@router.post("/desk/{desk}/written")
+def written(desk: At, desks: All, body: Payload) -> Response:
+    """How the file is written."""
+    from shoal.io import Conventions
+
+    told = {name: body[name] for name in ("encoding", "separator", "decimal") if body.get(name)}
+    texts = tuple(text.strip() for text in str(body.get("na", "")).split(",") if text.strip())
+    desk.reread(Conventions(**told, na=texts))
+    return HTMLResponse(whole(desk, desks, "data") + (views.problem(desk.problem) if desk.problem else ""))
+
+
+@router.get("/desk/{desk}/rows")
+def rows(desk: At, start: int = 0, count: int = column_views.WINDOW) -> Response:
+    return HTMLResponse(column_views.window(desk, start, count))
+
+
+# 2 columns
+
+
+@router.post("/desk/{desk}/column/{number}")
+def column(desk: At, number: int, body: Payload) -> Response:
+    with desk.lock:
+        what = str(body.get("what", ""))
+        if what == "open":
+            before = desk.open_column
+            desk.open_column = desk.column(number).name
+            names = desk.recipe.schema.names
+            changed = {number, *([names.index(before)] if before in names else [])}
+            return HTMLResponse(
+                fragment("#inspector", column_views.inspector(desk))
+                + "".join(fragment(f"#mark-{one}", "") for one in changed)
+            )
+        desk.open_column = desk.column(number).name
+        if what == "look":
+            desk.look(desk.column(number).name)
+        elif what == "recode":
+            desk.recode(number, {name: str(value) for name, value in body.items()})
+        elif what == "take back":
+            desk.take_back(int(body.get("value", -1)))
+        elif what == "taxonomy":
+            desk.give_taxonomy(number, str(body.get("value", "")), str(body.get("name", "")))
+        else:
+            desk.change(number, what, body.get("value"))
+        return HTMLResponse(column_views.column_changed(desk, number, whole=what != "range"))
+
+
+@router.post("/desk/{desk}/look")
+def look(desk: At) -> Response:
+    with desk.lock:
+        desk.look("*")
+        return HTMLResponse(views.step(desk, "columns"))
+
+
+@router.post("/desk/{desk}/vouch")
+def vouch(desk: At, body: Payload) -> Response:
+    with desk.lock:
+        desk.vouch(str(body.get("value", "")))
+        return HTMLResponse(views.step(desk, "columns"))
+
+
+# 3 promise
+
+
+@router.post("/desk/{desk}/promise")
+def promise(desk: At, body: Payload) -> Response:
+    with desk.lock:
+        what, value = str(body.get("what", "")), str(body.get("value", ""))
+        name = str(body.get("name", ""))
+        if what == "card":
+            desk.choose_card(value)
+        elif what == "method":
+            desk.choose_method(value)
+        elif what == "slider":
+            desk.slide(name, int(value))
+        elif what == "sealed":
+            desk.back_to_sealed()
+        elif what == "undo":
+            desk.undo()
+        elif what == "ledger":
+            desk.ledger, desk.dataset = str(body.get("ledger", "")), str(body.get("dataset", ""))
+        elif what == "leave":
+            desk.change(desk.recipe.schema.names.index(value), "publish", None)
+        elif what in ("outside", "missing"):
+            desk.set(what, value)
+        else:
+            desk.set(name, value)
+        method = what in ("card", "method", "sealed", "undo", "leave", "setting", "outside", "missing")
+        return HTMLResponse(promise_views.promised(desk, method=method, moved=name, by=what))
+
+
+# runs
+
+
+@router.post("/desk/{desk}/run/{kind}")
+def run(desk: At, kind: str, body: Payload) -> Response:
+    with desk.lock:
+        if kind == "compare":
+            desk.compare()
+        elif kind == "buy":
+            desk.start("buy", price=str(body.get("price", "0.1")))
+        elif kind == "learn":
+            of = desk.run_of(desk.shown)
+            desk.start("learn", target=str(body.get("target", "")), of=str(of.folder))
+        elif kind in ("release", "rehearse"):
+            desk.start(kind)
+        else:
+            raise OptionError(f"there is no run of the kind '{kind}'.")
+        return HTMLResponse(views.strip(desk))
+
+
+@router.post("/desk/{desk}/cancel")
+def cancel(desk: At) -> Response:
+    with desk.lock:
+        desk.cancel()
+        return HTMLResponse(views.strip(desk))
+
+
+@router.get("/desk/{desk}/events")
+async def events(desk: At, request: Request) -> Response:
+    async def stream() -> AsyncIterator[str]:
+        told, finished = -1, True
+        while not await request.is_disconnected():
+            running = desk.running is not None
+            if desk.version != told or running:
+                told = desk.version
+                html = await run_in_threadpool(_news, desk, not running and not finished)
+                finished = not running
+                yield f"data: {json.dumps(html)}\n\n"
+            await asyncio.sleep(_BEAT)
+
+    return StreamingResponse(stream(), media_type="text/event-stream")
+
+
+# 4 judge
+
+
+@router.post("/desk/{desk}/judge")
+def judge(desk: At, body: Payload) -> Response:
+    with desk.lock:
+        what = str(body.get("what", ""))
+        shown = desk.judge(str(body.get("run", "")))
+        if shown is None:
+            return HTMLResponse(views.step(desk, "judge"))
+        if what == "tab":
+            part = judge_views.judge_part(
+                desk, shown, str(body.get("tab", "distributions")), str(body.get("column", ""))
+            )
+            return HTMLResponse(fragment("#part", part))
+        if what == "person":
+            return HTMLResponse(fragment("#person", judge_views.person(shown, int(body.get("value") or 1))))
+        if what == "take":
+            desk.take(
+                json.loads(body.get("value", "{}")) if isinstance(body.get("value"), str) else body["value"]
+            )
+            return HTMLResponse(views.step(desk, "promise"), headers={"x-shoal-step": "promise"})
+        return HTMLResponse(views.step(desk, "judge"))
+
+
+# 5 publish
+
+
+@router.post("/desk/{desk}/override")
+def override(desk: At, body: Payload) -> Response:
+    with desk.lock:
+        chosen = desk.to_publish
+        if chosen is None:
+            raise OptionError("there is no run to publish.")
+        publishing.overridden(chosen, str(body.get("reason", "")), str(body.get("name", "")))
+        return HTMLResponse(views.step(desk, "publish"))
+
+
+@router.get("/desk/{desk}/bundle.zip")
+def bundle(desk: At) -> Response:
+    chosen = desk.to_publish
+    if chosen is None:
+        raise OptionError("there is no run to publish.")
+    if publishing.blocked(publishing.checklist(chosen)) and not chosen.override:
+        raise OptionError("this release is not ready to be published: see the list of what was checked.")
+    name = f'attachment; filename="{publishing.release_name(chosen)}.zip"'
+    return Response(
+        publishing.zipped(chosen), media_type="application/zip", headers={"content-disposition": name}
+    )
+
+
+@router.get("/desk/{desk}/method.toml")
+def recipe(desk: At) -> Response:
+    headers = {"content-disposition": 'attachment; filename="method.toml"'}
+    return Response(desk.look_ahead().recipe, media_type="application/toml", headers=headers)
+
+
+def _news(desk: Desk, ended: bool) -> str:
+    """What a page hears about runs; once one has ended, also what its end changes."""
+    with desk.lock:
+        found = views.strip(desk)
+        if desk.table is not None and desk.releases and any(run.kind == "compare" for run in desk.runs):
+            found += fragment("#frontier", judge_views.frontier(desk))
+        if ended and desk.table is not None:
+            found += promise_views.promised(desk, method=True)
+            if desk.runs and desk.runs[-1].kind == "learn" and desk.shown:
+                part = judge_views.judge_part(desk, desk.run_of(desk.shown), "learning")
+                found += fragment("#part", part)
+        return found

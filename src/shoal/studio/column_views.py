@@ -1,0 +1,244 @@
+"""Data and Columns as HTML: the table in windows, each column with its kind, role, range and source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from markupsafe import Markup
+
+from shoal.columns.attribute import MISSING_VALUE, RECORDS, SOURCES, Attribute
+from shoal.columns.name_words import common_range
+from shoal.io import FORMATS, titles
+from shoal.studio import facts
+from shoal.studio.desk import PEOPLE, Desk
+from shoal.studio.editing import TYPES, range_words, source_of
+from shoal.studio.recipe import typed
+from shoal.studio.rendering import fragment, render
+
+WINDOW = 40
+ENCODINGS = ("utf-8", "latin-1", "cp1252", "utf-16")
+SEPARATORS: Mapping[str, str] = {"": "by itself", ",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
+DECIMALS: Mapping[str, str] = {"": "by itself", ".": "point", ",": "comma"}
+
+
+def data(desk: Desk, limit: int = 0) -> str:
+    if desk.table is None or desk.source is None:
+        return render(
+            "start.html", desk=desk, formats=titles(), accept=_accept(), limit=_bytes(limit), people=PEOPLE
+        )
+    table = desk.table
+    schema = desk.recipe.schema
+    missing = [attribute.name for attribute in schema.attributes if desk.gaps(attribute)]
+    written = FORMATS[table.format]
+    return render(
+        "data.html",
+        desk=desk,
+        rows=table.n,
+        names=table.names,
+        size=_bytes(desk.source.size),
+        missing=missing,
+        text=written.text,
+        told=schema.file,
+        encodings=ENCODINGS,
+        separators=SEPARATORS,
+        decimals=DECIMALS,
+        doubts=list(table.doubts.values()),
+        window=Markup(window(desk, 0, WINDOW)),
+    )
+
+
+def window(desk: Desk, start: int, count: int) -> str:
+    """Some rows of the table."""
+    table = desk.sheet
+    first = max(min(start, table.n - 1), 0)
+    part = table.frame[first : first + min(count, 200), :]
+    columns = [[_cell(value) for value in part.get_column(name).to_list()] for name in table.names]
+    return render("rows.html", first=first, rows=list(zip(*columns, strict=True)))
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None else str(value)
+
+
+def _accept() -> str:
+    return ",".join(suffix for known in FORMATS.values() for suffix in known.suffixes)
+
+
+def _bytes(count: int) -> str:
+    if count >= 10**9:
+        return f"{count / 1e9:.3g} GB"
+    return f"{count / 1e6:.1f} MB" if count >= 10**5 else f"{max(count / 1e3, 0.1):.1f} kB"
+
+
+def too_large(desk: Desk, name: str, size: int, limit: int) -> str:
+    return (
+        f"'{name}' has {_bytes(size)}, and up to {_bytes(limit)} are copied: start with 'shoal studio FILE' to read it "
+        "in place."
+    )
+
+
+def columns(desk: Desk) -> str:
+    attributes = desk.recipe.schema.attributes
+    if not desk.open_column:
+        waiting = (a.name for a in attributes if desk.recipe.publishes(a) and status(desk, a)[0] != "good")
+        desk.open_column = next(waiting, attributes[0].name)
+    return render(
+        "columns.html",
+        desk=desk,
+        rows=[row(desk, number) for number in range(len(attributes))],
+        inspector=Markup(inspector(desk)),
+        left=unsettled(desk),
+        looked=all(a.name in desk.looks.columns for a in attributes),
+        vouchable=[source for source in SOURCES if source != RECORDS],
+    )
+
+
+def row(desk: Desk, number: int) -> Markup:
+    """One line of the table of columns."""
+    attribute = desk.column(number)
+    draft = desk.drafts.get(attribute.name)
+    lo, hi = range_words(attribute)
+    if draft is not None and draft.typed:
+        lo, hi = draft.typed.get("lo", lo), draft.typed.get("hi", hi)
+    looked = attribute.name in desk.looks.columns
+    ends = common_range(attribute.name) if attribute.kind_facts.measured and attribute.lo is None else None
+    return Markup(
+        render(
+            "column_row.html",
+            number=number,
+            attribute=attribute,
+            facts=attribute.kind_facts,
+            published=desk.recipe.publishes(attribute),
+            ticked=attribute.name not in desk.recipe.left_out,
+            gaps=desk.gaps(attribute),
+            bars=_spark(desk, attribute) if looked else None,
+            lo=lo,
+            hi=hi,
+            ends=ends if not lo and not hi else None,
+            draft=draft,
+            listed=_listed_words(desk, attribute),
+            status=status(desk, attribute),
+            open=desk.open_column == attribute.name,
+        )
+    )
+
+
+def _spark(desk: Desk, attribute: Attribute) -> list[dict[str, Any]]:
+    if attribute.kind_facts.ranged:
+        found: list[dict[str, Any]] = facts.histogram(desk.sheet, attribute).get("bars", [])
+        return found
+    made: list[dict[str, Any]] = desk.listed(attribute)["bars"]
+    return made
+
+
+def _listed_words(desk: Desk, attribute: Attribute) -> str:
+    if attribute.kind_facts.ranged:
+        return ""
+    if attribute.kind_facts.listed:
+        return f"{len(attribute.ordered)} values in order" if attribute.ordered else "Put its values in order"
+    if attribute.taxonomy is not None:
+        return f"taxonomy of {len(attribute.taxonomy.values)} values"
+    if attribute.tree is not None:
+        count = len([value for value in attribute.tree.values if value != MISSING_VALUE])
+        return f"{count} values, confirmed"
+    return f"Confirm {desk.listed(attribute)['different']} values"
+
+
+def status(desk: Desk, attribute: Attribute) -> tuple[str, str]:
+    """How far a column is settled: a level and a few words."""
+    if not desk.recipe.publishes(attribute):
+        if (
+            attribute.role == "unit"
+            and attribute.max_rows is None
+            and attribute.name not in desk.recipe.left_out
+        ):
+            return "warn", "needs a number of rows"
+        return "off", "left out"
+    draft = desk.drafts.get(attribute.name)
+    if draft is not None:
+        return "bad", draft.short
+    kind = attribute.kind_facts
+    if kind.ranged and attribute.lo is None:
+        return "warn", "needs a range"
+    if kind.listed and not attribute.ordered:
+        return "warn", "needs an order"
+    if not kind.ordered and attribute.tree is None and attribute.type != "boolean":
+        return "warn", "needs a list"
+    outside = _outside(desk, attribute)
+    if outside:
+        return "bad", f"{outside:,} value{'s' if outside > 1 else ''} outside"
+    origin = source_of(attribute)
+    if origin == RECORDS:
+        return "warn", "from the data"
+    if not attribute.source.get("domain"):
+        return "warn", "needs a source"
+    return "good", "ready"
+
+
+def _outside(desk: Desk, attribute: Attribute) -> int:
+    """How many values lie outside what is declared; told only to who asked to see the values."""
+    if attribute.name not in desk.looks.columns:
+        return 0
+    if attribute.kind_facts.ranged:
+        return int(facts.histogram(desk.sheet, attribute).get("outside", 0))
+    return sum(entry["count"] for entry in desk.listed(attribute)["strange"])
+
+
+def unsettled(desk: Desk) -> int:
+    """How many columns are not settled."""
+    if desk.table is None:
+        return 0
+    return sum(
+        status(desk, attribute)[0] in ("warn", "bad")
+        for attribute in desk.recipe.schema.attributes
+        if desk.recipe.publishes(attribute)
+    )
+
+
+def inspector(desk: Desk) -> str:
+    """All about one column."""
+    names = desk.recipe.schema.names
+    if desk.open_column not in names:
+        return render("inspector_empty.html")
+    number = names.index(desk.open_column)
+    attribute = desk.column(number)
+    looked = attribute.name in desk.looks.columns
+    ranged = attribute.kind_facts.ranged
+    return render(
+        "inspector.html",
+        number=number,
+        attribute=attribute,
+        facts=attribute.kind_facts,
+        about=attribute.kind_facts.about,
+        gaps=desk.gaps(attribute),
+        looked=looked,
+        picture=facts.histogram(desk.sheet, attribute) if ranged and looked else None,
+        listed=None if ranged or not looked else desk.listed(attribute),
+        values=attribute.ordered or (attribute.tree.values if attribute.tree is not None else ()),
+        types=[name for name in TYPES if attribute.kind_facts.takes(name)],  # type: ignore[arg-type]
+        chosen=source_of(attribute),
+        step="" if attribute.step is None else typed(attribute.step),
+        steps=[
+            (place, words.words)
+            for place, words in enumerate(desk.recipe.schema.steps)
+            if words.column == attribute.name
+        ],
+        draft=desk.drafts.get(attribute.name),
+        status=status(desk, attribute),
+        dropped=not desk.recipe.publishes(attribute),
+    )
+
+
+def column_changed(desk: Desk, number: int, *, whole: bool) -> str:
+    """What one change of a column changes on the page."""
+    attribute = desk.column(number)
+    parts = [
+        fragment(f"#row-{number}", row(desk, number))
+        if whole
+        else fragment(f"#status-{number}", render("status.html", status=status(desk, attribute))),
+        fragment("#inspector", inspector(desk)),
+        fragment("#unsettled", render("unsettled.html", left=unsettled(desk))),
+        fragment("#foot-note", render("foot_note.html", step="columns", left=unsettled(desk), desk=desk)),
+    ]
+    return "".join(parts)

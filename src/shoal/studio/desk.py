@@ -1,0 +1,526 @@
+"""One tab: the table it is about, what is settled, what was looked at, and the runs. Everything else is computed.
+
+A desk changes by its methods only, one at a time; pages are rendered from it (`shoal.studio.views`).
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from shoal.columns.attribute import RECORDS, SOURCES, Attribute
+from shoal.columns.declaration import read_declared
+from shoal.columns.schema import Schema
+from shoal.errors import OptionError, ShoalError
+from shoal.io import Conventions, Table
+from shoal.io.fingerprint import fingerprint
+from shoal.method.presets import PRESETS
+from shoal.studio import facts, runs
+from shoal.studio.editing import Draft, changed, short_problem, step_of
+from shoal.studio.looking import Looks, after_a_look, spoiled
+from shoal.studio.preview import Memory, Preview, preview
+from shoal.studio.promises import BY_NAME, SLIDERS, offered
+from shoal.studio.recipe import Recipe, typed
+from shoal.studio.runs import Run
+from shoal.taxonomy import Taxonomy
+from shoal.tuning.grid import default_sizes
+from shoal.tuning.private import METHOD
+
+SURVEY = "survey.csv"
+PEOPLE = 5_000
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_COMPARED_SIZES = 5
+_COMPARED_METHODS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The file a desk is about; one that was named on the command line stays where it is."""
+
+    path: Path
+    name: str
+    size: int
+
+
+class Desk:
+    """The work of one tab."""
+
+    def __init__(self, name: str, folder: Path, looks: dict[str, Looks]) -> None:
+        self.name, self.folder = name, folder
+        self.lock = threading.RLock()
+        self.source: Source | None = None
+        self.table: Table | None = None
+        self.problem = ""
+        self.told = ""
+        self.reading = False
+        self.drafts: dict[str, Draft] = {}
+        self.open_column = ""
+        self.runs: list[Run] = []
+        self.shown = ""
+        self.ledger = ""
+        self.dataset = ""
+        self.version = 0
+        self._history: list[Recipe] = []
+        self._place = -1
+        self._all_looks = looks
+        self._mark = ""
+        self._memory = Memory()
+        self._preview: tuple[Any, Preview] | None = None
+        self._gaps: dict[str, int] = {}
+        self._listed: dict[Any, dict[str, Any]] = {}
+
+    # the table
+
+    def open(
+        self, path: Path, name: str, file: Conventions | None = None, schema: Schema | None = None
+    ) -> None:
+        """Read a file and begin anew with it; one that cannot be read leaves the desk as it was, and says why."""
+        told = file or Conventions()
+        self.problem, self.reading = "", True
+        try:
+            table = read_declared(path, schema, file=told)
+            drafted = schema or _without_domains(Schema.draft(table, told))
+            mark = fingerprint(path)
+        except ShoalError as error:
+            self.problem = str(error).replace(str(path), name)
+            return
+        finally:
+            self.reading = False
+        with self.lock:
+            if self.source is not None and self.source.path != path:
+                self._remove_runs()
+                self._remove_copy()
+            self.source = Source(path, name, path.stat().st_size)
+            self.table, self._mark, self.drafts, self.open_column = table, mark, {}, ""
+            self._gaps, self._listed, self._memory = {}, {}, Memory()
+            self._history, self._place = [Recipe(drafted)], 0
+            self._settle_method()
+
+    def open_survey(self) -> None:
+        """The made-up survey, with what its questionnaire says."""
+        from shoal.io import write
+        from shoal.survey import survey, survey_schema
+
+        path = self.folder / SURVEY
+        write(survey(PEOPLE), path)
+        self.open(path, SURVEY, schema=survey_schema())
+        # some savings are missing, and what becomes of them is a question for later
+        self.settle(replace(self.recipe, left_out=frozenset({"savings"})))
+
+    def reread(self, file: Conventions) -> None:
+        """The same file, written in another way than was thought."""
+        if self.source is not None:
+            self.open(self.source.path, self.source.name, file)
+
+    def close(self) -> None:
+        """The file is put away, and everything about it."""
+        with self.lock:
+            self._remove_runs()
+            self._remove_copy()
+            self.source, self.table, self._history, self._place = None, None, [], -1
+            self.problem = self.told = ""
+
+    def _remove_copy(self) -> None:
+        if self.source is not None and self.folder in self.source.path.parents:
+            self.source.path.unlink(missing_ok=True)
+
+    @property
+    def sheet(self) -> Table:
+        """The table, where there has to be one."""
+        if self.table is None:
+            raise OptionError("there is no table on this desk: choose a file first.")
+        return self.table
+
+    def gaps(self, attribute: Attribute) -> int:
+        """How many cells of a column are missing."""
+        if attribute.name not in self._gaps:
+            self._gaps[attribute.name] = facts.gaps(self.sheet, attribute)
+        return self._gaps[attribute.name]
+
+    def listed(self, attribute: Attribute) -> dict[str, Any]:
+        """The values of a column of names."""
+        if attribute not in self._listed:
+            self._listed[attribute] = facts.listed(self.sheet, attribute)
+        return self._listed[attribute]
+
+    # what is settled
+
+    @property
+    def recipe(self) -> Recipe:
+        if self._place < 0:
+            raise OptionError("there is no table on this desk: choose a file first.")
+        return self._history[self._place]
+
+    def settle(self, recipe: Recipe) -> None:
+        """One step on; what was undone before is gone."""
+        if recipe != self.recipe:
+            self._history = [*self._history[: self._place + 1], recipe]
+            self._place += 1
+
+    def undo(self) -> None:
+        self._place = max(self._place - 1, 0)
+
+    @property
+    def looks(self) -> Looks:
+        """What this very table has shown, in whichever tab."""
+        return self._all_looks.setdefault(self._mark, Looks())
+
+    @property
+    def tuned(self) -> tuple[str, ...]:
+        return self.looks.tuned(self.recipe)
+
+    @property
+    def repeated(self) -> bool:
+        """Another release would be selected after looking at the first one."""
+        return self.looks.judged
+
+    @property
+    def sealed_run(self) -> Run | None:
+        """The run that was made with the settings that were fixed first, if these are the settings now."""
+        if not self.looks.judged or self.tuned:
+            return None
+        return next((run for run in self.releases if not run.tuned and run.recipe == self.looks.sealed), None)
+
+    def back_to_sealed(self) -> None:
+        """The settings that were fixed before the first look."""
+        if self.looks.sealed is not None:
+            self.settle(self.looks.sealed)
+
+    def column(self, number: int) -> Attribute:
+        attributes = self.recipe.schema.attributes
+        if not 0 <= number < len(attributes):
+            raise OptionError(f"there is no column {number + 1}.")
+        return attributes[number]
+
+    def change(self, number: int, what: str, value: Any) -> None:
+        """Change one fact about a column; what cannot be is kept beside it, with the reason."""
+        attribute = self.column(number)
+        if what == "publish":
+            left_out = set(self.recipe.left_out) ^ {attribute.name}
+            self.settle(replace(self.recipe, left_out=frozenset(left_out)))
+            return
+        found: Sequence[str] = ()
+        if what in ("values", "ordered") and value is None:
+            found = sorted(entry["value"] for entry in self.listed(attribute)["values"])
+        try:
+            made = changed(attribute, what, value, found)
+        except ShoalError as error:
+            ends = dict(zip(("lo", "hi"), map(str, value), strict=True)) if what == "range" else {}
+            self.drafts[attribute.name] = Draft(
+                ends, str(error), short_problem(attribute, what, value, error)
+            )
+            if what != "range":
+                return
+            # the old range is not what was meant
+            made = replace(attribute, lo=None, hi=None)
+        else:
+            self.drafts.pop(attribute.name, None)
+        if what in ("range", "values", "ordered", "step") and attribute.name in self.looks.columns:
+            made = after_a_look(attribute, made)
+        self._replace(attribute, made)
+        if what == "type" and self.source is not None:
+            self.table = read_declared(self.source.path, self.recipe.schema)
+            self._gaps.pop(attribute.name, None)
+        if what in ("kind", "role"):
+            self._settle_method()
+
+    def _replace(self, old: Attribute, new: Attribute) -> None:
+        schema = self.recipe.schema
+        attributes = tuple(new if attribute is old else attribute for attribute in schema.attributes)
+        recipe = self.recipe
+        self.settle(replace(recipe, schema=replace(schema, attributes=attributes)))
+
+    def recode(self, number: int, form: Mapping[str, str]) -> None:
+        """One more step before protection: bands, new names, or values cut at the top or at the bottom."""
+        attribute = self.column(number)
+        try:
+            made = self.recipe.schema.with_steps(step_of(attribute, form))
+            _ = made.stepped
+        except ShoalError as error:
+            self.drafts[attribute.name] = Draft({}, str(error), "check this")
+            return
+        self.drafts.pop(attribute.name, None)
+        self.settle(replace(self.recipe, schema=made))
+        self._settle_method()
+
+    def take_back(self, place: int) -> None:
+        """A step before protection is not taken."""
+        schema = self.recipe.schema
+        steps = tuple(step for number, step in enumerate(schema.steps) if number != place)
+        self.settle(replace(self.recipe, schema=replace(schema, steps=steps)))
+        self._settle_method()
+
+    def give_taxonomy(self, number: int, text: str, name: str = "") -> None:
+        """A taxonomy that was pasted, or the text of a file of one."""
+        if not name:
+            self.change(number, "taxonomy", text)
+            return
+        path = self.folder / f"taxonomy-{number}{Path(name).suffix}"
+        path.write_text(text, "utf-8")
+        try:
+            self.change(number, "taxonomy", Taxonomy.load(path))
+        except ShoalError as error:
+            words = str(error).replace(str(path), name)
+            self.drafts[self.column(number).name] = Draft({}, words, "check this")
+        finally:
+            path.unlink(missing_ok=True)
+
+    def vouch(self, source: str) -> None:
+        """Where all columns are known from that have no public source yet."""
+        if source not in SOURCES:
+            raise OptionError(f"source '{source}' is not one of {', '.join(SOURCES)}.")
+        schema = self.recipe.schema
+        made = tuple(
+            changed(a, "source", source) if not a.source or RECORDS in a.source.values() else a
+            for a in schema.attributes
+        )
+        self.settle(replace(self.recipe, schema=replace(schema, attributes=made)))
+
+    def look(self, name: str) -> None:
+        """The values of a column are shown, or those of all of them."""
+        names = self.recipe.schema.names if name == "*" else (name,)
+        self.looks.columns.update(names)
+
+    # the promise
+
+    def choose_card(self, name: str) -> None:
+        if name not in BY_NAME:
+            raise OptionError(f"there is no promise '{name}'.")
+        self._settle_method(card=name)
+
+    def choose_method(self, name: str) -> None:
+        self._settle_method(method=name)
+
+    def _settle_method(self, card: str | None = None, method: str | None = None) -> None:
+        """A promise and the columns settle which methods there are; settings that belong to the claim are filled in."""
+        recipe = self.recipe
+        wanted = BY_NAME[card or recipe.card]
+        kinds = [attribute.kind for attribute in recipe.wanted]
+        offer = offered(wanted, kinds, self.sheet.n, method or (recipe.method if card is None else None))
+        if offer is None:
+            raise OptionError(f"no method keeps the promise '{wanted.title}' on these columns.")
+        settings = dict(recipe.settings)
+        for name in ("link", "delta", "t"):
+            settings.pop(name, None)
+        settings |= {name: typed(value) for name, value in offer.fixed.items()}
+        if method is not None or card is not None:
+            # sizes that are usual for one method are none for another
+            settings.pop("k", None)
+        usual = PRESETS[offer.name].k
+        if usual is not None:
+            settings.setdefault("k", typed(usual))
+        if "t" in PRESETS[offer.name].adjustable and "t-closeness" in wanted.models:
+            settings.setdefault("t", typed(PRESETS[offer.name].t or 2))
+        settings.setdefault("epsilon", "1")
+        self.settle(replace(recipe, card=wanted.name, method=offer.name, settings=settings, bought={}))
+
+    def set(self, name: str, value: str) -> None:
+        """A setting as it was typed; nothing typed is the method's own."""
+        recipe = self.recipe
+        if name == "missing":
+            self.settle(replace(recipe, missing=value))
+            return
+        if name == "outside":
+            self.settle(replace(recipe, outside=value))
+            return
+        if name not in PRESETS[recipe.method].adjustable:
+            raise OptionError(f"method '{recipe.method}' has no option '{name}'.")
+        self.settle(replace(recipe, settings={**recipe.settings, name: value}))
+
+    def slide(self, name: str, place: int) -> None:
+        """A setting by its place on the slider."""
+        self.set(name, SLIDERS[name].value(place, self.sheet.n))
+
+    def look_ahead(self) -> Preview:
+        """What a release would promise as things stand; asked often, computed once."""
+        key = (self.recipe, self._sources(), self.tuned, self.repeated, id(self.table))
+        if self._preview is None or self._preview[0] != key:
+            again = self.repeated and self.sealed_run is None
+            found = preview(self.sheet, self.recipe, self.tuned, self._memory, repeated=again)
+            self._preview = key, found
+        return self._preview[1]
+
+    def _sources(self) -> tuple[Any, ...]:
+        return tuple(tuple(a.source.items()) for a in self.recipe.schema.attributes)
+
+    @property
+    def can_buy(self) -> bool:
+        """Whether k can be chosen privately: the claim must add up with the price."""
+        found = self.look_ahead()
+        if found.prepared is None or self.recipe.method != METHOD:
+            return False
+        return found.prepared.statement.model == "dp"
+
+    # runs
+
+    @property
+    def releases(self) -> list[Run]:
+        """The runs that there is something to see of."""
+        return [run for run in self.runs if run.kind in ("release", "rehearse") and run.state == "done"]
+
+    @property
+    def running(self) -> Run | None:
+        return next((run for run in self.runs if run.state == "running"), None)
+
+    def run_of(self, letter: str) -> Run:
+        found = next((run for run in self.runs if run.letter == letter), None)
+        if found is None:
+            raise OptionError(f"there is no run {letter}.")
+        return found
+
+    @property
+    def rehearses_first(self) -> bool:
+        """Whether a rehearsal comes before the first real run: there is something that looking would spoil."""
+        return (
+            spoiled(self.recipe) and not self.looks.judged and not any(run.rehearsed for run in self.releases)
+        )
+
+    def start(self, kind: str, **more: Any) -> Run:
+        """Start a run. One that was never looked at gives way to the next: there is nothing to select from."""
+        if self.running is not None:
+            raise OptionError("a run is on its way: wait for it, or cancel it.")
+        if self.source is None:
+            raise OptionError("there is no table on this desk: choose a file first.")
+        ahead = self.look_ahead()
+        if kind in ("release", "rehearse", "buy") and not ahead.ready:
+            raise OptionError(ahead.problems[0].sentence)
+        if kind == "release":
+            for run in [run for run in self.runs if run.kind == "release" and not run.seen]:
+                self._drop(run)
+        for run in [
+            run for run in self.runs if run.state in ("failed", "cancelled") or run.kind in ("buy", "learn")
+        ]:
+            self._drop(run)
+        recipe, tuned = self.recipe, self.tuned
+        run = Run(
+            self._letter(),
+            kind,
+            recipe,
+            tuned,
+            self.folder / f"run-{len(self.runs)}-{random.getrandbits(32):x}",
+        )
+        job = {
+            "data": str(self.source.path),
+            "request": recipe.to_json(tuned),
+            "looked": self.repeated and kind == "release",
+            "quasi": [a.name for a in recipe.taken if a.role == "quasi-identifier"],
+            "people": PEOPLE,
+            "rows": self.sheet.n,
+            "ledger": self.ledger,
+            "dataset": self.dataset,
+            **more,
+        }
+        self.runs.append(run)
+        self.told = ""
+        if kind in ("release", "rehearse"):
+            self.shown = ""
+        runs.start(run, job, self._told)
+        self.version += 1
+        return run
+
+    def compare(self) -> Run:
+        """Compare settings: on made-up people as long as no release of these records was looked at."""
+        rehearsed = not self.looks.judged
+        recipe = self.recipe
+        first = [name for name in recipe.promise.first if name != recipe.method][: _COMPARED_METHODS - 1]
+        kinds = {attribute.kind for attribute in recipe.taken}
+        methods = [name for name in (recipe.method, *first) if kinds <= set(PRESETS[name].kinds)]
+        rows = PEOPLE if rehearsed else self.sheet.n
+        sizes = default_sizes(rows)
+        step = max(len(sizes) // _COMPARED_SIZES, 1)
+        return self.start(
+            "compare",
+            rehearsed=rehearsed,
+            methods=methods,
+            ks=list(sizes[::step]),
+            rows=rows,
+            epsilon=recipe.settings.get("epsilon", "1"),
+        )
+
+    def _letter(self) -> str:
+        taken = {run.letter for run in self.runs}
+        return next((letter for letter in _LETTERS if letter not in taken), f"R{len(self.runs)}")
+
+    def _drop(self, run: Run) -> None:
+        run.remove()
+        self.runs.remove(run)
+
+    def _told(self, run: Run) -> None:
+        """Called by the thread that listens to a run."""
+        if run.kind == "buy" and run.state == "done" and run.bought:
+            with self.lock:
+                recipe = self.recipe
+                settings = {**recipe.settings, "k": str(run.bought["k"])}
+                self.settle(replace(recipe, settings=settings, bought=run.bought["bought"]))
+                self.told = run.bought["why"]
+                run.bought = {}
+        if run.kind == "learn" and run.state == "done":
+            with self.lock:
+                shown = next((one for one in self.releases if one.letter == self.shown), None)
+                if shown is not None:
+                    shown.facts["learning"] = run.facts
+        self.version += 1
+
+    def cancel(self) -> None:
+        run = self.running
+        if run is not None:
+            self.told = run.cancel()
+            self.runs.remove(run)
+            self.version += 1
+
+    def judge(self, letter: str = "") -> Run | None:
+        """The run that Judge shows. Showing one of these records is a look, and is remembered."""
+        if not self.releases:
+            return None
+        wanted = letter or self.shown
+        run = next((one for one in self.releases if one.letter == wanted), self.releases[-1])
+        self.shown = run.letter
+        run.seen = True
+        if not run.rehearsed:
+            self.looks.judge(run.recipe)
+        return run
+
+    @property
+    def to_publish(self) -> Run | None:
+        """The run to publish: the one that was judged last, or the only one."""
+        real = [run for run in self.releases if not run.rehearsed]
+        return next((run for run in real if run.letter == self.shown), real[-1] if real else None)
+
+    def take(self, settings: Mapping[str, Any]) -> None:
+        """The settings of a run or of a dot; whether that was a look at the records is known by itself."""
+        recipe = self.recipe
+        method = str(settings["method"])
+        if method not in PRESETS:
+            raise OptionError(f"there is no method '{method}'.")
+        known = PRESETS[method].adjustable
+        chosen = {
+            name: typed(value) for name, value in settings.items() if name in known and value is not None
+        }
+        self.settle(replace(recipe, method=method, settings={**recipe.settings, **chosen}, bought={}))
+
+    def _remove_runs(self) -> None:
+        for run in self.runs:
+            run.cancel()
+            run.remove()
+        self.runs, self.shown = [], ""
+
+    def remove(self) -> None:
+        """The tab is gone, with its runs and files."""
+        self._remove_runs()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _without_domains(schema: Schema) -> Schema:
+    """Ranges are never filled in from the data, and what is common knowledge is for a person to confirm."""
+    made = tuple(
+        replace(a, lo=None, hi=None, source={**a.source, **({"domain": RECORDS} if a.source else {})})
+        if a.lo is not None
+        else a
+        for a in schema.attributes
+    )
+    return replace(schema, attributes=made)

@@ -1,0 +1,286 @@
+"""One change of a column: what was typed comes in, the attribute that it means leaves, or one line that says why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal, InvalidOperation
+from typing import Any, get_args
+
+from shoal.columns.attribute import FACTS, RECORDS, SOURCES, Attribute, Role
+from shoal.columns.dates import day_text
+from shoal.columns.guess import COMMON
+from shoal.columns.kinds import KIND_FACTS, Kind
+from shoal.columns.name_words import common_range
+from shoal.columns.steps import Step
+from shoal.decimals import decimal_text
+from shoal.errors import OptionError, ShoalError
+from shoal.io import ColumnType
+from shoal.taxonomy import Taxonomy
+
+# in the words of the page; the order of its lists
+ROLES: Mapping[str, str] = {
+    "quasi-identifier": "Others may know it",
+    "confidential": "Must stay hidden",
+    "other": "Neither",
+    "identifier": "Names a person: drop",
+    "weight": "Survey weight: drop",
+    "unit": "Person number: drop, one person may have several rows",
+}
+KINDS: Mapping[str, str] = {
+    "numeric": "Number",
+    "date": "Date",
+    "ordinal": "Ordered names",
+    "nominal": "Category",
+}
+TYPES: tuple[str, ...] = get_args(ColumnType)
+assert set(ROLES) == set(get_args(Role))
+assert set(KINDS) == set(KIND_FACTS)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What was typed about a column and cannot be used, kept so that it can be corrected where it stands."""
+
+    typed: Mapping[str, str] = field(default_factory=dict)
+    problem: str = ""
+    short: str = ""
+
+
+def changed(attribute: Attribute, what: str, value: Any, found: Sequence[str] = ()) -> Attribute:
+    """The attribute after one change.
+
+    Args:
+        what: kind, type, role, range, values, ordered, taxonomy, rename, source, missing, step, max_rows or suggestion.
+        value: as the page sends it.
+        found: the values of the column in the file, for a list that is confirmed.
+
+    Raises:
+        ShoalError: it cannot be; the line names the column.
+    """
+    if what not in _CHANGES:
+        raise OptionError(f"column '{attribute.name}' has nothing called '{what}'.")
+    return _CHANGES[what](attribute, value, found)
+
+
+def _kind(attribute: Attribute, value: Any, found: Sequence[str]) -> Attribute:
+    kind: Kind = value
+    facts = KIND_FACTS.get(kind)
+    if facts is None:
+        raise OptionError(f"column '{attribute.name}': kind '{value}' is not one of {', '.join(KIND_FACTS)}.")
+    keeps = facts.takes(attribute.type)
+    return replace(
+        attribute,
+        kind=kind,
+        type=attribute.type if keeps else (facts.own_types or (None,))[0],
+        decimals=attribute.decimals if facts.measured and keeps else None,
+        step=attribute.step if facts.measured else None,
+        lo=None,
+        hi=None,
+        ordered=(),
+        values=(),
+        taxonomy=None,
+        source=_without(attribute, "domain"),
+    )
+
+
+def _type(attribute: Attribute, value: Any, found: Sequence[str]) -> Attribute:
+    source = attribute.source.get("kind", "")
+    made = attribute.with_type(str(value))
+    # whoever confirmed the column before has now said its type, too
+    return replace(made, source={**made.source, **({"kind": source, "type": source} if source else {})})
+
+
+def _role(attribute: Attribute, value: Any, found: Sequence[str]) -> Attribute:
+    return replace(attribute, role=value, max_rows=attribute.max_rows if value == "unit" else None)
+
+
+def _range(attribute: Attribute, value: Any, found: Sequence[str]) -> Attribute:
+    lo, hi = (str(end).strip() for end in value)
+    kept = attribute.source
+    if not lo and not hi:
+        return replace(attribute, lo=None, hi=None, source=_without(attribute, "domain"))
+    if not lo or not hi:
+        raise OptionError(f"column '{attribute.name}': give both ends of its range, or neither.")
+    made = attribute.with_domain((lo, hi))
+    return replace(made, type=attribute.type, source=kept)
+
+
+def _suggestion(attribute: Attribute, value: Any, found: Sequence[str]) -> Attribute:
+    ends = common_range(attribute.name)
+    if ends is None:
+        raise OptionError(f"column '{attribute.name}' has no range that is common knowledge.")
+    made = _range(attribute, ends, found)
+    return replace(made, source={**made.source, "domain": COMMON})
+
+
+def _values(attribute: Attribute, value: Any, found: Sequence[str]) -> Attribute:
+    listed = _lines(value) if value is not None else list(found)
+    return replace(attribute, values=tuple(listed), taxonomy=None)
+
+
+def _ordered(attribute: Attribute, value: Any, found: Sequence[str]) -> Attribute:
+    listed = _lines(value) if value is not None else list(found)
+    return replace(attribute, ordered=tuple(listed))
+
+
+def _taxonomy(attribute: Attribute, value: Any, found: Sequence[str]) -> Attribute:
+    if not value:
+        return replace(attribute, taxonomy=None)
+    tree = value if isinstance(value, Taxonomy) else Taxonomy.from_pairs(_pairs(attribute.name, value))
+    return replace(attribute, taxonomy=tree, values=())
+
+
+def _rename(attribute: Attribute, value: Any, found: Sequence[str]) -> Attribute:
+    """A name of the list is written as the records write it."""
+    listed, written = map(str, value)
+
+    def named(name: str) -> str:
+        return written if name == listed else name
+
+    if attribute.taxonomy is not None:
+        pairs = [(named(child), named(parent)) for child, parent in attribute.taxonomy.to_pairs() if parent]
+        return replace(attribute, taxonomy=Taxonomy.from_pairs(pairs), values=())
+    return replace(
+        attribute,
+        values=tuple(map(named, attribute.values)),
+        ordered=tuple(map(named, attribute.ordered)),
+    )
+
+
+def _source(attribute: Attribute, value: Any, found: Sequence[str]) -> Attribute:
+    if not value:
+        return replace(attribute, source={})
+    if value not in SOURCES:
+        raise OptionError(f"column '{attribute.name}': source '{value}' is not one of {', '.join(SOURCES)}.")
+    return replace(attribute, source=dict.fromkeys(FACTS, value))
+
+
+def _missing(attribute: Attribute, value: Any, found: Sequence[str]) -> Attribute:
+    return replace(attribute, missing=value or None)
+
+
+def _step(attribute: Attribute, value: Any, found: Sequence[str]) -> Attribute:
+    from shoal.decimals import exact
+
+    text = str(value).strip()
+    step = exact(text, f"column '{attribute.name}': step") if text else None
+    if step is not None and step <= 0:
+        raise OptionError(f"column '{attribute.name}': its step must be above 0, got {text}.")
+    decimals = attribute.decimals
+    if step is not None and decimals is not None and (step * 10**decimals).denominator != 1:
+        decimals = None
+    return replace(attribute, step=step, decimals=decimals)
+
+
+def _max_rows(attribute: Attribute, value: Any, found: Sequence[str]) -> Attribute:
+    text = str(value).strip()
+    if text and not text.isdigit():
+        raise OptionError(
+            f"column '{attribute.name}': max_rows must be a whole number, at least 1, got {text}."
+        )
+    return replace(attribute, max_rows=int(text) if text else None)
+
+
+_CHANGES: Mapping[str, Callable[[Attribute, Any, Sequence[str]], Attribute]] = {
+    "kind": _kind,
+    "type": _type,
+    "role": _role,
+    "range": _range,
+    "suggestion": _suggestion,
+    "values": _values,
+    "ordered": _ordered,
+    "taxonomy": _taxonomy,
+    "rename": _rename,
+    "source": _source,
+    "missing": _missing,
+    "step": _step,
+    "max_rows": _max_rows,
+}
+
+
+def step_of(attribute: Attribute, form: Mapping[str, str]) -> Step:
+    """A step before protection as it was typed: `breaks`, `mapping`, `top` or `bottom`.
+
+    >>> step_of(Attribute("age"), {"breaks": "0, 30, 65, inf"}).words
+    'column age is recoded into 3 bands: (0,30], (30,65], (65,inf)'
+
+    Raises:
+        OptionError: it cannot be; the line names the step.
+    """
+    name, source = attribute.name, source_of(attribute)
+    told = {"source": source} if source else {}
+    if breaks := form.get("breaks", "").strip():
+        return Step.recode(name, breaks=[_bound(part) for part in breaks.split(",") if part.strip()], **told)
+    if mapping := form.get("mapping", "").strip():
+        pairs = [line.partition("->") for line in mapping.splitlines() if "->" in line]
+        return Step.recode(name, mapping={old.strip(): new.strip() for old, _, new in pairs}, **told)
+    if top := form.get("top", "").strip():
+        return Step.top(name, _bound(top), **told)
+    if bottom := form.get("bottom", "").strip():
+        return Step.bottom(name, _bound(bottom), **told)
+    raise OptionError(f"column '{name}': say into which bands, or how names are to be called.")
+
+
+def _bound(text: str) -> Any:
+    """A bound as a schema file writes it: a number, an open end, or a date."""
+    word = text.strip()
+    if word in ("inf", "-inf"):
+        return float(word)
+    try:
+        return Decimal(word)
+    except InvalidOperation:
+        return word
+
+
+def short_problem(attribute: Attribute, what: str, value: Any, error: ShoalError) -> str:
+    """A problem in two or three words, for a badge."""
+    if what == "range":
+        lo, hi = (str(end).strip() for end in value)
+        if not lo or not hi:
+            return "one end missing"
+        return "low above high" if "lo" in str(error) or "below" in str(error) else "no range"
+    return "check this"
+
+
+def range_words(attribute: Attribute) -> tuple[str, str]:
+    """The ends of a range as a form shows them."""
+    if attribute.lo is None or attribute.hi is None:
+        return "", ""
+    if attribute.kind_facts.days:
+        return day_text(int(attribute.lo)), day_text(int(attribute.hi))
+    return decimal_text(attribute.lo), decimal_text(attribute.hi)
+
+
+def source_of(attribute: Attribute) -> str:
+    """Where a column is known from, as one choice; empty where nobody said so, or its facts differ."""
+    facts = [fact for fact in attribute.facts if fact != "max_rows"]
+    known = {attribute.source.get(fact, "") for fact in facts}
+    if RECORDS in known:
+        return RECORDS
+    return next(iter(known)) if len(known) == 1 else ""
+
+
+def _without(attribute: Attribute, *facts: str) -> dict[str, str]:
+    return {fact: origin for fact, origin in attribute.source.items() if fact not in facts}
+
+
+def _lines(value: Any) -> list[str]:
+    lines = value if isinstance(value, list) else str(value).replace("\r", "").split("\n")
+    return list(dict.fromkeys(text for line in lines if (text := str(line).strip())))
+
+
+def _pairs(name: str, text: str) -> list[tuple[str, str]]:
+    """Links of a pasted taxonomy: one value and the group it belongs to in each line."""
+    found = []
+    for number, line in enumerate(str(text).replace("\r", "").split("\n"), start=1):
+        if not line.strip():
+            continue
+        mark = next((mark for mark in ("\t", ";", ",") if mark in line), None)
+        child, _, parent = line.partition(mark or ",")
+        if not child.strip() or not parent.strip():
+            raise OptionError(
+                f"column '{name}': line {number} of the taxonomy has no group: write 'value, group' in each line."
+            )
+        found.append((child.strip(), parent.strip()))
+    return found

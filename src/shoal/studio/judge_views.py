@@ -1,0 +1,222 @@
+"""Judge and Publish as HTML: runs and their facts come in, figures as shares of a drawing leave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from markupsafe import Markup
+
+from shoal.columns.dates import day_text
+from shoal.columns.kinds import KIND_FACTS
+from shoal.io import read
+from shoal.method.models import MODELS
+from shoal.report.compare import number_words
+from shoal.studio import facts, publishing
+from shoal.studio.desk import PEOPLE, Desk
+from shoal.studio.looking import spoiled
+from shoal.studio.preview import command_text, script_text
+from shoal.studio.rendering import render
+from shoal.studio.runs import Run
+
+
+def judge(desk: Desk, letter: str = "", column: str = "", tab: str = "distributions", row: int = 17) -> str:
+    run = desk.judge(letter)
+    if run is None:
+        return render("judge_empty.html", desk=desk)
+    return render(
+        "judge.html",
+        desk=desk,
+        run=run,
+        facts=run.facts,
+        runs=desk.releases,
+        before=_before(desk, run),
+        part=Markup(judge_part(desk, run, tab, column)),
+        tab=tab,
+        person=Markup(person(run, row)),
+        frontier=Markup(frontier(desk)),
+        statement=run.facts["statement"],
+    )
+
+
+def judge_part(desk: Desk, run: Run, tab: str, column: str = "") -> str:
+    """One of the tabs: distributions, relations, groups or learning."""
+    shown = run.facts["columns"]
+    wanted = next((one for one in shown if one["name"] == column), shown[0])
+    compared = [one for one in desk.releases if one is not run and one.rehearsed == run.rehearsed][:3]
+    return render(
+        f"judge_{tab}.html",
+        desk=desk,
+        run=run,
+        facts=run.facts,
+        shown=shown,
+        wanted=wanted,
+        others=[(one.letter, same) for one in compared if (same := _same_column(one, wanted)) is not None],
+        figure=figure(wanted),
+        figures={one["name"]: figure(one) for one in shown},
+        targets=[attribute.name for attribute in run.recipe.taken],
+        learning=run.facts.get("learning"),
+    )
+
+
+def _same_column(run: Run, wanted: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The same column of another run, where it can be drawn into the same picture."""
+    found = next((one for one in run.facts["columns"] if one["name"] == wanted["name"]), None)
+    if found is None or (found["edges"], found["labels"]) != (wanted["edges"], wanted["labels"]):
+        return None
+    return figure(found)
+
+
+def figure(column: Mapping[str, Any]) -> dict[str, Any]:
+    """A distribution before and after, as shares of a drawing of 100 by 100."""
+    before, after = column["shares"]["before"] or [], column["shares"]["after"]
+    top = max([*before, *after, 1e-9]) * 1.06
+    count = max(len(after), 1)
+    width = 100 / count
+    bars = [
+        {"x": round(place * width, 3), "width": round(width * 0.94, 3), "height": round(100 * share / top, 3)}
+        for place, share in enumerate(before)
+    ]
+    points = []
+    for place, share in enumerate(after):
+        height = round(100 - 100 * share / top, 3)
+        points += [f"{place * width:.3f},{height}", f"{(place + 1) * width:.3f},{height}"]
+    edges, labels = column["edges"], column["labels"]
+    if edges:
+        picks = [0, count // 4, count // 2, 3 * count // 4, count]
+        ticks = [(round(pick * width, 2), _tick(column, edges[pick])) for pick in picks]
+    else:
+        ticks = [(round((place + 0.5) * width, 2), label) for place, label in enumerate(labels)]
+    return {
+        "bars": bars,
+        "line": " ".join(points),
+        "ticks": ticks,
+        "grid": [(round(100 - 100 * level / top, 2), f"{100 * level:.3g}%") for level in _levels(top)],
+        "labels": [
+            (label, f"{100 * first:.1f}%", f"{100 * second:.1f}%", 100 * first / top, 100 * second / top)
+            for label, first, second in zip(labels, before or after, after, strict=False)
+        ],
+        "numbers": bool(edges),
+        "alt": f"Distribution of {column['name']}: "
+        + (
+            "" if column["moved"] is None else f"{100 * column['moved']:.1f}% of the rows would have to move."
+        ),
+    }
+
+
+def _tick(column: Mapping[str, Any], value: float) -> str:
+    if KIND_FACTS[column["kind"]].days:
+        return day_text(round(value))
+    return number_words(float(f"{value:.3g}"))
+
+
+def _levels(top: float) -> list[float]:
+    for step in (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5):
+        if top / step <= 5:
+            return [step * number for number in range(int(top / step) + 1)]
+    return [0.0, 0.5, 1.0]
+
+
+def person(run: Run, number: int) -> str:
+    original, release = run.kept
+    quasi = [a.name for a in run.recipe.taken if a.role == "quasi-identifier"]
+    of_table = MODELS[run.facts["statement"]["model"]].of_the_table
+    table = read(original, strict=False)
+    found = facts.person(table, release, number, quasi if of_table else ())
+    return render("person.html", person=found, run=run, rows=table.n)
+
+
+def frontier(desk: Desk) -> str:
+    """All runs and compared settings: loss over risk."""
+    compared = next((run for run in reversed(desk.runs) if run.kind == "compare"), None)
+    loss = compared.loss if compared is not None and compared.loss else "total_variation"
+    dots = [
+        {
+            "letter": run.letter,
+            "words": run.settings_words,
+            "loss": run.facts["loss"].get(loss),
+            "risk": run.facts["risk"] if run.facts["risk"] is not None else run.facts["chance"] or 0.0,
+            "frontier": False,
+            "rehearsed": run.rehearsed,
+        }
+        for run in desk.releases
+    ]
+    if compared is not None:
+        dots += [
+            {
+                "letter": "",
+                "words": dot["words"],
+                "loss": None if dot["loss"] is None else dot["loss"]["mean"],
+                "risk": 0.0 if dot["risk"] is None else dot["risk"]["mean"],
+                "frontier": dot["frontier"],
+                "rehearsed": False,
+                "settings": {name: dot[name] for name in ("method", "k") if name in dot},
+                "note": f"loss {dot['loss_words']}, traced back {dot['risk_words']}%",
+            }
+            for dot in compared.dots
+        ]
+    dots = [dot for dot in dots if dot["loss"] is not None]
+    top = max((dot["loss"] for dot in dots), default=0.0) * 1.15 or 1.0
+    right = max((dot["risk"] for dot in dots), default=0.0) * 1.15 or 1.0
+    for dot in dots:
+        dot["x"], dot["y"] = round(100 * dot["risk"] / right, 2), round(100 - 100 * dot["loss"] / top, 2)
+    edge = sorted((dot for dot in dots if dot["frontier"]), key=lambda dot: dot["x"])
+    return render(
+        "frontier.html",
+        desk=desk,
+        dots=dots,
+        line=" ".join(f"{dot['x']},{dot['y']}" for dot in edge) if len(edge) > 1 else "",
+        loss=loss.replace("_", " "),
+        right=f"{right:.2g}",
+        top=f"{top:.2g}",
+        compared=compared,
+        real=desk.looks.judged,
+        spoiled=spoiled(desk.recipe),
+        history=_history(desk),
+        people=PEOPLE,
+    )
+
+
+def _history(desk: Desk) -> list[dict[str, Any]]:
+    found, before = [], None
+    for run in desk.releases:
+        found.append({"run": run, "changes": [] if before is None else _changes(before, run)})
+        before = run
+    return found
+
+
+def _before(desk: Desk, run: Run) -> list[str]:
+    return next((entry["changes"] for entry in _history(desk) if entry["run"] is run), [])
+
+
+def _changes(before: Run, after: Run) -> list[str]:
+    first = {"method": before.recipe.method, **before.recipe.asked}
+    second = {"method": after.recipe.method, **after.recipe.asked}
+    names: Sequence[str] = tuple(dict.fromkeys((*first, *second)))
+    return [
+        f"{name}: {first.get(name, 'none')} → {second.get(name, 'none')}"
+        for name in names
+        if first.get(name) != second.get(name)
+    ]
+
+
+def publish(desk: Desk) -> str:
+    run = desk.to_publish
+    if run is None:
+        return render("publish_empty.html", desk=desk)
+    checks = publishing.checklist(run)
+    name = desk.source.name if desk.source is not None else "the table"
+    return render(
+        "publish.html",
+        desk=desk,
+        run=run,
+        facts=run.facts,
+        checks=checks,
+        blocked=publishing.blocked(checks) and not run.override,
+        texts=publishing.texts(run, name),
+        files=publishing.contents(run.bundle),
+        folder=publishing.release_name(run),
+        recipe=(run.bundle / "method.toml").read_text("utf-8"),
+        command=command_text(name),
+        script=script_text(name),
+    )

@@ -1,0 +1,227 @@
+"""What a recipe would promise, before anything is run: a recipe and a table come in, words and figures leave."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from shoal.columns.declaration import Declaration
+from shoal.columns.describe import Described
+from shoal.errors import ShoalError
+from shoal.io import Table
+from shoal.method.recipe import settled_text
+from shoal.method.verdict import PublicVerdict
+from shoal.release.expected_noise import CALM, DROWNED, ExpectedNoise, drowned, noise_of
+from shoal.release.looked import after_looking
+from shoal.release.protect import Angle, Preparation, look_at, prepare, public_schema
+from shoal.report.words import Explanation, explanation
+from shoal.studio.recipe import Recipe
+
+# 95 of 100 draws of Laplace noise are nearer than so many standard deviations, and about as many of other noise
+_WIDTH = math.log(20) / math.sqrt(2)
+_KEPT = 8
+
+
+class Memory:
+    """What was seen of one table: the same declaration needs no second look."""
+
+    def __init__(self) -> None:
+        self._seen: dict[Any, tuple[Described, tuple[ShoalError, ...]]] = {}
+
+    def look(
+        self, table: Table, declared: Declaration, angle: Angle
+    ) -> tuple[Described, tuple[ShoalError, ...]]:
+        sources = (
+            ()
+            if declared.schema is None
+            else tuple(tuple(attribute.source.items()) for attribute in declared.schema.attributes)
+        )
+        key = (
+            id(table),
+            declared.schema,
+            sources,
+            declared.columns,
+            declared.outside,
+            declared.missing,
+            declared.na,
+            angle,
+        )
+        if key not in self._seen:
+            while len(self._seen) >= _KEPT:
+                del self._seen[next(iter(self._seen))]
+            self._seen[key] = look_at(table, declared, angle)
+        return self._seen[key]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What stands in the way, and the way out as a button.
+
+    Attributes:
+        column: the column to go to, empty for none.
+        fixes: by their words, what each sends to the desk.
+    """
+
+    sentence: str
+    column: str = ""
+    fixes: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """The noise of one column as the page draws it."""
+
+    column: str
+    words: str
+    share: float | None
+    loud: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Preview:
+    """What readers will read, or what is in the way.
+
+    Attributes:
+        statement: as plain values; None where there are problems.
+        noise_note: what the widths are, or why there are none.
+        fix_k: a k that brings noise to a tenth of the ranges; None where that is no way out.
+        recipe: the text of `method.toml`.
+    """
+
+    problems: tuple[Problem, ...]
+    statement: Mapping[str, Any] | None = None
+    explained: Explanation | None = None
+    verdict: PublicVerdict | None = None
+    noise: tuple[Noise, ...] = ()
+    noise_note: str = ""
+    advice: tuple[str, ...] = ()
+    fix_k: int | None = None
+    recipe: str = ""
+    prepared: Preparation | None = None
+
+    @property
+    def ready(self) -> bool:
+        return not self.problems
+
+
+def preview(
+    table: Table,
+    recipe: Recipe,
+    tuned: tuple[str, ...] = (),
+    memory: Memory | None = None,
+    *,
+    repeated: bool = False,
+) -> Preview:
+    """What a release with this recipe would say about itself; no budget is spent.
+
+    Args:
+        tuned: what was chosen by looking at the records.
+        repeated: a release of the same records was looked at, so that another one is a selection.
+    """
+    if not recipe.wanted:
+        return Preview((Problem("no column is ticked: choose at least one to publish.", "*"),))
+    try:
+        prepared = prepare(table, look=(memory or Memory()).look, **recipe.request(tuned))
+    except ShoalError as error:
+        return Preview(tuple(_problem(one, table, recipe) for one in error.problems))
+    if repeated:
+        prepared = after_looking(prepared)
+    statement = prepared.statement.to_dict()
+    noise = noise_of(prepared.method, prepared.described, prepared.plan)
+    loud = drowned(noise, prepared.method, prepared.described.n)
+    return Preview(
+        (),
+        statement,
+        explanation(statement),
+        prepared.statement.verdict,
+        tuple(map(_drawn, noise)),
+        _noise_note(noise, prepared),
+        tuple(line for line in (loud, *_careful(prepared)) if line),
+        _enough(noise, prepared),
+        recipe_text(prepared),
+        prepared,
+    )
+
+
+def recipe_text(prepared: Preparation) -> str:
+    """The recipe of a release that was not made yet, as its bundle would hold it."""
+    schema = public_schema(prepared.described, prepared.declared)
+    return settled_text(prepared.method, schema, prepared.declared, prepared.described.columns)
+
+
+def command_text(name: str) -> str:
+    """The same release without the window. Never flags: none of them carries sources and what was tuned."""
+    quoted = f"'{name}'" if " " in name else name
+    return f"shoal protect {quoted} --config method.toml --out release"
+
+
+def script_text(name: str) -> str:
+    """The same release as a script."""
+    return (
+        "import shoal\n"
+        "from shoal.method.recipe import load_recipe\n\n"
+        f'shoal.publish("{name}", **load_recipe("method.toml"), out="release")\n'
+    )
+
+
+def _careful(prepared: Preparation) -> tuple[str, ...]:
+    """What a careful colleague would say, without what is said about columns that were left out on purpose."""
+    return tuple(note for note in prepared.described.notes if "is not released" not in note)
+
+
+def _drawn(found: ExpectedNoise) -> Noise:
+    if found.standard_deviation is None or found.share_of_range is None:
+        return Noise(found.column, found.why, None, False)
+    width = _WIDTH * found.standard_deviation
+    shown = f"{width:,.3g}" if width < 1000 else f"{width:,.0f}"
+    return Noise(
+        found.column,
+        f"± {shown}",
+        min(_WIDTH * found.share_of_range, 1.0),
+        found.share_of_range >= DROWNED,
+    )
+
+
+def _noise_note(noise: tuple[ExpectedNoise, ...], prepared: Preparation) -> str:
+    if not any(found.standard_deviation is not None for found in noise):
+        why = next((found.why for found in noise if found.why), "")
+        return (
+            f"{why[0].upper()}{why[1:]}: there is no formula for its noise. Rehearse to see it."
+            if why
+            else ""
+        )
+    kind = "values" if prepared.method.size == 1 else "group averages"
+    return (
+        f"Computed from ε, k and the public ranges alone. About 95 of 100 {kind} will move by less than this."
+    )
+
+
+def _enough(noise: tuple[ExpectedNoise, ...], prepared: Preparation) -> int | None:
+    shares = [found.share_of_range or 0.0 for found in noise]
+    if not shares or max(shares) < DROWNED or "k" not in prepared.method.adjustable:
+        return None
+    enough = math.ceil(prepared.method.size * max(shares) / CALM)
+    return enough if enough <= prepared.described.n // 4 else None
+
+
+def _problem(error: ShoalError, table: Table, recipe: Recipe) -> Problem:
+    """A problem of the library with what can be done about it on a page."""
+    fixes: list[tuple[str, Mapping[str, Any]]] = []
+    if error.option == "outside":
+        fixes.append(("Cut values at the ends of the range", {"what": "outside", "value": "clip"}))
+    if error.option == "k":
+        fixes.append(
+            ("Take a smaller k", {"what": "setting", "name": "k", "value": str(max(table.n // 10, 2))})
+        )
+    if "missing" in str(error) and error.column:
+        facts = recipe.schema[error.column].kind_facts
+        if not facts.ordered:
+            fixes.append(("Count missing as one more value", {"what": "missing", "value": "category"}))
+        fixes.append(("Leave the column out", {"what": "leave", "value": error.column}))
+    return Problem(_sentence(str(error)), error.column or "", tuple(fixes))
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}" if text else text

@@ -1,0 +1,164 @@
+"""Promise as HTML: cards, controls made from the records of settings, noise, and the statement."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from markupsafe import Markup
+
+from shoal.columns.kinds import KIND_FACTS
+from shoal.method.presets import PRESETS
+from shoal.method.settings import DECLARATIONS, SETTINGS, Setting
+from shoal.studio.desk import Desk
+from shoal.studio.looking import spoiled
+from shoal.studio.preview import command_text, script_text
+from shoal.studio.promises import CARDS, SLIDERS, offers
+from shoal.studio.recipe import typed
+from shoal.studio.rendering import fragment, render
+
+
+def promise(desk: Desk) -> str:
+    return render(
+        "promise.html",
+        desk=desk,
+        recipe=desk.recipe,
+        cards=[card for card in CARDS if not card.folded],
+        folded=[card for card in CARDS if card.folded],
+        strength=Markup(strength(desk)),
+        noise=Markup(noise(desk)),
+        statement=Markup(statement(desk)),
+        same=Markup(same(desk)),
+    )
+
+
+def promised(desk: Desk, *, method: bool = False, moved: str = "", by: str = "") -> str:
+    """What a setting changes on the page: all that depends on it, and not the control itself.
+
+    Args:
+        method: the promise or the method changed, and with it the controls.
+        moved, by: the setting, and which of its two controls was used.
+    """
+    parts = [
+        fragment("#noise", noise(desk)),
+        fragment("#statement", statement(desk)),
+        fragment("#same", same(desk)),
+        fragment("#sheet", render("sheet.html", desk=desk, ahead=desk.look_ahead())),
+    ]
+    if method:
+        parts.insert(0, fragment("#strength", strength(desk)))
+    elif moved in SLIDERS:
+        other = "typed" if by == "slider" else "slider"
+        control = render(f"{other}.html", setting=_slider(desk, moved))
+        parts.insert(0, fragment(f"#{other}-{moved}", control))
+    return "".join(parts)
+
+
+def strength(desk: Desk) -> str:
+    recipe = desk.recipe
+    preset = PRESETS[recipe.method]
+    kinds = [attribute.kind for attribute in recipe.wanted]
+    shown = [name for name in SLIDERS if name in preset.adjustable and _shown(desk, name)]
+    rest = [name for name in preset.adjustable if name not in shown and name not in ("link", "t", "delta")]
+    left_out = [a.name for a in recipe.wanted if a.kind not in preset.kinds]
+    return render(
+        "strength.html",
+        desk=desk,
+        recipe=recipe,
+        method=preset,
+        offers=offers(recipe.promise, len(kinds), kinds.count("nominal"), desk.sheet.n),
+        sliders=[_slider(desk, name) for name in shown],
+        neighbours=_field(desk, SETTINGS["neighbours"]) if "neighbours" in preset.adjustable else None,
+        fields=[_field(desk, SETTINGS[name]) for name in rest if name != "neighbours"],
+        odd=[_field(desk, DECLARATIONS[name]) for name in ("outside", "missing")],
+        left_out=left_out,
+        can_buy=desk.can_buy,
+        ledger=recipe.promise.budgeted,
+    )
+
+
+def _shown(desk: Desk, name: str) -> bool:
+    """Sliders of what a promise has; δ and t belong to their own cards."""
+    if name in ("delta", "t"):
+        return name in desk.recipe.settings
+    return True
+
+
+def _slider(desk: Desk, name: str) -> dict[str, Any]:
+    slider, setting = SLIDERS[name], SETTINGS[name]
+    value = desk.recipe.settings.get(name, "")
+    try:
+        place = slider.place(float(value), desk.sheet.n) if value else 0
+    except (ValueError, OverflowError):
+        place = 0
+    return {
+        "name": name,
+        "title": slider.title,
+        "low": slider.low,
+        "high": slider.high,
+        "about": _sentence(setting.sentence()),
+        "range": setting.range,
+        "value": value,
+        "place": place,
+        "optional": PRESETS[desk.recipe.method].k is None if name == "k" else name == "l",
+    }
+
+
+def _field(desk: Desk, setting: Setting) -> dict[str, Any]:
+    """A setting as a form asks for it; its record says all about it."""
+    recipe = desk.recipe
+    own = getattr(PRESETS[recipe.method], setting.name, setting.default)
+    value = (
+        getattr(recipe, setting.name)
+        if setting.name in ("missing", "outside")
+        else recipe.settings.get(setting.name, "")
+    )
+    return {
+        "name": setting.name,
+        "about": _sentence(setting.about.format(on="on", off="off")),
+        "range": setting.range,
+        "choices": {
+            word: meaning if isinstance(meaning, str) else meaning.about
+            for word, meaning in setting.choices.items()
+        }
+        if not setting.form.keyed
+        else {},
+        "switch": setting.form.typed is bool,
+        "besides": bool(setting.form.besides),
+        "default": typed(own) if isinstance(own, (str, int, float, bool)) or own is None else "",
+        "placeholder": setting.form.placeholder,
+        "value": value,
+        "kinds": [facts.about for kind, facts in KIND_FACTS.items() if kind in setting.kinds]
+        if len(setting.kinds) < len(KIND_FACTS)
+        else [],
+    }
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def noise(desk: Desk) -> str:
+    return render("noise.html", ahead=desk.look_ahead(), recipe=desk.recipe)
+
+
+def statement(desk: Desk) -> str:
+    """The promise as readers will read it."""
+    ahead = desk.look_ahead()
+    return render(
+        "statement.html",
+        desk=desk,
+        ahead=ahead,
+        card=desk.recipe.promise,
+        tuned=desk.tuned,
+        spoiled=spoiled(desk.recipe),
+        sealed=desk.sealed_run,
+        column_numbers={name: number for number, name in enumerate(desk.recipe.schema.names)},
+    )
+
+
+def same(desk: Desk) -> str:
+    """The same as a command."""
+    name = desk.source.name if desk.source is not None else "DATA"
+    return render(
+        "same.html", recipe=desk.look_ahead().recipe, command=command_text(name), script=script_text(name)
+    )

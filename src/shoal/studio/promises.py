@@ -1,0 +1,248 @@
+"""The cards of the promise page: what a custodian can promise, in the order of the page, and which methods keep it.
+
+The words here are the choice that is offered; what a release then promises is said by its statement. A card names
+models of privacy and no method: every preset whose claim is one of them appears on it by itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any
+
+from shoal.decimals import decimal_text
+from shoal.mechanisms.promises import privacy_model
+from shoal.method.method import Method
+from shoal.method.models import MODELS, Model
+from shoal.method.presets import PRESETS
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One promise to choose.
+
+    Attributes:
+        title: the promise in one sentence, as a person would say it.
+        meaning: what that does to the table.
+        whom: for which tables it is.
+        technical: what the field calls it.
+        models: the claims that keep it.
+        drawing: the macro of `drawings.html` that pictures it.
+        first: the methods to take where nothing else is chosen; the first that takes the columns.
+        folded: it stands below the others, closed.
+    """
+
+    name: str
+    title: str
+    meaning: str
+    whom: str
+    technical: str
+    models: tuple[Model, ...]
+    drawing: str
+    first: tuple[str, ...] = ()
+    folded: bool = False
+
+    @property
+    def budgeted(self) -> bool:
+        return any(MODELS[model].budgeted for model in self.models)
+
+
+CARDS: tuple[Card, ...] = (
+    Card(
+        "dp",
+        "Nobody can be sure what you answered",
+        "Whatever one record said, the published table would have looked almost the same.",
+        "For tables that everybody may have, whatever else they know.",
+        "Differential privacy of the records",
+        ("dp",),
+        "ripples",
+        ("pairs-dp", "tree-dp", "laplace"),
+    ),
+    Card(
+        "approximate-dp",
+        "Nobody can be sure what you answered, except with a tiny probability",
+        "The same with less noise, and a probability δ that it fails.",
+        "For tables whose relations matter most.",
+        "Approximate differential privacy of the records",
+        ("approximate-dp",),
+        "ripples_apart",
+        ("pairs-dp",),
+    ),
+    Card(
+        "given-partition",
+        "Alike people become one blurred average",
+        "Groups of k similar records share one value, and that value carries noise. The blur is counted; who was "
+        "averaged with whom is not.",
+        "For readers who can be trusted not to hunt for the groups.",
+        "Differential privacy, given the groups",
+        ("dp-given-partition",),
+        "blur",
+        ("mdav-dp", "ranking-dp", "optimal-dp"),
+    ),
+    Card(
+        "k-anonymity",
+        "Everyone hides in a crowd of at least k",
+        "What others may know about a person fits at least k rows equally well.",
+        "For tables whose readers know little about single people.",
+        "k-anonymity",
+        ("k-anonymity",),
+        "crowd",
+        ("k-anonymity",),
+    ),
+    Card(
+        "swapping",
+        "Nobody can be sure whose value it is",
+        "Values that must stay hidden are exchanged among k people who look alike: better than 1 in k nobody knows.",
+        "For tables whose columns must each stay exact.",
+        "Probabilistic k-anonymity",
+        ("probabilistic-k-anonymity",),
+        "exchange",
+        ("swap-mdav", "swap-ranking"),
+    ),
+    Card(
+        "t-closeness",
+        "Your crowd says little about you",
+        "The odds of an answer change by a factor t at most, whichever crowd a person is in.",
+        "For answers that a whole crowd may share.",
+        "t-closeness",
+        ("t-closeness",),
+        "balance",
+        ("t-closeness", "anatomy"),
+    ),
+    Card(
+        "individual",
+        "Fitted to exactly these people",
+        "Noise follows the spread of the actual records; other tables are not compared.",
+        "For comparing with the papers; weaker than it sounds.",
+        "Individual differential privacy, given the groups",
+        ("idp-given-partition",),
+        "blur",
+        ("idp-cbls", "idp-ls"),
+        folded=True,
+    ),
+    Card(
+        "experiments",
+        "Experiments: nothing is promised",
+        "Methods to reproduce and to compare. What they make is not for publication.",
+        "For research.",
+        "No privacy guarantee",
+        ("none",),
+        "dashed",
+        folded=True,
+    ),
+)
+BY_NAME: Mapping[str, Card] = {card.name: card for card in CARDS}
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A method on a card.
+
+    Attributes:
+        fixed: settings without which its claim would be another one.
+    """
+
+    method: Method
+    model: Model
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.method.name
+
+    @property
+    def words(self) -> str:
+        extra = ", columns shuffled apart" if self.fixed.get("link") is False else ""
+        return f"{self.method.name}: {self.method.about}{extra}"
+
+
+def usual_delta(rows: int) -> Fraction:
+    """A probability of failure far below one over the number of rows.
+
+    >>> str(usual_delta(5000)), str(usual_delta(200_000))
+    ('1/1000000', '1/100000000')
+    """
+    return Fraction(1, 10 ** (math.ceil(math.log10(max(rows, 10))) + 2))
+
+
+def offers(card: Card, attributes: int, nominal: int, rows: int) -> tuple[Offer, ...]:
+    """The methods that keep a card's promise on so many columns, the recommended ones first."""
+    found = []
+    for method in PRESETS.values():
+        for fixed in _variants(method, rows):
+            model = privacy_model(replace(method, **fixed), max(attributes, 1), nominal)
+            if model in card.models:
+                found.append(Offer(method, model, fixed))
+                break
+    order = {name: place for place, name in enumerate(card.first)}
+    return tuple(sorted(found, key=lambda offer: order.get(offer.name, len(order))))
+
+
+def offered(card: Card, kinds: Sequence[str], rows: int, wanted: str | None = None) -> Offer | None:
+    """The method to take: the one that is wanted, or the first that takes every kind of column there is."""
+    found = offers(card, len(kinds), kinds.count("nominal"), rows)
+    named = [offer for offer in found if offer.name == wanted]
+    fitting = [offer for offer in found if set(kinds) <= set(offer.method.kinds)]
+    return next(iter((*named, *fitting, *found)), None)
+
+
+def _variants(method: Method, rows: int) -> Iterator[dict[str, Any]]:
+    """A method as it is, and with each of the settings that can change what it promises."""
+    yield {}
+    for name, value in (("link", False), ("delta", usual_delta(rows)), ("t", 2)):
+        if name in method.adjustable:
+            yield {name: value}
+
+
+@dataclass(frozen=True, slots=True)
+class Slider:
+    """A setting that everybody looks at: shown large, on a logarithmic scale.
+
+    Attributes:
+        low, high: what the ends of the scale mean.
+        ends: of the scale; the second may depend on the number of rows.
+    """
+
+    title: str
+    low: str
+    high: str
+    ends: tuple[float, float]
+    whole: bool = False
+
+    def scale(self, rows: int) -> tuple[float, float]:
+        low, high = self.ends
+        return low, max(rows // 2, int(low) + 1) if math.isinf(high) else high
+
+    def place(self, value: float, rows: int) -> int:
+        """Where a value stands on a scale of a thousand.
+
+        >>> SLIDERS["epsilon"].place(1.0, 10)
+        500
+        """
+        low, high = self.scale(rows)
+        share = math.log(min(max(value, low), high) / low) / math.log(high / low)
+        return round(1000 * share)
+
+    def value(self, place: int, rows: int) -> str:
+        """The value at a place, with two digits.
+
+        >>> SLIDERS["epsilon"].value(500, 10), SLIDERS["k"].value(1000, 5000), SLIDERS["delta"].value(0, 1)
+        ('1', '2500', '1e-12')
+        """
+        low, high = self.scale(rows)
+        found = low * (high / low) ** (place / 1000)
+        if self.whole:
+            digits = max(len(str(int(found))) - 2, 0)
+            return str(int(min(max(round(found, -digits), low), high)))
+        return decimal_text(Fraction(f"{found:.1e}"))
+
+
+SLIDERS: Mapping[str, Slider] = {
+    "epsilon": Slider("Privacy budget ε", "more private", "more exact", (0.1, 10.0)),
+    "delta": Slider("Probability of failure δ", "more private", "more exact", (1e-12, 1e-4)),
+    "k": Slider("Crowd size k", "more exact", "more private", (2, math.inf), whole=True),
+    "l": Slider("Different answers in a crowd, l", "more exact", "more private", (2, 20), whole=True),
+    "t": Slider("Factor of the odds, t", "more private", "more exact", (2, 20), whole=True),
+}

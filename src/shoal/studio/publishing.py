@@ -1,0 +1,240 @@
+"""Publish: a run comes in; what was checked, the texts that go with the table, and the bundle to download leave.
+
+What is checked follows from the public part of the verdict and from the files themselves. What was measured on the
+original records decides only where the promise is about the table itself, and never enters the bundle.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import time
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from shoal.columns.attribute import RECORDS
+from shoal.columns.declaration import LEAST_REASON
+from shoal.errors import OptionError, ShoalError
+from shoal.method.models import MODELS
+from shoal.method.verdict import SEEDED, too_much
+from shoal.release.bundle import write_documents
+from shoal.release.saved import Bundle
+from shoal.studio.runs import Run
+
+OVERRIDE = "override.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """One line of the checklist.
+
+    Attributes:
+        level: good, warn or bad; a bad one blocks the download.
+        fix: words of a button that mends it, and what it sends; None where there is none.
+    """
+
+    level: str
+    title: str
+    detail: str
+    fix: tuple[str, Mapping[str, Any]] | None = None
+
+
+def checklist(run: Run) -> tuple[Checked, ...]:
+    """What was checked about a release before it may be downloaded."""
+    statement = run.facts["statement"]
+    facts = MODELS[statement["model"]]
+    return (
+        _choices(run, statement, facts.of_the_table),
+        _sources(run),
+        _guarantee(statement),
+        _seed(statement),
+        Checked("good", "Rows are in random order", "Identifiers, weights and the index were dropped."),
+        *_crowd(run, facts.of_the_table),
+        *_measured(run),
+        _read_back(run.bundle),
+        Checked(
+            "warn" if facts.budgeted else "good",
+            "Earlier releases about the same people",
+            "Charged to the ledger."
+            if run.charged
+            else "No ledger is kept here: count this ε with that of every other release about the same people."
+            if facts.budgeted
+            else "This promise has no ε that adds up; who holds another release about the same people can learn more.",
+        ),
+    )
+
+
+def blocked(checks: tuple[Checked, ...]) -> bool:
+    return any(check.level == "bad" for check in checks)
+
+
+def _choices(run: Run, statement: Mapping[str, Any], of_table: bool) -> Checked:
+    looked = statement["data_dependent"]
+    if not looked:
+        return Checked(
+            "good", "Nothing was chosen by looking at the records", "Settings were fixed beforehand."
+        )
+    return Checked(
+        "warn" if of_table else "bad",
+        "Something was chosen by looking at the records",
+        " ".join(f"{line[0].upper()}{line[1:]}" for line in looked),
+        None if of_table else ("Go back to the settings you fixed first", {"what": "sealed"}),
+    )
+
+
+def _sources(run: Run) -> Checked:
+    unknown = [a.name for a in run.recipe.taken if not a.source.get("domain") and a.has_domain]
+    private = [a.name for a in run.recipe.taken if RECORDS in a.source.values() and a.has_domain]
+    if private:
+        detail = f"Known from these records only: {', '.join(private)}."
+        of_table = MODELS[run.facts["statement"]["model"]].of_the_table
+        return Checked("warn" if of_table else "bad", "Ranges and lists have a public source", detail)
+    if unknown:
+        return Checked(
+            "warn", "Ranges and lists have a public source", f"No source named: {', '.join(unknown)}."
+        )
+    return Checked("good", "Ranges and lists have a public source", "Each names where it is known from.")
+
+
+def _guarantee(statement: Mapping[str, Any]) -> Checked:
+    others = [
+        reason
+        for reason in statement["not_publishable_because"]
+        if not reason.startswith(("A choice looked", SEEDED[:10]))
+    ]
+    if others:
+        return Checked("bad", "The promise is one to rely on", " ".join(others))
+    if statement.get("override"):
+        return Checked(
+            "warn", "The promise is one to rely on", f"Published all the same: {statement['override']}"
+        )
+    return Checked("good", "The promise is one to rely on", statement["sentence"])
+
+
+def _seed(statement: Mapping[str, Any]) -> Checked:
+    if SEEDED in statement["not_publishable_because"]:
+        return Checked("bad", "No seed", SEEDED)
+    return Checked("good", "No seed", "The noise cannot be drawn again by anybody, including you.")
+
+
+def _crowd(run: Run, of_table: bool) -> Iterator[Checked]:
+    k = run.facts["statement"]["settings"].get("k")
+    if not of_table or k is None:
+        return
+    found = run.facts["numbers"][3]
+    if run.facts["statement"]["model"] == "k-anonymity":
+        met = found["value"].replace(",", "").isdigit() and int(found["value"].replace(",", "")) >= k
+        yield Checked(
+            "good" if met else "bad",
+            f"Crowds of {k} counted in the published table",
+            f"Smallest found: {found['value']} {found['note']}.",
+        )
+
+
+def _measured(run: Run) -> Iterator[Checked]:
+    """Where the promise is about the table itself, what was measured counts as well."""
+    facts = run.facts
+    if facts["decision"] != facts["public_decision"]:
+        level = "warn" if run.override else "bad"
+        yield Checked(level, "What was measured allows it", " ".join(facts["measured"]))
+
+
+def _read_back(folder: Path) -> Checked:
+    try:
+        found = Bundle.load(folder)
+    except ShoalError as error:
+        return Checked("bad", "The files were read back", str(error))
+    return Checked(
+        "good",
+        "The files were read back",
+        f"{len(found.data):,} rows of {len(found.data.column_names)} columns, with statement, recipe and report.",
+    )
+
+
+def overridden(run: Run, reason: str, name: str) -> None:
+    """Publish all the same: the reason stands in the statement, in the report and in a file of its own.
+
+    Where only private advice is in the way, the reason stays inside: it would tell that there was one.
+
+    Raises:
+        OptionError: the reason is too short, or the name is not that of the file.
+    """
+    words = " ".join(reason.split())
+    if len(words) < LEAST_REASON:
+        raise OptionError(f"say why, in at least {LEAST_REASON} characters: it stands in the bundle.")
+    _, release = run.kept
+    if name.strip() != release_name(run):
+        raise OptionError(
+            f"type the name of the folder, {release_name(run)}, to show that you mean this one."
+        )
+    run.override = words
+    statement = release.statement
+    if not statement.not_publishable_because:
+        (run.folder / OVERRIDE).write_text(json.dumps(_record(words, ()), indent=2) + "\n", "utf-8")
+        return
+    plain = statement.to_dict()
+    excess = too_much(plain, Fraction(statement.most_epsilon))
+    reasons = tuple(line for line in statement.not_publishable_because if line != excess)
+    changed = replace(release, statement=replace(statement, override=words, not_publishable_because=reasons))
+    with contextlib.ExitStack() as undo:
+        write_documents(changed, run.bundle, undo)
+    record = _record(words, statement.not_publishable_because)
+    (run.bundle / OVERRIDE).write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", "utf-8")
+    run.facts["statement"] = changed.statement.to_dict()
+
+
+def _record(reason: str, because: tuple[str, ...]) -> dict[str, Any]:
+    return {"reason": reason, "although": list(because), "on": time.strftime("%Y-%m-%d")}
+
+
+def release_name(run: Run) -> str:
+    """What the folder of the release is called."""
+    return f"release-{run.letter}"
+
+
+def zipped(run: Run) -> bytes:
+    """The bundle as one file."""
+    found = io.BytesIO()
+    with zipfile.ZipFile(found, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(run.bundle.iterdir()):
+            archive.write(path, f"{release_name(run)}/{path.name}")
+    return found.getvalue()
+
+
+def contents(folder: Path) -> list[tuple[str, str]]:
+    """The files of a bundle with their sizes."""
+    return [(path.name, _size(path.stat().st_size)) for path in sorted(folder.iterdir())]
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e6:.1f} MB" if count >= 1e6 else f"{max(count // 1000, 1)} kB"
+
+
+def texts(run: Run, name: str) -> dict[str, list[str]]:
+    """What to tell the director, readers of the web page, and the data protection officer; computed, not written."""
+    facts = run.facts
+    statement, words = facts["statement"], facts["explained"]
+    rows, columns = facts["rows"]["released"], len(statement["attributes"])
+    limits = facts["limits"] if facts["public_level"] != "green" else []
+    return {
+        "director": [
+            f"We are publishing {columns} columns in {rows:,} rows, made from {name}.",
+            words["sentence"],
+            words["plain"],
+            *statement["not_promised"][:1],
+            *(["Somebody has to accept this: " + " ".join(limits)] if limits else []),
+        ],
+        "web": [f"{statement['sentence']} {words['sentence']}"],
+        "officer": [
+            f"Model: {statement['model']}. Protected: {statement['target']}. Unit: {statement['unit']}.",
+            *(f"Condition: {line}" for line in statement["conditions"]),
+            *(f"Choice that looked at the records: {line}" for line in statement["data_dependent"]),
+            *(f"Not promised: {line}" for line in statement["not_promised"]),
+        ],
+        "inside": [facts["about_measures"], *facts["measured"]],
+    }

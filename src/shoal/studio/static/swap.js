@@ -1,0 +1,271 @@
+// Sends what was done to the studio and puts the fragments that come back into their places. Nothing is decided here.
+
+const HEADER = { "x-shoal": "1" };
+const DEBOUNCE = 60;
+
+/** @returns {string} the desk of this tab */
+export const desk = () => sessionStorage.getItem("shoal-desk") ?? "";
+
+/** @param {string} path @returns {string} */
+export const at = (path) => `/desk/${desk()}/${path}`;
+
+/**
+ * Put fragments into their places; what has the focus keeps it.
+ * @param {string} html
+ */
+export function apply(html) {
+  const focused = document.activeElement?.id;
+  const range = /** @type {any} */ (document.activeElement);
+  const caret = range && typeof range.selectionStart === "number" && range.type !== "range" ? range.selectionStart : null;
+  const open = new Set([...document.querySelectorAll("details[open] > summary")].map((one) => one.textContent));
+  const shut = new Set([...document.querySelectorAll("details:not([open]) > summary")].map((one) => one.textContent));
+  const parsed = new DOMParser().parseFromString(html, "text/html");
+  for (const part of parsed.querySelectorAll("template[data-into]")) {
+    const place = document.querySelector(part.dataset.into);
+    if (!place) continue;
+    place.replaceChildren(document.adoptNode(part.content));
+    for (const details of place.querySelectorAll("details")) {
+      const title = details.querySelector("summary").textContent;
+      if (open.has(title)) details.open = true;
+      else if (shut.has(title) && !part.dataset.into.endsWith("main")) details.open = false;
+    }
+  }
+  if (focused && document.activeElement?.id !== focused) {
+    const again = /** @type {any} */ (document.getElementById(focused));
+    again?.focus({ preventScroll: true });
+    if (caret !== null && again?.setSelectionRange) again.setSelectionRange(caret, caret);
+  }
+  document.dispatchEvent(new Event("shoal:swapped"));
+}
+
+/**
+ * @param {string} path @param {unknown} [body] @param {AbortSignal} [signal]
+ * @returns {Promise<Response | null>} null where the answer is not wanted any more
+ */
+async function post(path, body = {}, signal) {
+  try {
+    return await fetch(path, {
+      method: "POST",
+      headers: { ...HEADER, "content-type": "application/json" },
+      body: JSON.stringify(body),
+      signal,
+    });
+  } catch (error) {
+    if (/** @type {Error} */ (error).name === "AbortError") return null;
+    apply('<template data-into="#toast"><div class="toast"><p>The studio does not answer: is it still running in its terminal?</p></div></template>');
+    return null;
+  }
+}
+
+/**
+ * Send something to the desk and show what comes back.
+ * @param {string} path @param {unknown} [body] @param {AbortSignal} [signal]
+ */
+export async function send(path, body, signal) {
+  const answer = await post(at(path), body, signal);
+  if (!answer) return null;
+  if (answer.headers.get("x-shoal-gone")) {
+    sessionStorage.removeItem("shoal-desk");
+    await begin();
+    return answer;
+  }
+  apply(await answer.text());
+  const step = answer.headers.get("x-shoal-step");
+  if (step) history.pushState({}, "", `#${step}`);
+  return answer;
+}
+
+/** @param {string} step @param {boolean} [push] */
+export async function go(step, push = true) {
+  if (push && location.hash !== `#${step}`) history.pushState({}, "", `#${step}`);
+  await send(`step/${step}`);
+  document.querySelector("#toast").replaceChildren();
+  scrollTo(0, 0);
+  /** @type {HTMLElement | null} */ (document.querySelector("main h1"))?.focus({ preventScroll: true });
+}
+
+async function begin() {
+  if (!desk()) {
+    const answer = await post("/desk");
+    if (!answer) return;
+    sessionStorage.setItem("shoal-desk", (await answer.json()).desk);
+  }
+  await send(`step/${location.hash.slice(1) || "data"}`);
+  document.dispatchEvent(new Event("shoal:ready"));
+}
+
+/** @param {Element} element @returns {Record<string, unknown>} */
+function bodyOf(element) {
+  const told = /** @type {HTMLElement} */ (element).dataset;
+  const form = element.closest("form");
+  return { ...(form && form.dataset.send ? Object.fromEntries(new FormData(form)) : {}), ...JSON.parse(told.body ?? "{}") };
+}
+
+/** @param {any} field */
+function valueOf(field) {
+  const body = { what: field.dataset.what, name: field.dataset.name, value: field.value, run: undefined };
+  return field.type === "checkbox" ? { ...body, value: field.checked } : body;
+}
+
+/** @type {AbortController | null} */
+let latest = null;
+let timer = 0;
+
+/** A control that moves: only the last of its answers counts. @param {string} path @param {unknown} body */
+function live(path, body) {
+  clearTimeout(timer);
+  timer = setTimeout(() => {
+    latest?.abort();
+    latest = new AbortController();
+    send(path, body, latest.signal);
+  }, DEBOUNCE);
+}
+
+document.addEventListener("click", async (event) => {
+  const target = /** @type {HTMLElement} */ (event.target);
+  const button = /** @type {HTMLElement | null} */ (target.closest("button, a"));
+  if (!button) return;
+  const told = button.dataset;
+  if (told.step) await go(told.step);
+  else if (told.close !== undefined) document.querySelector("#toast").replaceChildren();
+  else if (told.dialog) /** @type {HTMLDialogElement} */ (document.getElementById(told.dialog)).showModal();
+  else if (told.dialogClose !== undefined) button.closest("dialog").close();
+  else if (told.copy) await copy(button, told.copy);
+  else if (told.move) move(button.closest("li"), Number(told.move));
+  else if (told.send) {
+    if (told.wait) document.querySelector("#upload").textContent = told.wait;
+    const body = bodyOf(button);
+    if (told.random) body.value = String(1 + Math.floor(Math.random() * Number(told.random)));
+    if (told.press !== undefined)
+      for (const other of button.parentElement.children) other.setAttribute("aria-pressed", String(other === button));
+    await send(told.send, body);
+    if (told.stepAfter) await go(told.stepAfter);
+    if (told.goes === "inspector") {
+      for (const row of document.querySelectorAll("tr.column")) row.classList.toggle("open", row.contains(button));
+      if (matchMedia("(max-width: 60rem)").matches) document.getElementById("inspector-title")?.focus();
+    }
+  } else if (button.id === "theme") theme();
+});
+
+document.addEventListener("submit", async (event) => {
+  const form = /** @type {HTMLFormElement} */ (event.target);
+  if (!form.dataset.send) return;
+  event.preventDefault();
+  await send(form.dataset.send, bodyOf(form));
+});
+
+document.addEventListener("change", async (event) => {
+  const field = /** @type {any} */ (event.target);
+  const form = field.closest("form[data-live]");
+  if (form) await send(form.dataset.send, bodyOf(form));
+  else if (field.dataset.taxonomy) {
+    const file = field.files[0];
+    if (file) await send(`column/${field.dataset.taxonomy}`, { what: "taxonomy", name: file.name, value: await file.text() });
+  } else if (field.dataset.pair) {
+    const number = field.dataset.pair.split("/")[1];
+    const end = (name) => /** @type {any} */ (document.getElementById(`${name}-${number}`)).value;
+    // the other end is on its way: wait for it, unless it is filled
+    if (event.isTrusted && (!end("lo") !== !end("hi")) && field.value) return;
+    await send(field.dataset.pair, { what: "range", value: [end("lo"), end("hi")] });
+  } else if (field.dataset.change && field.value !== undefined) await send(field.dataset.change, valueOf(field));
+});
+
+document.addEventListener("input", (event) => {
+  const field = /** @type {any} */ (event.target);
+  if (!field.dataset.live) return;
+  if (field.type === "range") field.style.setProperty("--at", `${field.value / 10}%`);
+  live(field.dataset.live, valueOf(field));
+});
+
+document.addEventListener("focusin", (event) => {
+  const row = /** @type {HTMLElement} */ (event.target).closest?.("tr.column");
+  if (row) for (const other of document.querySelectorAll("tr.column")) other.classList.toggle("open", other === row);
+});
+
+// the order of names: Alt and arrows, buttons, or dragging
+
+/** @param {HTMLElement} item @param {number} by */
+function move(item, by) {
+  const list = item.parentElement;
+  const items = [...list.children];
+  const place = items.indexOf(item) + by;
+  if (place < 0 || place >= items.length) return;
+  if (by < 0) list.insertBefore(item, items[place]);
+  else items[place].after(item);
+  reorder(item);
+}
+
+/** @param {HTMLElement} item */
+function reorder(item) {
+  const value = [...item.parentElement.children].map((one) => one.querySelector("span").textContent);
+  const text = item.querySelector("span").textContent;
+  send(`column/${item.dataset.order}`, { what: "ordered", value }).then(() => {
+    const again = [...document.querySelectorAll("li[data-order]")].find((one) => one.querySelector("span").textContent === text);
+    /** @type {HTMLElement | undefined} */ (again)?.focus();
+  });
+}
+
+/** @type {HTMLElement | null} */
+let dragged = null;
+document.addEventListener("dragstart", (event) => (dragged = /** @type {any} */ (event.target).closest?.("li[data-order]")));
+document.addEventListener("dragover", (event) => {
+  const over = /** @type {any} */ (event.target).closest?.("li[data-order]");
+  if (!dragged || !over || over === dragged) return;
+  event.preventDefault();
+  const items = [...over.parentElement.children];
+  if (items.indexOf(over) < items.indexOf(dragged)) over.before(dragged);
+  else over.after(dragged);
+});
+document.addEventListener("dragend", () => {
+  if (dragged) reorder(dragged);
+  dragged = null;
+});
+
+document.addEventListener("keydown", async (event) => {
+  const target = /** @type {HTMLElement} */ (event.target);
+  const typing = target.matches("input:not([type=range], [type=checkbox], [type=radio]), textarea, select");
+  const item = /** @type {HTMLElement | null} */ (target.closest?.("li[data-order]"));
+  if (event.altKey && item && (event.key === "ArrowUp" || event.key === "ArrowDown")) {
+    event.preventDefault();
+    move(item, event.key === "ArrowUp" ? -1 : 1);
+  } else if (event.altKey && /^[1-5]$/.test(event.key)) {
+    event.preventDefault();
+    const step = /** @type {HTMLButtonElement} */ (document.querySelectorAll("#steps button")[Number(event.key) - 1]);
+    if (!step.disabled) await go(step.dataset.step);
+  } else if (event.ctrlKey && event.key === "Enter") {
+    /** @type {HTMLButtonElement | null} */ (document.querySelector("[data-run]"))?.click();
+  } else if (event.ctrlKey && event.key.toLowerCase() === "z" && !typing) {
+    event.preventDefault();
+    await send("promise", { what: "undo" });
+    await go(location.hash.slice(1) || "data", false);
+  } else if (!typing && (event.key === "j" || event.key === "k")) {
+    const names = /** @type {HTMLElement[]} */ ([...document.querySelectorAll("tr.column .name")]);
+    const row = target.closest?.("tr.column");
+    const now = names.findIndex((name) => row?.contains(name));
+    names[Math.min(Math.max(now + (event.key === "j" ? 1 : -1), 0), names.length - 1)]?.focus();
+  } else if (!typing && event.key === "?") /** @type {HTMLDialogElement} */ (document.getElementById("keys")).showModal();
+});
+
+/** @param {HTMLElement} button @param {string} from */
+async function copy(button, from) {
+  const text = [...document.getElementById(from).childNodes].map((node) => node.textContent).join("\n").trim();
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    getSelection()?.selectAllChildren(document.getElementById(from));
+    return;
+  }
+  const before = button.innerHTML;
+  button.textContent = "Copied";
+  setTimeout(() => (button.innerHTML = before), 1500);
+}
+
+function theme() {
+  const root = document.documentElement;
+  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  root.dataset.theme = dark ? "light" : "dark";
+  localStorage.setItem("shoal-theme", root.dataset.theme);
+}
+
+addEventListener("popstate", () => go(location.hash.slice(1) || "data", false));
+begin();

@@ -1,0 +1,242 @@
+"""The process that does the work of one run: a job comes in on standard input, lines of JSON leave on standard output.
+
+Everything it writes lies in the folder of the run, so that whoever ends it removes all of it with that folder. It ends
+by itself when the studio is gone: standard input is then closed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pickle
+import signal
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from shoal.columns.schema import Schema
+from shoal.errors import ShoalError
+from shoal.release.publish import CHARGING
+
+FACTS, RELEASE, BUNDLE = "facts.json", "release.pickle", "bundle"
+Tell = Callable[[Mapping[str, Any]], None]
+
+# a loss that every method has, whoever its rows belong to
+_LOSS_OF_NUMBERS, _LOSS_OF_NAMES = "wasserstein", "total_variation"
+_SEEDS = 2
+_NICENESS = 5
+
+
+def main() -> None:
+    """Read one job, do it, and say how it went."""
+    output = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    # whatever a library prints is no message of ours
+    os.dup2(2, 1)
+    lock = threading.Lock()
+
+    def tell(message: Mapping[str, Any]) -> None:
+        with lock:
+            output.write(json.dumps(message) + "\n")
+            output.flush()
+
+    job = json.loads(sys.stdin.readline())
+    threading.Thread(target=_end_with_the_studio, daemon=True).start()
+    with contextlib.suppress(OSError):
+        os.nice(_NICENESS)
+    try:
+        JOBS[job["kind"]](job, tell)
+    except ShoalError as error:
+        tell({"event": "problem", "problems": [str(one) for one in error.problems], "notes": _notes(error)})
+    except MemoryError as error:
+        words = (
+            "not enough memory for this table: publish fewer columns, or take a method of the ranking type."
+        )
+        tell({"event": "problem", "problems": [words], "notes": _notes(error)})
+    else:
+        tell({"event": "done"})
+
+
+def _notes(error: BaseException) -> list[str]:
+    return list(getattr(error, "__notes__", ()))
+
+
+def _end_with_the_studio() -> None:
+    """The studio keeps the other end open as long as it lives."""
+    sys.stdin.read()
+    os.killpg(os.getpgrp(), signal.SIGKILL)
+
+
+def _progress(tell: Tell) -> Callable[[str, int, int], None]:
+    def report(what: str, done: int, total: int) -> None:
+        if what == CHARGING and done == total:
+            tell({"event": "charged"})
+        tell({"event": "progress", "what": what, "done": done, "total": total})
+
+    return report
+
+
+def _request(job: Mapping[str, Any]) -> dict[str, Any]:
+    asked = dict(job["request"])
+    asked["schema"] = Schema.from_dict(asked["schema"])
+    if not asked["tuned"]:
+        del asked["tuned"]
+    return asked
+
+
+def release(job: Mapping[str, Any], tell: Tell) -> None:
+    """Make, measure and write one release."""
+    from shoal.evaluation.verdict import verdict
+    from shoal.release.looked import after_looking
+    from shoal.release.publish import Delivery, plan
+    from shoal.studio.facts import judged
+
+    folder = Path(job["folder"])
+    report = _progress(tell)
+    delivery = Delivery(
+        folder / BUNDLE,
+        evaluate=True,
+        engine="memory",
+        ledger=job.get("ledger") or None,
+        dataset=job.get("dataset") or None,
+    )
+    planned = plan(Path(job["data"]), delivery, progress=report, **_request(job))
+    if job["looked"]:
+        planned = replace(planned, prepared=after_looking(planned.prepared))
+    published = planned.carry_out(report)
+    report("measuring what changed", 0, 1)
+    original = planned.prepared.described.table
+    assert published.evaluation is not None
+    found = verdict(published.release, published.evaluation)
+    facts = judged(original, published.release, published.evaluation, found, job["quasi"])
+    facts["warnings"] = list(published.warnings)
+    _keep(folder, facts, original.frame.to_native(), published.release)
+
+
+def rehearse(job: Mapping[str, Any], tell: Tell) -> None:
+    """The same on made-up people."""
+    from shoal.release.rehearse import rehearse as rehearsed
+    from shoal.studio.facts import judged
+
+    report = _progress(tell)
+    asked = {name: value for name, value in _request(job).items() if not name.startswith("tuned")}
+    found = rehearsed(people=job["people"], progress=report, **asked)
+    report("measuring what changed", 0, 1)
+    facts = judged(found.original, found.release, found.evaluation, found.verdict, job["quasi"])
+    facts["rehearsed"] = found.sentence
+    _keep(Path(job["folder"]), facts, found.original.frame.to_native(), found.release)
+
+
+def _keep(folder: Path, facts: Mapping[str, Any], original: Any, made: Any) -> None:
+    with open(folder / RELEASE, "wb") as file:
+        pickle.dump({"original": original, "release": made}, file)
+    (folder / FACTS).write_text(json.dumps(facts), "utf-8")
+
+
+def compare(job: Mapping[str, Any], tell: Tell) -> None:
+    """Run settings one by one, and tell each as soon as it is known; the frontier comes last."""
+    from shoal.release.rehearse import made_up_people
+    from shoal.tuning import tune
+    from shoal.tuning.choose import with_frontier
+    from shoal.tuning.grid import make_grid
+
+    report = _progress(tell)
+    asked = _request(job)
+    method, epsilon, k = (asked.pop(name, None) for name in ("method", "epsilon", "k"))
+    asked.pop("tuned", None)
+    schema: Schema = asked.pop("schema")
+    data: Any = Path(job["data"])
+    if job["rehearsed"]:
+        data = made_up_people(schema, method, epsilon, k, job["people"], **asked)
+        schema = Schema(tuple(a for a in schema.attributes if a.name in data.column_names))
+    shared = {name: asked[name] for name in ("columns", "missing", "outside")}
+    grid = make_grid(job["methods"], job["ks"], None, None, job["rows"])
+    ordered = all(schema[name].kind_facts.ordered for name in asked["columns"])
+    loss = _LOSS_OF_NUMBERS if ordered else _LOSS_OF_NAMES
+    rows: list[Any] = []
+    budget = epsilon or job["epsilon"]
+    for number, setting in enumerate(grid):
+        report("comparing settings", number, len(grid))
+        try:
+            found = tune(
+                data,
+                schema,
+                epsilon=budget,
+                methods=[setting.method],
+                ks=None if setting.k is None else [setting.k],
+                seeds=_SEEDS,
+                utility=loss,
+                workers=1,
+                **shared,
+            )
+        except ShoalError as error:
+            tell({"event": "refused", "words": f"{setting}: {error}"})
+            continue
+        rows += found.rows
+        tell({"event": "dots", "loss": loss, "dots": [_dot(row) for row in with_frontier(rows)]})
+
+
+def _dot(row: Any) -> dict[str, Any]:
+    found: dict[str, Any] = row.to_dict()
+    return {**found, "words": str(row.setting), "loss_words": str(row.loss), "risk_words": str(row.risk)}
+
+
+def buy(job: Mapping[str, Any], tell: Tell) -> None:
+    """A private choice of k: what it costs is in the statement of every release that uses it."""
+    from shoal.tuning import tune
+
+    _progress(tell)("choosing k privately", 0, 1)
+    asked = _request(job)
+    method, epsilon, _ = (asked.pop(name, None) for name in ("method", "epsilon", "k"))
+    for name in ("split", "noise"):
+        asked.pop(name, None)
+    found = tune(
+        Path(job["data"]),
+        epsilon=epsilon,
+        methods=[method],
+        private=job["price"],
+        ledger=job.get("ledger") or None,
+        dataset=job.get("dataset") or None,
+        **asked,
+    )
+    assert found.tuned is not None
+    assert found.best is not None
+    tell(
+        {
+            "event": "bought",
+            "k": found.best.k,
+            "why": found.why,
+            "bought": {
+                "tuned": list(found.tuned.what),
+                "tuned_epsilon": job["price"],
+                "tuned_choice": [choice.to_dict() for choice in found.tuned.choice],
+            },
+        }
+    )
+
+
+def learn(job: Mapping[str, Any], tell: Tell) -> None:
+    """How well a column can be learned from a release that was made."""
+    from shoal.evaluation import evaluate
+
+    folder = Path(job["folder"])
+    with open(Path(job["of"]) / RELEASE, "rb") as file:
+        kept = pickle.load(file)
+    report = _progress(tell)
+    measured = evaluate(kept["original"], kept["release"], target=job["target"], progress=report)
+    (folder / FACTS).write_text(json.dumps(measured.to_dict()["learning"]), "utf-8")
+
+
+JOBS: Mapping[str, Callable[[Mapping[str, Any], Tell], None]] = {
+    "release": release,
+    "rehearse": rehearse,
+    "compare": compare,
+    "buy": buy,
+    "learn": learn,
+}
+
+if __name__ == "__main__":
+    main()

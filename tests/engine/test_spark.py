@@ -1,0 +1,242 @@
+"""Spark beside the local engine: the same rows, whatever is retried, and one sentence where something fails."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import retried
+from pyarrow import parquet
+from spark_session import ROOT, need_java, session
+
+import shoal
+from shoal.io.parquet_files import frozen
+from shoal.noise.keyed import Keyed
+from shoal.release.engines.stages import Over, Stage
+
+pytestmark = pytest.mark.system
+DOMAINS = {"a": (0, 1000), "b c": (-5, 5)}
+N = 6000
+
+
+def people(folder: Path) -> Path:
+    rng = np.random.default_rng(1)
+    table = pa.table({"a": rng.integers(0, 1000, N), "b c": np.clip(rng.normal(size=N), -5, 5).round(2)})
+    place = folder / "my täble"
+    place.mkdir()
+    for part in range(3):
+        parquet.write_table(
+            table.slice(2000 * part, 2000), place / f"part {part}.parquet", row_group_size=500
+        )
+    return place
+
+
+def test_a_session_on_this_machine(tmp_path: Path) -> None:
+    data = people(tmp_path)
+    with session("local[2]") as spark:
+        for method, more in (("ranking-dp", {"k": 20}), ("tree-dp", {}), ("laplace", {})):
+            asked: dict[str, Any] = {"method": method, "epsilon": 1, "domains": DOMAINS, "seed": 4, **more}
+            here = shoal.publish(data, out=tmp_path / f"local {method}", engine="local", **asked)
+            there = shoal.publish(data, out=tmp_path / f"spark {method}", engine="spark", **asked)
+            assert there.engine == "spark"
+            assert there.release.statement == here.release.statement
+            assert sorted(path.name for path in there.folder.iterdir()) == [
+                *("data", "log.toml", "method.toml", "report.html", "statement.json")
+            ]
+            ours = parquet.read_table(there.folder / "data")
+            assert there.release.data.count() == ours.num_rows == N
+            if method != "laplace":
+                # noise of records is drawn batch by batch, and Spark joins batches of small files
+                assert ours.equals(parquet.read_table(here.folder / "data.parquet"))
+        frame = spark.read.parquet(str(data / "part 1.parquet")).where("a > 100")
+        release = shoal.protect(frame, work=tmp_path / "frame", **asked)
+        assert release.data.count() == frame.count()
+        assert not (tmp_path / ".frame.input").exists()
+        with pytest.raises(shoal.OptionError, match="work is missing"):
+            shoal.protect(frame, **asked)
+        with pytest.raises(shoal.InputError, match="outside the domain 0:10"):
+            shoal.protect(frame, work=tmp_path / "no", **{**asked, "domains": {"a": (0, 10)}})
+        assert not (tmp_path / "no").exists()
+        assert not (tmp_path / ".no.input").exists()
+        told: list[str] = []
+
+        def stop(what: str, done: int, total: int) -> None:
+            told.append(what)
+            if what == "writing rows":
+                raise shoal.CancelledError("stopped.")
+
+        with pytest.raises(shoal.CancelledError):
+            shoal.publish(data, out=tmp_path / "stopped", engine="spark", progress=stop, **asked)
+        assert "looking at the records" in told
+        broken = data / "part 2.parquet"
+        broken.write_bytes(broken.read_bytes()[:200] + bytes(400) + broken.read_bytes()[600:])
+        with pytest.raises(
+            shoal.OutputError, match=r"^Spark failed while .*shoal-spark\.log', which may hold"
+        ):
+            shoal.publish(data, out=tmp_path / "broken", engine="spark", **asked)
+    left = {
+        path.name
+        for path in tmp_path.iterdir()
+        if "partial" in path.name or path.name in ("stopped", "broken")
+    }
+    assert not left
+
+
+def released_rows(spark: Any, data: Path, out: Path, source: Keyed | None, kill: bool) -> pa.Table:
+    """Noise for clusters, written by stages of which the last is slow, an executor killed in it if asked for."""
+    from shoal.release.engines.spark import SparkRunner
+
+    runner = SparkRunner(spark, frozen(data))
+    pause = 2.0
+    draw = Stage(partial(retried.noisy_clusters, source=source), retried.BUCKETS)
+    last = Stage(partial(retried.slow_rows, pause=pause))
+    schema = pa.schema([("row", pa.int64()), ("noise", pa.int64())])
+    killed = threading.Event()
+
+    def watch(what: str, done: int, total: int) -> None:
+        # some buckets of the result are done, others still need what the killed executor held
+        if kill and not killed.is_set() and total == retried.BUCKETS and done >= 3:
+            executors = _executors()
+            os.kill(executors[0], signal.SIGKILL)
+            killed.set()
+
+    runner.watched(watch)
+    out.mkdir()
+    runner.write("writing", Over(("a",)), draw, last, schema=schema, folder=out)
+    assert killed.is_set() == kill
+    return parquet.read_table(out / "data")
+
+
+def _executors() -> list[int]:
+    """Executors that this process's session started."""
+    found = []
+    mine = os.getpid()
+    parents = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                words = (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if b"CoarseGrainedExecutorBackend" in words:
+                found.append(int(entry.name))
+
+    def ours(process: int) -> bool:
+        while process > 1:
+            if process == mine:
+                return True
+            process = parents.get(process, 0)
+        return False
+
+    return sorted(filter(ours, found))
+
+
+def torn(table: pa.Table) -> int:
+    """Clusters that are out with two different noises."""
+    rows, noise = (table[name].to_numpy() for name in ("row", "noise"))
+    order = np.argsort(rows)
+    assert (rows[order] == np.arange(rows.size)).all()
+    by_cluster = noise[order].reshape(-1, retried.CLUSTER)
+    return int((by_cluster != by_cluster[:, :1]).any(axis=1).sum())
+
+
+def digest(table: pa.Table) -> str:
+    ordered = table.sort_by("row").combine_chunks()
+    return hashlib.sha256(b"".join(batch.serialize() for batch in ordered.to_batches())).hexdigest()
+
+
+@pytest.mark.slow
+def test_a_killed_executor_changes_nothing_and_fresh_entropy_would_tear(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = tmp_path / "in.parquet"
+    parquet.write_table(pa.table({"a": np.arange(40_000)}), data, row_group_size=5000)
+    settings = {
+        "spark__speculation": "true",
+        # Spark would notice that the second draw differs, and give up: safe, but no release
+        "spark__sql__shuffle__orderIndependentChecksum__enabled": "false",
+        "spark__sql__shuffle__orderIndependentChecksum__enableFullRetryOnMismatch": "false",
+        "spark__sql__shuffle__orderIndependentChecksum__enableQueryLevelRollbackOnMismatch": "false",
+        "spark__sql__files__maxPartitionBytes": "64k",
+    }
+    with session("local-cluster[2,1,1024]", **settings) as spark:
+        key = Keyed(bytes(range(32)))
+        plain = released_rows(spark, data, tmp_path / "plain", key, kill=False)
+        killed = released_rows(spark, data, tmp_path / "killed", key, kill=True)
+        assert torn(plain) == torn(killed) == 0
+        assert digest(plain) == digest(killed)
+        # the control: without the seal, and with the system's entropy
+        monkeypatch.setattr("shoal.release.engines.spark.Sealed", lambda task: task)
+        control = released_rows(spark, data, tmp_path / "control", None, kill=True)
+        assert torn(control) > 0
+
+
+@pytest.mark.slow
+def test_a_killed_driver_leaves_the_charge_and_nothing_else(tmp_path: Path) -> None:
+    need_java()
+    data = people(tmp_path)
+    command = [
+        *(
+            sys.executable,
+            "-m",
+            "shoal",
+            "protect",
+            str(data),
+            "--engine",
+            "spark",
+            "--master",
+            "local[2]",
+        ),
+        *("--method", "tree-dp", "--epsilon", "1", "--out", str(tmp_path / "out")),
+        *("--domain", "a=0:1000", "--domain", "b c=-5:5", "--columns", "a", "--columns", "b c"),
+        *("--ledger", str(tmp_path / "ledger.sqlite"), "--dataset", "people"),
+    ]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    shoal_ledger = [sys.executable, "-m", "shoal", "ledger"]
+    opened = ["open", str(tmp_path / "ledger.sqlite"), "people", "--epsilon", "10"]
+    subprocess.run([*shoal_ledger, *opened], env=environment, check=True, capture_output=True)
+    process = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL, start_new_session=True)
+    deadline = time.monotonic() + 300
+    while not list(tmp_path.glob(".out.partial-*/.work/owner.json")) and time.monotonic() < deadline:
+        assert process.poll() is None
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert list(tmp_path.glob(".out.partial-*"))
+    assert not (tmp_path / "out").exists()
+    again = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert again.returncode == 0, again.stderr
+    assert not list(tmp_path.glob(".out.partial-*"))
+    exported = [*shoal_ledger, "export", str(tmp_path / "ledger.sqlite")]
+    entries = subprocess.run(exported, env=environment, capture_output=True, text=True).stdout.splitlines()
+    # both were charged: the one that was killed may have been seen
+    assert sum('"kind": "release"' in entry for entry in entries) == 2
+
+
+@pytest.mark.slow
+def test_the_driver_needs_aggregates_only(tmp_path: Path) -> None:
+    """A million rows pass a driver that may be sent 20 MB; the table itself may not."""
+    rng = np.random.default_rng(2)
+    table = pa.table({name: rng.integers(0, 100_000, 2_000_000) for name in "abcd"})
+    parquet.write_table(table, tmp_path / "in.parquet", row_group_size=1 << 17)
+    with session("local[2]", spark__driver__maxResultSize="20m") as spark:
+        for method in ("ranking-dp", "tree-dp"):
+            made = shoal.publish(
+                tmp_path / "in.parquet", out=tmp_path / method, engine="spark", method=method, epsilon=1,
+                domains=dict.fromkeys("abcd", (0, 100_000)),
+            )  # fmt: skip
+            assert made.release.data.count() == 2_000_000
+        with pytest.raises(Exception, match="maxResultSize"):
+            spark.read.parquet(str(tmp_path / "in.parquet")).collect()

@@ -1,0 +1,49 @@
+"""A small survey on the disk, and tabs of a studio."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from shoal.io import write
+from shoal.studio.desks import Desks
+from shoal.survey import survey
+
+from .studio_client import Tab
+
+
+@pytest.fixture(scope="session")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("tables") / "people.csv"
+    write(survey(300).select(["age", "sex", "hours per week", "income"]), path)
+    return path
+
+
+@pytest.fixture
+def desks(tmp_path: Path) -> Iterator[Desks]:
+    place = tmp_path / "place"
+    place.mkdir()
+    made = Desks(limit=200_000, place=place)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def tab(desks: Desks) -> Tab:
+    return Tab(desks)
+
+
+@pytest.fixture
+def settled(tab: Tab, table: Path) -> Tab:
+    """A tab with a table of which everything is settled, on the card of averages."""
+    tab.upload(table)
+    tab.column("age", "suggestion")
+    tab.column("hours per week", "suggestion")
+    tab.column("income", "range", ["0", "300000"])
+    tab.column("sex", "values")
+    tab.post("vouch", value="questionnaire")
+    tab.promise("card", "given-partition")
+    tab.promise("typed", "20", "k")
+    return tab

@@ -1,0 +1,81 @@
+"""A studio without a browser or a port: requests go in, fragments of pages come out."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+from shoal.studio.app import create_app
+from shoal.studio.desk import Desk
+from shoal.studio.desks import Desks
+from shoal.studio.guard import OWN_HEADER, Access
+from shoal.studio.runs import Run
+from shoal.studio.worker import rehearse, release
+
+with warnings.catch_warnings():
+    # newer versions of the test client ask for another package
+    warnings.simplefilter("ignore")
+    from starlette.testclient import TestClient
+
+ACCESS = Access(8000)
+BASE = "http://127.0.0.1:8000"
+
+
+class Tab:
+    """One tab of a browser, as far as the server can tell."""
+
+    def __init__(self, desks: Desks) -> None:
+        self.desks = desks
+        self.client = TestClient(create_app(desks, ACCESS), base_url=BASE, headers={OWN_HEADER: "1"})
+        self.client.get(ACCESS.address)
+        self.name = self.client.post("/desk").json()["desk"]
+
+    @property
+    def desk(self) -> Desk:
+        return self.desks.find(self.name)
+
+    def post(self, path: str, **body: Any) -> str:
+        answer = self.client.post(f"/desk/{self.name}/{path}", json=body)
+        assert answer.status_code == 200
+        return unescape(answer.text)
+
+    def upload(self, path: Path) -> str:
+        answer = self.client.put(
+            f"/desk/{self.name}/file", content=path.read_bytes(), headers={"x-name": path.name}
+        )
+        assert answer.status_code == 200
+        return unescape(answer.text)
+
+    def column(self, name: str, what: str, value: Any = None) -> str:
+        number = self.desk.recipe.schema.names.index(name)
+        return self.post(f"column/{number}", what=what, value=value)
+
+    def promise(self, what: str, value: str, name: str = "") -> str:
+        return self.post("promise", what=what, value=value, name=name)
+
+
+def job_of(desk: Desk) -> dict[str, Any]:
+    """What a worker is told, as it arrives there."""
+    assert desk.source is not None
+    return {
+        "data": str(desk.source.path),
+        "request": json.loads(json.dumps(desk.recipe.to_json(desk.tuned))),
+        "looked": desk.repeated,
+        "quasi": [a.name for a in desk.recipe.taken if a.role == "quasi-identifier"],
+        "people": 300,
+    }
+
+
+def finished(desk: Desk, kind: str = "release") -> Run:
+    """A run that was made in this process, as the worker makes it."""
+    run = Run(desk._letter(), kind, desk.recipe, desk.tuned, desk.folder / f"run-{len(desk.runs)}")
+    run.folder.mkdir()
+    job = {**job_of(desk), "folder": str(run.folder)}
+    (release if kind == "release" else rehearse)(job, lambda message: None)
+    run.state = "done"
+    desk.runs.append(run)
+    desk.shown = ""
+    return run

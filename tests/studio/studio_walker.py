@@ -1,0 +1,140 @@
+"""A person at the studio, in a real browser: what a walk does, and what it must never see."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.browser import axe_source
+from tools.served_studio import Studio
+
+PHONE, DESKTOP = (390, 844), (1280, 800)
+PATIENCE = 240_000
+
+
+def needed(found: object, what: str) -> None:
+    if not found:
+        message = f"{what} is not installed: 'make test-system' does that"
+        if os.environ.get("CI"):
+            pytest.fail(message)
+        pytest.skip(message)
+
+
+def chromium_path() -> str:
+    found = shutil.which("chromium")
+    needed(found, "Chromium")
+    assert found is not None
+    return found
+
+
+class Walk:
+    """A tab that is open, with everything it complained about and every host it asked."""
+
+    def __init__(self, page: Any, studio: Studio) -> None:
+        self.page, self.studio = page, studio
+        self.complaints: list[str] = []
+        self.hosts: set[str] = set()
+        page.on("console", lambda message: self.complaints.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("request", lambda request: self.hosts.add(request.url.split("/")[2]))
+
+    @property
+    def desk(self) -> Any:
+        return self.studio.desks.find(self.page.evaluate("() => sessionStorage.getItem('shoal-desk')"))
+
+    def begin(self) -> None:
+        self.page.goto(self.studio.address)
+        self.page.locator("#survey, #grid").first.wait_for()
+
+    def survey(self) -> None:
+        self.page.locator("#survey").click()
+        self.page.locator("#grid tbody tr").first.wait_for()
+
+    def choose(self, file: Path) -> None:
+        self.page.locator("#file").set_input_files(file)
+        self.page.locator("#grid tbody tr").or_(self.page.locator("#drop [role=alert]")).first.wait_for()
+
+    def go(self, step: str) -> None:
+        self.page.locator(f"#step-{step}").click()
+        self.page.locator(f"#step-{step}[aria-current=step]").wait_for()
+
+    def card(self, name: str) -> None:
+        box = self.page.locator(f"#card-{name}")
+        if not box.is_visible():
+            self.page.locator(".folded summary").click()
+        if box.is_checked():
+            return
+        with self.page.expect_response("**/promise"):
+            box.check()
+
+    def type(self, place: str, value: str) -> None:
+        """Type a value and leave the field."""
+        with self.page.expect_response("**/desk/**"):
+            self.page.locator(place).fill(value)
+            self.page.locator(place).press("Tab")
+
+    def run(self, kind: str) -> None:
+        """Rehearse or protect, and wait for the end."""
+        self.page.locator(f"#{kind}").click()
+        self.page.locator("#judge-it").or_(self.page.locator(".strip.bad")).first.wait_for(timeout=PATIENCE)
+
+    def judge(self) -> None:
+        self.go("judge")
+        self.page.locator("#part > *").first.wait_for(timeout=PATIENCE)
+
+    def download(self, folder: Path) -> Path:
+        """The bundle, unpacked."""
+        with self.page.expect_download() as found:
+            self.page.locator("#download").click()
+        archive = folder / "bundle.zip"
+        found.value.save_as(archive)
+        shutil.unpack_archive(archive, folder)
+        return next(path for path in folder.iterdir() if path.is_dir())
+
+    def clean(self) -> None:
+        """No error in the console, and nobody else was asked."""
+        assert self.complaints == []
+        assert self.hosts == {f"127.0.0.1:{self.studio.access.port}"}
+
+
+@contextmanager
+def walking(
+    browser: Any,
+    studio: Studio,
+    size: tuple[int, int] = DESKTOP,
+    scheme: str = "light",
+    *,
+    axe: bool = False,
+) -> Iterator[Walk]:
+    """A tab of its own; `axe` lets the page be looked at by a script that its policy would refuse."""
+    context = browser.new_context(
+        viewport={"width": size[0], "height": size[1]},
+        color_scheme=scheme,
+        reduced_motion="reduce",
+        bypass_csp=axe,
+        is_mobile=size == PHONE,
+        has_touch=size == PHONE,
+    )
+    try:
+        walk = Walk(context.new_page(), studio)
+        walk.begin()
+        yield walk
+    finally:
+        context.close()
+
+
+def shut_out(page: Any) -> list[str]:
+    """What keeps people out of a screen, as axe-core finds it: serious and critical findings only."""
+    page.evaluate(axe_source())
+    found = page.evaluate("async () => (await axe.run(document, {resultTypes: ['violations']})).violations")
+    return [
+        f"{one['id']}: {one['nodes'][0]['html'][:160]}"
+        for one in found
+        if one["impact"] in ("serious", "critical")
+    ]

@@ -1,0 +1,198 @@
+"""What a tab keeps: the file, what is settled, what was looked at, and what becomes of it at the end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from shoal.io import Conventions, write
+from shoal.studio.desks import Desks, sweep
+from shoal.survey import survey
+
+from .studio_client import Tab, finished
+
+
+def test_a_file_is_read_and_no_range_is_taken_from_it(tab: Tab, table: Path) -> None:
+    page = tab.upload(table)
+    assert "300 rows, 4 columns" in page
+    assert "No value is missing" in page
+    assert all(a.lo is None and not a.values for a in tab.desk.recipe.schema.attributes)
+    columns = tab.post("step/columns")
+    assert "needs a range" in columns
+    assert "Confirm 2 values" in columns
+    assert "0 to 120, common knowledge" in columns
+    assert "4 to settle" in columns
+
+
+def test_a_file_that_cannot_be_read_says_why_and_the_drop_zone_stays(tab: Tab, tmp_path: Path) -> None:
+    bad = tmp_path / "people.csv"
+    bad.write_text("a,b\n1,2\n3\n", "utf-8")
+    page = tab.upload(bad)
+    assert "Drop a table here" in page
+    assert "'people.csv'" in page
+    assert "row" in page
+    assert str(tab.desk.folder) not in page
+    assert not list(tab.desk.folder.glob("table*"))
+
+
+def test_too_large_a_file_is_refused_before_and_while_it_is_sent(tab: Tab, tmp_path: Path) -> None:
+    words = "start with 'shoal studio FILE' to read it in place."
+    page = tab.post("announce", name="large.csv", size=10**9)
+    assert f"'large.csv' has 1 GB, and up to 0.2 MB are copied: {words}" in page
+    large = tmp_path / "large.csv"
+    large.write_text("a,b\n" + "1,2\n" * 60_000, "utf-8")
+    assert words in tab.upload(large)
+    assert tab.desk.table is None
+    assert list(tab.desk.folder.iterdir()) == []
+
+
+def test_an_unknown_ending_is_refused_before_it_is_sent(tab: Tab) -> None:
+    assert "has an unknown ending" in tab.post("announce", name="people.docx", size=10)
+
+
+def test_how_the_file_is_written_has_its_effect_at_once(tab: Tab, tmp_path: Path) -> None:
+    odd = tmp_path / "odd.csv"
+    odd.write_text("a;b\n1,5;x\n?;y\n", "utf-8")
+    tab.upload(odd)
+    page = tab.post("written", separator=";", decimal=",", na="?")
+    assert "Missing values in a" in page
+    assert tab.desk.recipe.schema.file == Conventions(separator=";", decimal=",", na=("?",))
+    assert tab.desk.recipe.schema["a"].kind == "numeric"
+
+
+def test_any_window_of_the_table_is_one_request(tab: Tab, table: Path) -> None:
+    tab.upload(table)
+    rows = tab.client.get(f"/desk/{tab.name}/rows?start=290&count=50").text
+    assert rows.count("<tr>") == 10
+    assert ">300<" in rows
+
+
+def test_low_above_high_stands_in_the_cell_and_is_not_used(tab: Tab, table: Path) -> None:
+    tab.upload(table)
+    tab.column("age", "range", ["0", "120"])
+    page = tab.column("age", "range", ["120", "0"])
+    assert "low above high" in page
+    assert "column 'age'" in page
+    assert tab.desk.recipe.schema["age"].lo is None
+    assert 'value="120"' in tab.post("step/columns")
+
+
+def test_a_range_changed_after_a_look_is_known_from_these_records(settled: Tab) -> None:
+    assert "ready" in settled.column("income", "range", ["0", "400000"])
+    settled.column("income", "look")
+    page = settled.column("income", "range", ["0", "350000"])
+    assert "from the data" in page
+    settled.promise("card", "dp")
+    assert "domains read off the records: income" in settled.post("step/promise").lower()
+    assert "ready" in settled.column("income", "source", "law")
+
+
+def test_values_outside_are_counted_only_for_who_asked_to_see_them(settled: Tab) -> None:
+    assert "outside" not in settled.column("income", "range", ["0", "20000"])
+    page = settled.column("income", "look")
+    assert "values outside" in page
+
+
+def test_taxonomies_show_what_they_lack_with_a_suggestion(settled: Tab) -> None:
+    settled.column("sex", "look")
+    page = settled.post("column/1", what="taxonomy", value="femal, person\nmale, person")
+    assert "Did you mean femal?" in page
+    page = settled.column("sex", "rename", ["femal", "female"])
+    assert "Did you mean" not in page
+    assert settled.desk.recipe.schema["sex"].tree.values == ("female", "male")
+
+
+def test_an_order_can_be_changed(settled: Tab) -> None:
+    settled.column("sex", "kind", "ordinal")
+    settled.column("sex", "ordered")
+    assert settled.desk.recipe.schema["sex"].ordered == ("female", "male")
+    settled.column("sex", "ordered", ["male", "female"])
+    assert settled.desk.recipe.schema["sex"].ordered == ("male", "female")
+
+
+def test_undo_goes_back_one_change(settled: Tab) -> None:
+    before = settled.desk.recipe
+    settled.promise("typed", "77", "k")
+    settled.promise("undo", "")
+    assert settled.desk.recipe == before
+
+
+def test_two_tabs_do_not_mix(desks: Desks, settled: Tab, table: Path) -> None:
+    other = Tab(desks)
+    other.upload(table)
+    other.promise("card", "k-anonymity")
+    assert settled.desk.recipe.card == "given-partition"
+    assert other.desk.recipe.schema["income"].lo is None
+    other.post("close")
+    assert settled.desk.table is not None
+
+
+def test_a_reload_keeps_everything(settled: Tab) -> None:
+    again = Tab(settled.desks)
+    again.name = settled.name
+    assert "checked" in again.post("step/promise")
+    assert again.desk.recipe == settled.desk.recipe
+
+
+def test_nothing_is_left_at_the_end_nor_of_a_studio_that_was_killed(tmp_path: Path, table: Path) -> None:
+    first = Desks(place=tmp_path)
+    desk = first.new()
+    desk.open_survey()
+    assert (desk.folder / "survey.csv").is_file()
+    assert sweep(tmp_path) == []
+    # killed: the lock is free, the files are there
+    import os
+
+    os.close(first._held)
+    second = Desks(place=tmp_path)
+    assert not first.folder.exists()
+    second.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_named_at_the_start_is_read_where_it_lies(tmp_path: Path, table: Path) -> None:
+    made = Desks(table, place=tmp_path)
+    desk = made.new()
+    assert desk.source is not None
+    assert desk.source.path == table
+    assert list(desk.folder.iterdir()) == []
+    made.close()
+    assert table.is_file()
+
+
+@pytest.mark.parametrize("card", ["k-anonymity", "swapping"])
+def test_looking_does_not_spoil_promises_about_the_table_itself(settled: Tab, card: str) -> None:
+    settled.promise("card", card)
+    finished(settled.desk)
+    settled.post("step/judge")
+    settled.promise("typed", "9", "k")
+    assert settled.desk.tuned == ("k",)
+    ahead = settled.desk.look_ahead()
+    assert ahead.verdict is not None
+    assert ahead.verdict.level == "amber"
+    assert "Go back to the settings" not in settled.post("step/promise")
+
+
+def test_codes_of_a_file_can_be_texts(tab: Tab, tmp_path: Path) -> None:
+    path = tmp_path / "codes.csv"
+    write(survey(30).select(["region"]), path)
+    path.write_text("code,n\n007,1\n010,2\n", "utf-8")
+    tab.upload(path)
+    tab.column("code", "type", "text")
+    assert "007" in tab.client.get(f"/desk/{tab.name}/rows").text
+
+
+def test_a_column_is_recoded_before_it_is_protected(settled: Tab) -> None:
+    settled.post("column/0", what="recode", breaks="0, 40, 120", top="")
+    ahead = settled.desk.look_ahead()
+    assert ahead.ready, ahead.problems
+    assert ahead.statement is not None
+    assert ahead.statement["attributes"]["age"]["lo"] == "(0,40]"
+    run = finished(settled.desk)
+    assert "(40,120]" in (run.bundle / "data.csv").read_text("utf-8")
+    assert 'recode = "age"' in ahead.recipe
+    page = settled.post("column/0", what="recode", breaks="40, 0")
+    assert "step recode of 'age'" in page
+    settled.post("column/0", what="take back", value=0)
+    assert settled.desk.recipe.schema.steps == ()

@@ -1,0 +1,294 @@
+"""The promise page: cards from models, controls from settings, words from statements, and the price of looking."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from registries import forgotten_afterwards
+
+import shoal
+from shoal.method.models import MODELS
+from shoal.method.presets import PRESETS
+from shoal.method.recipe import load_recipe
+from shoal.method.settings import SETTINGS
+from shoal.studio.promises import BY_NAME, CARDS, offers
+from shoal.studio.runs import Run
+from shoal.studio.worker import buy, compare
+
+from .studio_client import Tab, finished, job_of
+
+
+def test_every_model_has_a_card_and_every_preset_is_offered_somewhere() -> None:
+    assert {model for card in CARDS for model in card.models} == set(MODELS)
+    for columns in (1, 4):
+        found = {offer.name for card in CARDS for offer in offers(card, columns, 0, 1000)}
+        assert found == set(PRESETS)
+
+
+@pytest.mark.parametrize("card", CARDS, ids=lambda card: card.name)
+def test_what_a_card_offers_has_its_claim(card: object, settled: Tab) -> None:
+    assert card in CARDS
+    settled.promise("card", card.name)
+    ahead = settled.desk.look_ahead()
+    assert ahead.ready, ahead.problems
+    assert ahead.statement["model"] in card.models
+    # never more than holds: what was 50% sure may become surer
+    if card.name in ("dp", "approximate-dp"):
+        assert "73.2% sure" in ahead.explained.sentence
+
+
+def test_a_new_preset_appears_on_the_page_by_its_preset_alone(settled: Tab) -> None:
+    with forgotten_afterwards():
+        PRESETS["mdav-new"] = replace(PRESETS["mdav-dp"], name="mdav-new", about="a method of tomorrow", k=30)
+        settled.promise("card", "given-partition")
+        page = settled.post("step/promise")
+        assert "mdav-new: a method of tomorrow" in page
+        settled.promise("method", "mdav-new")
+        assert settled.desk.look_ahead().statement["method"] == "mdav-new"
+        assert settled.desk.recipe.settings["k"] == "30"
+
+
+def test_every_option_of_a_method_is_on_the_page_with_its_sentence(settled: Tab) -> None:
+    page = settled.post("step/promise")
+    for name in PRESETS["mdav-dp"].adjustable:
+        assert SETTINGS[name].about.format(on="on", off="off")[1:] in page
+
+
+def test_a_slider_gets_back_what_depends_on_it_and_not_itself(settled: Tab) -> None:
+    found = settled.post("promise", what="slider", name="epsilon", value="1000")
+    assert settled.desk.recipe.settings["epsilon"] == "10"
+    assert 'data-into="#typed-epsilon"' in found
+    assert 'data-into="#slider-epsilon"' not in found
+    assert 'data-into="#statement"' in found
+    found = settled.promise("typed", "0.25", "epsilon")
+    assert 'data-into="#slider-epsilon"' in found
+    assert 'data-into="#typed-epsilon"' not in found
+    assert settled.desk.look_ahead().statement["epsilon"] == 0.25
+
+
+def test_noise_is_told_from_public_quantities_and_a_k_that_helps_is_a_button(settled: Tab) -> None:
+    settled.promise("typed", "3", "k")
+    ahead = settled.desk.look_ahead()
+    assert any(one.loud for one in ahead.noise)
+    known = {
+        one.column: one
+        for one in shoal.expected_noise(
+            settled.desk.recipe.schema,
+            "mdav-dp",
+            "1",
+            3,
+            n=300,
+            columns=list(settled.desk.recipe.schema.names),
+        )
+    }
+    for one in ahead.noise:
+        share = known[one.column].share_of_range
+        assert (one.share is None) == (share is None)
+    assert ahead.fix_k is not None
+    settled.promise("setting", str(ahead.fix_k), "k")
+    assert not any(one.loud for one in settled.desk.look_ahead().noise)
+
+
+def test_problems_are_the_library_s_with_a_way_out(settled: Tab) -> None:
+    page = settled.promise("typed", "301", "k")
+    assert "301" in page
+    assert "300" in page
+    assert "Take a smaller k" in page
+    settled.promise("setting", "30", "k")
+    settled.column("income", "range", ["0", "20000"])
+    page = settled.promise("typed", "30", "k")
+    assert "outside the domain 0:20000" in page
+    assert "Go to income" in page
+    page = settled.post("promise", what="outside", value="clip")
+    assert "outside the domain" not in page
+
+
+def test_text_where_numbers_are_declared_is_named_with_its_row(tab: Tab, tmp_path: Path) -> None:
+    path = tmp_path / "text.csv"
+    path.write_text("pay,n\n12,1\nmuch,2\n", "utf-8")
+    tab.upload(path)
+    tab.column("pay", "kind", "numeric")
+    tab.column("pay", "range", ["0", "100"])
+    tab.column("n", "range", ["0", "10"])
+    tab.post("vouch", value="law")
+    page = tab.post("step/promise")
+    assert "'much'" in page
+    assert "row 2" in page
+
+
+def test_settings_changed_after_judge_void_an_epsilon_promise_until_they_are_taken_back(settled: Tab) -> None:
+    run = finished(settled.desk)
+    assert settled.desk.tuned == ()
+    # nobody looked yet: settings may still change
+    settled.promise("typed", "25", "k")
+    assert settled.desk.look_ahead().verdict.level != "red"
+    settled.promise("typed", "20", "k")
+    settled.post("step/judge")
+    assert run.seen
+    page = settled.promise("typed", "25", "k")
+    assert "k was chosen by looking at the records" in page.lower()
+    assert "Do not publish" in page
+    assert 'tuned = "k"' in settled.desk.look_ahead().recipe
+    page = settled.promise("sealed", "")
+    assert "was made with these settings" in page
+    assert "Do not publish" not in page
+    assert settled.desk.tuned == ()
+
+
+def test_a_new_tab_does_not_launder_a_look(settled: Tab, table: Path) -> None:
+    finished(settled.desk)
+    settled.post("step/judge")
+    other = Tab(settled.desks)
+    other.upload(table)
+    assert other.desk.repeated
+    assert "columns" in other.desk.tuned or "method" in other.desk.tuned
+
+
+def test_a_rehearsal_may_be_looked_at_as_often_as_wanted(settled: Tab) -> None:
+    assert settled.desk.rehearses_first
+    finished(settled.desk, "rehearse")
+    page = settled.post("step/judge")
+    assert "Made-up people: settings that you choose from this stay clean." in page
+    settled.promise("typed", "25", "k")
+    assert settled.desk.tuned == ()
+    assert not settled.desk.rehearses_first
+    assert "Nothing to publish yet" in settled.post("step/publish")
+
+
+def test_a_run_that_was_never_looked_at_gives_way_to_the_next(
+    settled: Tab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = finished(settled.desk)
+    monkeypatch.setattr("shoal.studio.runs.start", lambda run, job, told: None)
+    settled.post("run/release")
+    assert first not in settled.desk.runs
+    assert not first.folder.exists()
+
+
+def test_publish_checks_the_bundle_and_gives_it_out(settled: Tab, tmp_path: Path) -> None:
+    finished(settled.desk)
+    page = settled.post("step/publish")
+    assert "Ready to publish" in page
+    assert "Nothing was chosen by looking at the records" in page
+    found = settled.client.get(f"/desk/{settled.name}/bundle.zip")
+    assert found.headers["content-type"] == "application/zip"
+    with zipfile.ZipFile(BytesIO(found.content)) as archive:
+        archive.extractall(tmp_path)
+    bundle = shoal.Bundle.load(tmp_path / "release-A")
+    assert bundle.statement.publishable
+    assert len(bundle.data) == 300
+    # what the page shows is what the bundle holds, and what a script would use
+    recipe = load_recipe(tmp_path / "release-A" / "method.toml")
+    ahead = tmp_path / "ahead.toml"
+    ahead.write_text(settled.desk.look_ahead().recipe, "utf-8")
+    assert load_recipe(ahead) == recipe
+
+
+def test_what_was_tuned_blocks_the_download_until_somebody_says_why(settled: Tab, tmp_path: Path) -> None:
+    finished(settled.desk)
+    settled.post("step/judge")
+    settled.promise("typed", "25", "k")
+    run = finished(settled.desk)
+    settled.desk.judge(run.letter)
+    page = settled.post("step/publish")
+    assert "Not ready to publish" in page
+    assert "k was chosen by looking at the records" in page.lower()
+    refused = settled.client.get(f"/desk/{settled.name}/bundle.zip")
+    assert "not ready to be published" in refused.text
+    assert "20 characters" in settled.post("override", reason="because", name="release-B")
+    assert "type the name of the folder" in settled.post(
+        "override", reason="the minister asked for it today", name="x"
+    )
+    page = settled.post("override", reason="the minister asked for it today", name="release-B")
+    assert "Download the bundle" in page
+    found = settled.client.get(f"/desk/{settled.name}/bundle.zip")
+    with zipfile.ZipFile(BytesIO(found.content)) as archive:
+        archive.extractall(tmp_path)
+        names = [Path(name).name for name in archive.namelist()]
+    assert "override.json" in names
+    kept = json.loads((tmp_path / "release-B" / "override.json").read_text("utf-8"))
+    assert kept["reason"] == "the minister asked for it today"
+    statement = shoal.Bundle.load(tmp_path / "release-B").statement
+    assert statement.override == kept["reason"]
+    assert not statement.publishable
+
+
+def test_private_advice_never_stands_in_a_bundle(settled: Tab) -> None:
+    run = finished(settled.desk)
+    facts = run.facts
+    written = "".join(path.read_text("utf-8", "replace") for path in run.bundle.iterdir())
+    for line in facts["measured"]:
+        assert line not in written
+    page = settled.post("step/publish")
+    assert "Stays inside" in page
+
+
+def test_judge_shows_the_person_and_what_was_published(settled: Tab) -> None:
+    finished(settled.desk)
+    page = settled.post("step/judge")
+    assert "Could someone find row 17?" in page
+    assert "a picture, not the promise" in page
+    assert "people grouped with them" in page
+    for tab in ("relations", "groups", "learning"):
+        assert 'data-into="#part"' in settled.post("judge", what="tab", tab=tab)
+    assert "row 300?" in settled.post("judge", what="person", value="9999")
+
+
+def test_a_private_choice_is_offered_where_the_claim_can_carry_it(settled: Tab) -> None:
+    assert "choose k privately" not in settled.post("step/promise")
+    settled.promise("card", "dp")
+    settled.column("sex", "publish")
+    settled.promise("method", "ranking-dp")
+    assert settled.desk.recipe.settings["link"] == "off"
+    assert "choose k privately" in settled.post("step/promise")
+    told: list[Any] = []
+    buy({**job_of(settled.desk), "price": "0.1"}, told.append)
+    run = Run(
+        "Z", "buy", settled.desk.recipe, (), settled.desk.folder / "none", state="done", bought=told[-1]
+    )
+    settled.desk._told(run)
+    assert settled.desk.recipe.settings["k"] == str(told[-1]["k"])
+    ahead = settled.desk.look_ahead()
+    assert ahead.statement is not None
+    assert ahead.statement["epsilon"] == 1.1
+    assert ahead.statement["data_dependent"] == []
+    # another k than the one that was bought is not paid for
+    settled.promise("typed", str(told[-1]["k"] + 1), "k")
+    assert settled.desk.look_ahead().statement["data_dependent"] != []
+
+
+@pytest.mark.slow
+def test_compared_settings_arrive_one_by_one_and_can_be_taken(settled: Tab) -> None:
+    told: list[Any] = []
+    more = {
+        "rehearsed": True,
+        "methods": ["mdav-dp", "ranking-dp"],
+        "ks": [5, 50],
+        "rows": 300,
+        "epsilon": "1",
+    }
+    compare({**job_of(settled.desk), **more}, told.append)
+    arrived = [len(message["dots"]) for message in told if message["event"] == "dots"]
+    assert arrived == [1, 2, 3, 4]
+    run = Run("Z", "compare", settled.desk.recipe, (), settled.desk.folder / "none", state="done")
+    run.dots, run.loss = told[-1]["dots"], told[-1]["loss"]
+    finished(settled.desk, "rehearse")
+    settled.desk.runs.append(run)
+    page = settled.post("step/judge")
+    assert page.count("Take these settings: ") == 4
+    page = settled.post("judge", what="take", value={"method": "ranking-dp", "k": 50})
+    assert "What do you want to promise?" in page
+    assert (settled.desk.recipe.method, settled.desk.recipe.settings["k"]) == ("ranking-dp", "50")
+    assert settled.desk.tuned == ()
+
+
+def test_cards_say_nothing_that_does_not_hold() -> None:
+    for card in BY_NAME.values():
+        for text in (card.title, card.meaning, card.whom):
+            assert "nobody can tell" not in text.lower()

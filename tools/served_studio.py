@@ -1,0 +1,63 @@
+"""A studio that runs in this process, for the tests, the benchmark and the screens: where it is leaves."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from shoal.studio.desks import LIMIT, Desks
+from shoal.studio.guard import Access
+from shoal.studio.serve import bound_socket, server
+
+CHROMIUM = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run")
+
+
+@dataclass(frozen=True, slots=True)
+class Studio:
+    """A running studio."""
+
+    access: Access
+    desks: Desks
+
+    @property
+    def address(self) -> str:
+        return self.access.address
+
+    @property
+    def origin(self) -> str:
+        return f"http://127.0.0.1:{self.access.port}"
+
+
+@contextmanager
+def served(file: Path | None = None, limit: int = LIMIT, place: Path | None = None) -> Iterator[Studio]:
+    """Serve a studio on a free port until the block is left."""
+    opened = bound_socket(0)
+    access = Access(opened.getsockname()[1])
+    desks = Desks(file, limit, place)
+    running = server(desks, access)
+    thread = threading.Thread(target=running.run, kwargs={"sockets": [opened]}, daemon=True)
+    thread.start()
+    while not running.started:
+        time.sleep(0.01)
+    try:
+        yield Studio(access, desks)
+    finally:
+        running.should_exit = True
+        thread.join(30)
+        desks.close()
+
+
+@contextmanager
+def chromium(path: str) -> Iterator[Any]:
+    """A headless browser."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=path, args=list(CHROMIUM))
+        yield opened
+        opened.close()

@@ -1,0 +1,107 @@
+"""The screens of the studio, for README and tutorial: every step, on a desk and on a phone, light and dark.
+
+python -m tools.studio_screens
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tools.served_studio import Studio, chromium, served
+
+HERE = Path(__file__).parents[1] / "docs" / "studio"
+SIZES = {"desk": (1240, 760), "phone": (390, 844)}
+LOOKS = ("light", "dark")
+_PATIENCE = 180_000
+
+
+def walk(page: Any) -> Iterator[str]:
+    """The demo survey through all five steps; a name at everything worth a picture."""
+    from playwright.sync_api import expect
+
+    page.get_by_role("heading", name="Publish the table.").wait_for()
+    yield "1-start"
+    page.locator("#survey").click()
+    page.locator("#grid tbody tr").first.wait_for()
+    yield "1-data"
+    page.locator("#continue").click()
+    page.get_by_role("heading", name="What is in each column?").wait_for()
+    page.locator("#look").click()
+    page.locator("#look").wait_for(state="detached")
+    page.locator("#name-7").click()
+    page.get_by_role("heading", name="income").wait_for()
+    yield "2-columns"
+    page.locator("#continue").click()
+    page.get_by_role("heading", name="What do you want to promise?").wait_for()
+    page.locator("#card-given-partition").check()
+    page.locator("#fix-k").click()
+    expect(page.locator("#fix-k")).to_have_count(0)
+    yield "3-promise"
+    page.locator("#rehearse").click()
+    page.locator("#cancel").wait_for(timeout=_PATIENCE)
+    page.locator("#judge-it").wait_for(timeout=_PATIENCE)
+    page.locator("#protect").click()
+    page.locator("#cancel").wait_for(timeout=_PATIENCE)
+    page.locator("#judge-it").click(timeout=_PATIENCE)
+    page.locator("#part .plot, #part .pairs").first.wait_for()
+    yield "4-judge"
+    page.locator("#step-promise").click()
+    page.locator("#range-epsilon").focus()
+    for _ in range(3):
+        page.keyboard.press("PageUp")
+    page.locator("#tainted").wait_for()
+    yield "3-tainted"
+    page.locator("#sealed").click()
+    page.locator("#to-sealed").wait_for()
+    page.locator("#step-publish").click()
+    page.get_by_role("heading", name="Ready to publish").wait_for()
+    yield "5-publish"
+
+
+def shots(
+    studio: Studio, browser: Any, folder: Path, size: str, look: str, *, whole: bool = False
+) -> list[Path]:
+    """All screens of one size in one theme; with `whole` down to the end of each page."""
+    width, height = SIZES[size]
+    context = browser.new_context(
+        viewport={"width": width, "height": height}, color_scheme=look, reduced_motion="reduce"
+    )
+    page = context.new_page()
+    page.goto(studio.address)
+    made = []
+    for name in walk(page):
+        path = folder / f"{size}-{look}-{name}.png"
+        page.mouse.move(0, 0)
+        page.evaluate("() => { document.activeElement?.blur(); scrollTo(0, 0); }")
+        page.screenshot(path=path, full_page=whole)
+        made.append(path)
+    context.close()
+    return made
+
+
+def main() -> None:
+    path = shutil.which("chromium")
+    if path is None:
+        sys.exit("Chromium is not installed: 'make test-system' does that with root's rights.")
+    with tempfile.TemporaryDirectory() as aside:
+        with chromium(path) as browser:
+            for size in SIZES:
+                for look in LOOKS:
+                    # a studio remembers what was looked at, so every walk has its own
+                    with served() as studio:
+                        shots(studio, browser, Path(aside), size, look)
+        HERE.mkdir(parents=True, exist_ok=True)
+        for old in HERE.glob("*.png"):
+            old.unlink()
+        for made in sorted(Path(aside).glob("*.png")):
+            shutil.copy(made, HERE / made.name)
+    print(f"{sum(file.stat().st_size for file in HERE.glob('*.png')) / 1e6:.1f} MB in {HERE}")
+
+
+if __name__ == "__main__":
+    main()
