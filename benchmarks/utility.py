@@ -250,6 +250,9 @@ def _about_runs(cells: Sequence[Cell]) -> list[str]:
         )
         text = f"{synthesiser.name}: {often} for each ε of Census, Adult and Wine"
         text += f", none on {', '.join(missing)}" if missing else ""
+        for table in FRESH:
+            other = runs_of(cells, synthesiser.name, [table])
+            text += f"; {table}: {sum(other)} over {len(other)} values of ε" if other else ""
         lines.append(text + ".")
     return (
         [

@@ -148,9 +148,15 @@ class Synthesiser:
                 raise subprocess.TimeoutExpired(command, limit)
             done.check_returncode()
             facts = json.loads((folder / "facts.json").read_text("utf-8"))
-            data = csv.read_csv(folder / "made.csv")
+            data = read_made(folder / "made.csv", task)
         claim, neighbours = f"dp, δ = {DELTA:g}", "one record added or removed"
         return Made(data, None, claim, neighbours, facts["seconds"], facts)
+
+
+def read_made(path: Path, task: Task) -> pa.Table:
+    """Made-up rows from a file; names stay names where they look like numbers."""
+    names = {name: pa.string() for name, domain in task.domains.items() if not isinstance(domain, Numbers)}
+    return csv.read_csv(path, convert_options=csv.ConvertOptions(column_types=names))
 
 
 Contestant = Preset | Synthesiser

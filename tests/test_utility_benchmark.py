@@ -53,6 +53,16 @@ def made_up_task(rows: int = 300, domains: dict[str, Domain] | None = None) -> T
     return split("Made up", "x > 60", domains or DOMAINS, made_up(rows))
 
 
+def test_names_that_look_like_numbers_come_back_as_names(tmp_path: Path) -> None:
+    domains: dict[str, Domain] = {"x": Numbers(0, 100, 1), "bit": ("0", "1"), LABEL: (NO, YES)}
+    made = pa.table({"x": [1, 2], "bit": ["0", "1"], LABEL: [NO, YES]})
+    task = replace(made_up_task(30), domains=domains)
+    (tmp_path / "made.csv").write_text(f"x,bit,{LABEL}\n1,0,{NO}\n2,1,{YES}\n", "utf-8")
+    back = utility_methods.read_made(tmp_path / "made.csv", task)
+    assert back.equals(made)
+    assert utility_scores.marginal_error(made, back, domains) == 0
+
+
 def column(table: pa.Table, name: str, values: Any) -> pa.Table:
     return table.set_column(table.column_names.index(name), name, pa.array(values))
 
