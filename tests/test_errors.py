@@ -212,6 +212,8 @@ FLAG = re.compile(r"(^|[\s\'\"]|(?<!var)\()--[a-z]")
 ALLOWED = {
     ("method/recipe.py", "# The recipe of a release."),
     ("method/log.py", "# What was done, in order,"),
+    # the command to copy from the studio
+    ("studio/preview.py", " --config method.toml --out release"),
 }
 
 

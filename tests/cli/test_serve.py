@@ -218,8 +218,8 @@ def test_protect_charges_the_ledger_and_warns_the_second_time(
     assert "this table was released before" in capsys.readouterr().err
     assert protect("three", "--dataset", "another") == 0
     warned = capsys.readouterr().err
-    assert "with laplace (dp, ε = 1/2), data set 'people'" in warned
-    assert "with mdav-dp (dp-given-partition, ε = 1/2)" in warned
+    assert "with laplace (dp, ε = 0.5), data set 'people'" in warned
+    assert "with mdav-dp (dp-given-partition, ε = 0.5)" in warned
     text = said(capsys, "ledger", "show", "ledger.sqlite")
     assert "people (replace-one): ε 0.5 spent, no ceiling" in text
     assert "with mdav-dp (dp-given-partition, not counted)" in text

@@ -139,7 +139,7 @@ def methods() -> list[MethodInfo]:
     """Every preset with its paper, claim and parameters.
 
     >>> [info.name for info in methods()][:8]
-    ['laplace', 'mdav-dp', 'ranking-dp', 'optimal-dp', 'idp-ls', 'idp-cbls', 'insensitive-dp', 'tree-dp']
+    ['pairs-dp', 'laplace', 'mdav-dp', 'ranking-dp', 'optimal-dp', 'idp-ls', 'idp-cbls', 'insensitive-dp']
     """
     return [
         MethodInfo(

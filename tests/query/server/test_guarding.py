@@ -49,7 +49,7 @@ def test_health_and_description_are_open(server: Any) -> None:
     assert server.raw("GET", "/v1/health", None).json()["status"] == "ok"
     assert "/v1/datasets/{name}/answers" in server.raw("GET", "/openapi.json", None).json()["paths"]
     page = server.raw("GET", "/docs", None)
-    assert "POST /v1/datasets/{name}/answers" in page.text
+    assert "<b>POST</b> /v1/datasets/{name}/answers" in page.text
     assert "<script" not in page.text
 
 
