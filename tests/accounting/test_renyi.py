@@ -136,8 +136,8 @@ def half_the_noise_of_pairs(patch: pytest.MonkeyPatch) -> None:
 def cuts_not_paid_for(patch: pytest.MonkeyPatch) -> None:
     honest = oneway.draw_edges
 
-    def dishonest(ordered: Any, ends: Any, rates: Any, source: Any) -> Any:
-        return honest(ordered, ends, [12 * rate for rate in rates], source)
+    def dishonest(ordered: Any, ends: Any, rates: Any, source: Any, counts: Any = None) -> Any:
+        return honest(ordered, ends, [12 * rate for rate in rates], source, counts)
 
     patch.setattr(oneway, "draw_edges", dishonest)
 

@@ -305,6 +305,11 @@ _DRAWS: Mapping[str, Draw] = {
     "l": lambda method, random, n, names: int(random.integers(1, 3)),
     "t_emd": lambda method, random, n, names: float(random.random()),
     "t": lambda method, random, n, names: int(random.integers(1, 4)),
+    "strata": lambda method, random, n, names: [str(random.choice(names))],
+    "risk": lambda method, random, n, names: str(random.choice(["0.2", "0.5", "1"])),
+    "combinations": lambda method, random, n, names: {str(random.choice(names)): int(random.integers(1, 4))},
+    "importance": lambda method, random, n, names: _weights(random, names[:1]),
+    "alpha": lambda method, random, n, names: str(random.choice(["0", "0.5", "1"])),
 }
 _CHOSEN = {name for name, setting in SETTINGS.items() if setting.choices}
 assert set(_DRAWS) | _CHOSEN >= set(SETTINGS), "a new option needs a way to draw it"
