@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -154,7 +155,20 @@ def test_without_a_seed_no_two_releases_are_equal(name: str, library: str, tmp_p
     first, again = (release_of(name, library, seed=None).save(tmp_path / folder) for folder in ("a", "b"))
     assert files_of(first)["data.parquet"] != files_of(again)["data.parquet"]
     # the promise does not depend on the draws
-    assert files_of(first)["statement.json"] == files_of(again)["statement.json"]
+    assert promise_of(first) == promise_of(again)
+
+
+def promise_of(folder: Path) -> dict[str, Any]:
+    """The statement without the words that follow from a noisy number of rows, if it says that some do.
+
+    edge/test_edge.py writes these words again from the number of rows that were released.
+    """
+    statement: dict[str, Any] = json.loads(files_of(folder)["statement.json"])
+    said = statement["conditions"]
+    follows = [
+        number for number, words in enumerate(said, 1) if "follows from the noisy number of rows" in words
+    ]
+    return {**statement, "conditions": said[: follows[0]]} if follows else statement
 
 
 @every_method

@@ -50,12 +50,14 @@ def on_page(path: Path) -> tuple[str, str]:
     """Decision and next step of a report."""
     text = html.unescape(path.read_text("utf-8"))
     heading = re.search(
-        r"<h2>(?:Green|Amber|Red): (publish|publish with these limits|do not publish)</h2>", text
+        r'<h2><span class="level (green|amber|red)">(?i:\1):</span> '
+        r"(publish|publish with these limits|do not publish)</h2>",
+        text,
     )
-    step = re.search(r"<p>Next: (.*?)\.</p>", text)
+    step = re.search(r"<p><strong>Next:</strong> (.*?)\.</p>", text)
     assert heading is not None
     assert step is not None
-    return heading[1], step[1]
+    return heading[2], step[1]
 
 
 @pytest.mark.parametrize("name", TABLES)

@@ -62,6 +62,9 @@ def rewrite(bundle: Path, out: Path) -> None:
     table = Table(nw.from_native(pa.table(columns), eager_only=True), kind, inferred=frozenset(untyped))
     labels = np.zeros(released.n, dtype=np.int64) if recipe.get("partition") == "given" else None
     prepared = prepare(table, **recipe, labels=labels)
+    if (told := prepared.mechanism.told) is not None:
+        # it follows from the number of rows that were released, noisy or not
+        prepared = prepared.saying(told(prepared.method, prepared.described, released.n))
     release = prepared.release(
         data=released.frame.to_native(),
         aligned=None,

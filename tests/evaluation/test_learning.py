@@ -370,7 +370,9 @@ def test_part_of_an_evaluation_in_words_and_in_the_internal_report() -> None:
     assert max(len(line) for line in text.splitlines()) <= 80
     page = internal_report(release, found)
     assert "F-measure of Upper" in page
-    assert f"{found.learning['released']['accuracy']:.4f}" in page
+    accuracy = found.learning["released"]["accuracy"]
+    row = page.split('<th scope="row">accuracy</th>')[1].split("</tr>")[0]
+    assert f'data-label="released"><span>{100 * accuracy:.1f}%' in row
     assert "Learning" not in internal_report(release, evaluate(frame, release))
 
 

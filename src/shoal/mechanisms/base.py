@@ -83,6 +83,8 @@ class Mechanism:
         shares: the ε of a cluster's sum by column, for a number of records, where what is released are noisy cluster
             means: expected errors are then known in closed form.
         share_noise: the noise on shares of the rows, for a number of rows, where they are drawn anew from noisy counts.
+        told: what was measured and how finely, in words, for a number of released rows, where it follows from them; the
+            conditions of a run are these.
         likelihood: the noise on a cluster's sum has the share of its column, so that a likelihood ratio is known.
         statistics: masked statistics of every cluster can be published, too.
     """
@@ -97,6 +99,7 @@ class Mechanism:
     publish: Callable[[Method, Described, Rebuilt, Source], tuple[Any, dict[str, Any]]] | None = None
     shares: Callable[[Method, int, Plan], Mapping[str, Fraction]] | None = None
     share_noise: Callable[[Method, Described], ShareNoise] | None = None
+    told: Callable[[Method, Described, int], tuple[str, ...]] | None = None
     likelihood: bool = False
     statistics: bool = False
 

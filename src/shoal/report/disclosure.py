@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shoal.columns.schema import Schema
 from shoal.display import internal
@@ -63,6 +63,9 @@ def disclosed(
     tables = {"original": (before, subject.schema), "released": (subject.table, subject.schema)}
     weight = next((a.name for a in schema.attributes if a.role == "weight"), None) if schema else None
     if weight is not None and weight in before.names and weight not in subject.table.names:
+        # what is public names the weight, which the original has and the released table has not
+        plain = tuple(a for a in subject.schema.attributes if a.role != "weight")
+        tables["original"] = before, replace(subject.schema, attributes=plain)
         tables = {"original, weighted": (before, schema or subject.schema), **tables}
     try:
         found = {

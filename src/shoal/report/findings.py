@@ -9,7 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.columns.coding import numbers
 from shoal.columns.declaration import read_declared
+from shoal.columns.records import KeptElsewhere
 from shoal.errors import CancelledError, InputError, ShoalError
 from shoal.evaluation.risk_lines import BEYOND, linkage_line
 from shoal.io import Table, read
@@ -86,7 +91,7 @@ def _rows(subject: Subject, release: Release, original: Table) -> tuple[Table, S
         raise InputError(
             f"the table that was protected has {read_then} rows, this original {original.n}: pass the same table."
         )
-    kept = release.kept
+    kept = release.kept if not isinstance(release.kept, KeptElsewhere) else _complete(release, original)
     if original.path is None and subject.table.path is None:
         return original if kept is None else original.rows(kept), subject, ()
     names = [name for name in subject.columns if name in original.names]
@@ -99,6 +104,16 @@ def _rows(subject: Subject, release: Release, original: Table) -> tuple[Table, S
         replace(subject, table=sample),
         (remark,) if rows.size < original.n else (),
     )
+
+
+def _complete(release: Release, original: Table) -> NDArray[np.int64]:
+    """The rows with a value in every column whose gaps leave a row out, where an engine only counted them."""
+    whole = np.ones(original.n, dtype=np.bool_)
+    for name in release.columns:
+        attribute = release.schema[name]
+        if (attribute.missing or release.declared.missing) == "drop":
+            whole &= ~np.isnan(numbers(original, attribute))
+    return np.flatnonzero(whole)
 
 
 def _measure(

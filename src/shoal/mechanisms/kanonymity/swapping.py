@@ -96,14 +96,13 @@ def _conditions(method: Method, described: Described, intruder: str) -> list[str
     if method.l is not None:
         found.append(f"Every group has at least {method.l} different values of what is swapped in it.")
     weight = weight_name(described)
-    if weight is not None and _by_weight(method, described) is not None:
+    if weight is not None:
+        where = " in each stratum" if method.strata else ""
+        # which of both it was is a fact about the records, and a note for the custodian
         found.append(
-            f"Values changed owners among rows of equal {weight} only: weighted totals of every column are as they "
-            "were."
-        )
-    elif weight is not None:
-        found.append(
-            f"Values changed owners whatever the {weight} of their rows: weighted totals have moved."
+            f"If every value of {weight} has at least {_largest(method)} rows{where}, "
+            f"values changed owners among rows of equal {weight} only, and weighted totals of every column are as they "
+            f"were; if not, values changed owners whatever the {weight} of their rows, and weighted totals have moved."
         )
     return [*found, *strata_words(method), _intruder(intruder, described), _UNIFORM]
 

@@ -265,10 +265,17 @@ def measure_attributes(
     layout = lay_out_oneway(currency, attributes, shared.oneway, rows)
     trees = [described.tree(column) for column in described.columns]
     marginals = measure_oneway(positions, attributes, trees, layout, currency, rows, source)
-    # a number of rows that was public has had its words before
-    conditions = () if public is not None else _lay_out(method, described, rows, budget).words(rows)
-    flags = flags_of(attributes)
+    flags, conditions = flags_of(attributes), told(method, described, rows)
     return Measured(rows, currency, shared, target, tuple(marginals), flags, conditions)
+
+
+def told(method: Method, described: Described, rows: int) -> tuple[str, ...]:
+    """What is measured in words, where it follows from the noisy number of rows: as many are released."""
+    # a number of rows that was public has had its words before
+    if _public_rows(method, described) is not None:
+        return ()
+    budget = _budget(method)
+    return _lay_out(method, described, rows, budget - _rows_share(method, budget)).words(rows)
 
 
 def pair_codes(
@@ -477,4 +484,4 @@ def _facts(described: Described) -> tuple[Facts, ...]:
     return with_flags(found, described.flagged)
 
 
-PAIRS = Mechanism(plan, run, check=check, share_noise=share_noise)
+PAIRS = Mechanism(plan, run, check=check, share_noise=share_noise, told=told)
