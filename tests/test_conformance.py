@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+<<<<<<< HEAD
 import json
+=======
+import math
+from collections import Counter
+>>>>>>> fixA
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -127,7 +132,15 @@ def test_rows_are_the_measured_ones_in_another_order(name: str, library: str) ->
         {name: stored(column(release.aligned, name), name, computed=computed) for name in PEOPLE_COLUMNS}
     )
     assert sorted(released) == sorted(in_order)
-    assert released != in_order
+    # clipping can leave one value in every row, which has one order only
+    if chance_of_same_order(released) < 1e-9:
+        assert released != in_order
+
+
+def chance_of_same_order(rows: list[tuple[float, ...]]) -> float:
+    """How likely a random order of the rows looks like a given one, because rows are equal."""
+    alike = sum(math.lgamma(count + 1) for count in Counter(rows).values())
+    return math.exp(alike - math.lgamma(len(rows) + 1))
 
 
 def stored(values: np.ndarray, attribute: str, *, computed: bool) -> np.ndarray:

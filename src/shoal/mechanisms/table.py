@@ -24,8 +24,9 @@ class Entry:
     Attributes:
         place: module and name, for the package's own; `mechanism` for one from outside.
         outside: whose it is, None for the package's own.
-        in_parts: how an engine does it, a function of `shoal.release.engines.methods`; empty where none can, and
-            `stage` where that is a matter of the partition stage.
+        in_parts: how an engine does it, a function of `shoal.release.engines.methods`; empty where none can, `stage`
+            where that is a matter of the partition stage, and `by_column` where one column at a time is enough if the
+            partition stage says so.
     """
 
     claim: Claim
@@ -116,6 +117,7 @@ ENTRIES: dict[str, Entry] = {
             proofs=("moments",),
         ),
         ("moments", "MOMENTS"),
+        in_parts="by_column",
     ),
     "pairs": Entry(
         Claim(
@@ -149,7 +151,7 @@ ENTRIES: dict[str, Entry] = {
         ("suppression", "SUPPRESS"),
     ),
     "swap-mdav": Entry(_BY_CLOSENESS, ("kanonymity", "SWAP_MDAV")),
-    "swap-ranking": Entry(_BY_CLOSENESS, ("kanonymity", "SWAP_RANKING")),
+    "swap-ranking": Entry(_BY_CLOSENESS, ("kanonymity", "SWAP_RANKING"), in_parts="by_column"),
     "t-closeness": Entry(_BY_CLOSENESS, ("kanonymity", "T_CLOSENESS")),
     "tree": Entry(
         Claim(

@@ -32,7 +32,14 @@ from shoal.method.presets import DEFAULT_METHOD, configured, preset
 from shoal.progress import Cancel, Progress, silent, watched
 from shoal.release.bundle import check_output, save_bundle
 from shoal.release.engines.local import LocalRunner
-from shoal.release.engines.run import RAKED, carry_out_on_engine, check_engine, refusal, table_elsewhere
+from shoal.release.engines.run import (
+    RAKED,
+    by_column,
+    carry_out_on_engine,
+    check_engine,
+    refusal,
+    table_elsewhere,
+)
 from shoal.release.estimate import Estimate, estimate
 from shoal.release.expected_noise import ExpectedNoise, drowned, noise_of
 from shoal.release.looked import after_looking, fingerprint_of, reports_about
@@ -356,13 +363,20 @@ def _planned(
         raise OptionError(
             f"statistics is for the methods xm-*: '{prepared.method.name}' keeps none of its clusters."
         )
-    engine: Engine = source.engine
     if source.runner is not None:
-        check_engine(prepared)
+        try:
+            check_engine(prepared)
+        except OptionError:
+            if not source.may_be_read:
+                raise
+            source = Opened(source.data, read_as_asked(source.data, request))
+            prepared = prepare(source.table, **request)
     expected = None
     if estimated or prepared.described.n * len(prepared.described.columns) >= _WORTH_AN_ESTIMATE:
         tell("estimating time and memory", 0, 1)
-        expected = estimate(prepared, in_parts=source.runner is not None)
+        expected = estimate(
+            prepared, in_parts=source.runner is not None, by_column=by_column(prepared.method)
+        )
         if estimated and delivery.internal is not None:
             from shoal.release.duration import internal_seconds
 
@@ -377,7 +391,7 @@ def _planned(
     return Planned(
         prepared,
         delivery,
-        engine,
+        source.engine,
         expected,
         table_of() if needed else "",
         noise,
@@ -397,12 +411,17 @@ def _planned(
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Opened:
-    """A table to be published: what the caller named, and the table, of which a large file is not in memory yet."""
+    """A table to be published: what the caller named, and the table, of which a large file is not in memory yet.
+
+    Attributes:
+        may_be_read: nobody asked for the engine, so a file that it turns out not to take is read as a whole.
+    """
 
     data: Any
     table: Table
     engine: Engine = "memory"
     runner: Runner | None = None
+    may_be_read: bool = False
 
     @property
     def on_disk(self) -> bool:
@@ -434,7 +453,7 @@ def opened(
     if engine == "local" and path is None:
         raise OptionError(_NOT_PARQUET)
     method = _asked_method(request)
-    obstacle = _not_in_parts(method, wanted, request)
+    obstacle = _not_in_parts(method, wanted, request, engine)
     if engine in ("local", "spark") and obstacle:
         raise OptionError(f"engine '{engine}' works through a table in parts: {obstacle}.")
     counted = method.stability != "record"
@@ -451,6 +470,10 @@ def opened(
         files = frozen(path)
         if engine == "local" or path.is_dir() or files.rows * len(files.schema) >= _LARGE:
             local = LocalRunner(files)
+            if by_column(method):
+                # values of a column are asked for, and not only what is known about them
+                may_be_read = engine is None and not path.is_dir()
+                return Opened(data, read_columnwise(path), "local", local, may_be_read)
             return Opened(data, table_elsewhere(local, counted=counted, na=na), "local", local)
     if path is not None and path.is_dir() and parquet:
         raise OptionError(
@@ -476,11 +499,13 @@ def _asked_method(request: Request) -> Method:
         return chosen
 
 
-def _not_in_parts(method: Method, delivery: Delivery, request: Request) -> str:
+def _not_in_parts(method: Method, delivery: Delivery, request: Request, engine: Engine | None) -> str:
     """Why a table has to be in memory as a whole, in words; empty if it has not."""
-    if words := refusal(method):
+    if words := refusal(method, on_cluster=engine == "spark"):
         return words
-    if delivery.internal is not None and delivery.engine == "spark":
+    if by_column(method) and missing_texts(request.get("na")):
+        return "a text that stands for missing values is looked for in memory; use engine=memory"
+    if delivery.internal is not None and engine == "spark":
         return "the internal report compares with the original on this machine; leave it out"
     if delivery.evaluate or delivery.statistics:
         return "measures and statistics need the whole table; use engine=memory, or shoal evaluate afterwards"

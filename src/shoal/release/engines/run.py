@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,8 @@ from shoal.method.method import Method
 from shoal.method.stages import PARTITIONS
 from shoal.progress import Progress
 from shoal.release.bundle import check_output, staged, write_documents
+from shoal.release.engines.by_column import not_by_column, write_by_column
+from shoal.release.engines.local import LocalRunner
 from shoal.release.engines.look import Elsewhere, check_positions
 from shoal.release.engines.stages import Runner, Stage
 from shoal.release.engines.staging import WORK, remove_abandoned
@@ -36,6 +38,21 @@ if TYPE_CHECKING:
 RAKED = "weights are raked to margins of several columns, which takes the table in memory: use engine=memory."
 # optimal-dp holds a column in order of rank on the driver
 MOST_OPTIMAL = 1 << 24
+# on one machine, which holds a column as a whole
+_BY_COLUMN = "by_column"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """What is known of a release once it is written.
+
+    Attributes:
+        internal: private facts for the internal report.
+        conditions: what was measured in words, where it follows from what was let out on the way.
+    """
+
+    internal: dict[str, Any]
+    conditions: tuple[str, ...] = ()
 
 
 def table_elsewhere(runner: Runner, *, counted: bool, na: tuple[str, ...] = ()) -> Table:
@@ -45,19 +62,31 @@ def table_elsewhere(runner: Runner, *, counted: bool, na: tuple[str, ...] = ()) 
 
 
 def way_of(method: Method) -> str:
-    """How a method is done on an engine, a function of `methods`; empty where it cannot be done exactly."""
+    """How a method is done on an engine, a function of `methods` or `by_column`; empty where it cannot be done."""
     if method.groups is not None:
         return ""
     way = ENTRIES[method.mechanism].in_parts
+    if way == _BY_COLUMN:
+        return way if method.columnwise else ""
     if way != "stage":
         return way
     return PARTITIONS["alone" if method.stability == "record" else method.partition].in_parts
 
 
-def refusal(method: Method) -> str:
+def by_column(method: Method) -> bool:
+    """Whether a method is done one column at a time, which takes the table as a file of this machine."""
+    return way_of(method) == _BY_COLUMN
+
+
+def refusal(method: Method, *, on_cluster: bool) -> str:
     """Why a method has no engine, in words, and the nearest that has; empty if it has one."""
-    if way_of(method):
+    if way_of(method) and not (on_cluster and by_column(method)):
         return ""
+    if by_column(method):
+        return (
+            f"method '{method.name}' needs all values of a column on one machine, and cannot be distributed exactly: "
+            f"use ranking-dp or tree-dp, or engine=local"
+        )
     return (
         f"method '{method.name}' looks at the records one after the other, or at all of them at once, and cannot be "
         f"distributed exactly: use ranking-dp or tree-dp, or engine=memory"
@@ -69,7 +98,12 @@ def check_engine(prepared: Preparation) -> None:
     described, method = prepared.described, prepared.method
     if prepared.rakes:
         raise OptionError(RAKED)
-    if way_of(method) != "by_record":
+    if by_column(method):
+        if obstacle := not_by_column(prepared):
+            raise OptionError(
+                f"method '{method.name}' is done one column at a time: {obstacle}; use engine=memory."
+            )
+    elif way_of(method) != "by_record":
         check_positions(described.lattices, described.n)
     if method.partition == "optimal" and described.n > MOST_OPTIMAL:
         raise OptionError(
@@ -109,12 +143,16 @@ def carry_out_on_engine(
     return replace(release, data=runner.released(folder / written.name), kept=None)
 
 
-def write_release(prepared: Preparation, runner: Runner, folder: Path, tell: Progress) -> tuple[Path, Made]:
+def write_release(
+    prepared: Preparation, runner: Runner, folder: Path, tell: Progress
+) -> tuple[Path, Outcome]:
     """Spend the budget of a prepared release, and write its data into a folder: what was written, and what is known.
 
     Guarantee:
         The same as `shoal.protect` with the same arguments, whatever tasks the runner runs again.
     """
+    if by_column(prepared.method):
+        return _written_by_column(prepared, runner, folder, tell)
     # every mechanism comes along, which takes a while
     from shoal.release.engines import methods
 
@@ -134,7 +172,21 @@ def write_release(prepared: Preparation, runner: Runner, folder: Path, tell: Pro
         )
     )
     written = runner.write("writing rows", made.over, *made.stages, last, schema=schema, folder=folder)
-    return written, made
+    return written, Outcome(made.internal, made.conditions)
+
+
+def _written_by_column(
+    prepared: Preparation, runner: Runner, folder: Path, tell: Progress
+) -> tuple[Path, Outcome]:
+    if not isinstance(runner, LocalRunner) or runner.folder is None:
+        raise OptionError(f"{refusal(prepared.method, on_cluster=True)}.")
+    target = folder / "data.parquet"
+    schema = released_schema(prepared.described, prepared.method)
+    runner.files.check_unchanged()
+    facts = write_by_column(prepared, runner.folder, target, schema, tell)
+    # columns were read at different moments
+    runner.files.check_unchanged()
+    return target, Outcome(facts)
 
 
 def released_schema(described: Described, method: Method) -> pa.Schema:
