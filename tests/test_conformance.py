@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-<<<<<<< HEAD
 import json
-=======
 import math
 from collections import Counter
->>>>>>> fixA
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
