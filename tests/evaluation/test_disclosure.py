@@ -275,3 +275,21 @@ def test_records_go_to_a_marked_file_and_nowhere_else(tmp_path: Path) -> None:
     # neither the figures nor what is shown have a line per record
     assert all(not isinstance(value, list) or len(value) < 3 for value in found.to_dict().values())
     assert repr(found).startswith("<Risk: internal")
+
+
+@pytest.mark.parametrize("missing", ["wildcard", "category"])
+def test_an_empty_cell_of_a_text_file_is_missing_as_a_null_is(missing: str, tmp_path: Path) -> None:
+    towns = ["north", "south", None] * 4
+    ages = [20, 20, 30, 40] * 3
+    path = tmp_path / "people.csv"
+    path.write_text(
+        "age,town\n" + "".join(f"{age},{town or ''}\n" for age, town in zip(ages, towns, strict=True))
+    )
+    frame = pa.table({"age": ages, "town": towns})
+    coded_frame = frame.set_column(1, "town", frame["town"].dictionary_encode())
+    keys = ["age", "town"]
+    of_file = shoal.risk(path, keys=keys, missing=missing).to_dict()
+    assert of_file["global_risk"] == shoal.risk(frame, keys=keys, missing=missing).to_dict()["global_risk"]
+    assert (
+        of_file["global_risk"] == shoal.risk(coded_frame, keys=keys, missing=missing).to_dict()["global_risk"]
+    )

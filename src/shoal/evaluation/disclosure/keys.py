@@ -62,7 +62,7 @@ class Patterns:
 
 
 def coded(table: Table, name: str) -> Coded:
-    """The values of a column as numbers; NaN is a missing value."""
+    """The values of a column as numbers; NaN and an empty text are missing values."""
     import pyarrow as pa
     from pyarrow import compute
 
@@ -71,6 +71,11 @@ def coded(table: Table, name: str) -> Coded:
         values = values.combine_chunks()
     if pa.types.is_floating(values.type):
         values = compute.if_else(compute.is_nan(values), None, values)
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+        # an empty cell of a text file, as everywhere in Shoal
+        values = compute.if_else(compute.equal(values, ""), None, values)
     try:
         encoded = values.dictionary_encode()
         order = compute.sort_indices(encoded.dictionary).to_numpy().astype(np.int64)

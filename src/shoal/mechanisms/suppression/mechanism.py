@@ -291,7 +291,8 @@ def _compatible(method: Method, table: Table, names: list[str], strata: list[str
     """Count compatible rows; the risk by weights cannot be measured without them."""
     if method.risk is not None or (method.strata and not strata):
         return
-    codes = np.stack([_read_back(table, name) for name in names], axis=1)
+    # 0 for an empty cell
+    codes = np.stack([coded(table, name).codes + 1 for name in names], axis=1)
     places = np.zeros(codes.shape[0], dtype=np.int64)
     if strata:
         own = np.stack([coded(table, name).codes for name in strata], axis=1)
@@ -303,13 +304,6 @@ def _compatible(method: Method, table: Table, names: list[str], strata: list[str
                 f"the written table was read back, and a row is compatible with {counts.min():g} rows instead of {k}, "
                 "so nothing is kept: probably a bug, please report it."
             )
-
-
-def _read_back(table: Table, name: str) -> Integers:
-    """The codes of a written column, 0 for an empty cell; in a text file that is an empty text."""
-    found = coded(table, name)
-    empty = np.array([value == "" for value in found.levels] + [False])
-    return np.where(empty[found.codes], 0, found.codes + 1)
 
 
 SUPPRESS = Mechanism(plan, run, settle=settle, verify=verify, check=check)
