@@ -2,35 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.browser import axe_source
 from tools.served_studio import Studio
 
 PHONE, DESKTOP = (390, 844), (1280, 800)
 PATIENCE = 240_000
-
-
-def needed(found: object, what: str) -> None:
-    if not found:
-        message = f"{what} is not installed: 'make test-system' does that"
-        if os.environ.get("CI"):
-            pytest.fail(message)
-        pytest.skip(message)
-
-
-def chromium_path() -> str:
-    found = shutil.which("chromium")
-    needed(found, "Chromium")
-    assert found is not None
-    return found
 
 
 class Walk:

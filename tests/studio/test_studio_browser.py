@@ -24,9 +24,10 @@ from shoal.io import write
 from shoal.method.recipe import load_recipe
 from shoal.studio.promises import CARDS
 from shoal.survey import survey
+from tests.browser import chromium_path
 from tools.served_studio import Studio, chromium, served
 
-from .studio_walker import DESKTOP, PHONE, Walk, chromium_path, shut_out, walking
+from .studio_walker import DESKTOP, PHONE, Walk, shut_out, walking
 
 pytestmark = pytest.mark.system
 slow = pytest.mark.slow
