@@ -86,9 +86,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Done]]:
 def test_the_interpreter_of_these_tests_holds_the_core_only() -> None:
     beyond = modules_beyond("shoal")
     assert beyond >= HEAVY
-    assert beyond.isdisjoint(
-        {"shoal", "numpy", "scipy", "numba", "pyarrow", "plotly", "jinja2", "typer", "rich"}
-    )
+    assert beyond.isdisjoint({"shoal", "numpy", "scipy", "numba", "pyarrow", "jinja2", "typer", "rich"})
 
 
 @pytest.mark.system
