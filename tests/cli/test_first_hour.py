@@ -304,7 +304,7 @@ def test_evaluate_of_any_table_says_that_nothing_is_promised(capsys: Captured) -
 LONG = {
     "audit": (
         "audit",
-        "survey.csv",
+        "few.csv",
         *SMALL,
         "--method",
         "laplace",
@@ -329,6 +329,7 @@ LONG = {
 def test_long_commands_say_in_a_pipe_how_far_they_are(
     command: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    write(survey(30), Path("few.csv"))
     monkeypatch.setattr("shoal.cli.output._PATIENCE", 0.0)
     monkeypatch.setattr("shoal.cli.output._PACE", 0.0)
     assert run(list(LONG[command])) == 0
