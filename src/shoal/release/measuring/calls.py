@@ -6,11 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from shoal.columns.schema import Schema
 from shoal.evaluation import Evaluation
+from shoal.evaluation.measured import Check
 from shoal.evaluation.pair import unmatched
 from shoal.io import Conventions
 from shoal.progress import Progress, silent
 from shoal.release.engines.stages import Runner
+from shoal.release.measuring.check import check_in_parts
 from shoal.release.measuring.evaluate import evaluate_in_parts
 from shoal.release.measuring.side import Reading, Side
 from shoal.report.subject import Subject, published
@@ -61,3 +64,20 @@ def evaluated(
     if weight is not None and weight.name in pair.before.names:
         found = replace(found, remarks=(*found.remarks, _NOT_ESTIMATED))
     return found
+
+
+def checked(
+    runner: Runner,
+    quasi: Sequence[str] | None = None,
+    confidential: Sequence[str] | None = None,
+    *,
+    schema: Schema | None = None,
+    levels: Mapping[str, float | None],
+    na: Sequence[str] = (),
+    types: Mapping[str, str] | None = None,
+    file: Conventions | Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+) -> Check:
+    """Check a table that a runner has."""
+    side = Side(runner, Reading(schema, tuple(na), types, file))
+    return check_in_parts(side, quasi, confidential, schema, levels, progress or silent)

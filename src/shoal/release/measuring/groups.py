@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,8 +34,6 @@ Hash = NDArray[np.uint64]
 # rows of a bucket, about, and the most buckets
 _BUCKET = 1 << 20
 _MOST_BUCKETS = 4096
-# all columns together, beside those that are looked at alone
-_ROWS = 0
 
 
 def buckets_for(runner: Runner) -> int:
@@ -120,19 +119,30 @@ def runs(*keys: NDArray[np.uint64]) -> tuple[Integers, Integers]:
     return order, np.flatnonzero(new)
 
 
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """Columns whose values make groups of rows; `blank_missing` takes an empty text for a missing value."""
+
+    names: tuple[str, ...]
+    blank_missing: bool = False
+
+    def hashes(self, table: Table, known: dict[tuple[str, bool], Hash]) -> Hash:
+        """Two hashes of every row; those of columns are kept in `known`."""
+        for name in self.names:
+            if (name, self.blank_missing) not in known:
+                known[name, self.blank_missing] = column_hashes(table, name, blank_missing=self.blank_missing)
+        return row_hashes([known[name, self.blank_missing] for name in self.names])
+
+
 def grouped_rows(
-    batches: Iterator[pa.RecordBatch],
-    reading: Reading,
-    names: Sequence[str],
-    alone: Sequence[str],
-    buckets: int,
+    batches: Iterator[pa.RecordBatch], reading: Reading, groupings: Sequence[Grouping], buckets: int
 ) -> Iterator[pa.RecordBatch]:
-    """Hashes of rows, and of the values of some columns alone, on the way to their buckets, equal ones counted."""
+    """Hashes of rows on the way to their buckets, equal ones of a batch counted."""
     for table, _ in reading.parts(batches):
-        hashes = {name: column_hashes(table, name) for name in dict.fromkeys((*names, *alone))}
+        known: dict[tuple[str, bool], Hash] = {}
         found: list[Blob] = []
-        for part, some in enumerate(((names), *((name,) for name in alone))):
-            first, second = row_hashes([hashes[name] for name in some])
+        for part, grouping in enumerate(groupings):
+            first, second = grouping.hashes(table, known)
             # equal first hashes with different second ones make more runs than groups, which the bucket puts together
             order = np.argsort(first, kind="stable")
             one, other = first[order], second[order]
@@ -158,25 +168,18 @@ def group_sizes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield batch_of(found)
 
 
-def count_groups(
-    side: Side, names: Sequence[str], alone: Sequence[str], tell: Progress
-) -> tuple[Counted, Mapping[str, Counted]]:
-    """Sizes of groups of equal rows and how many there are of each, of all columns together and of some alone."""
+def count_groups(side: Side, groupings: Sequence[Grouping], tell: Progress) -> list[Counted]:
+    """For each grouping the sizes of its groups of equal rows, ascending, and how many there are of each."""
     buckets = buckets_for(side.runner)
-    task = partial(
-        grouped_rows, reading=side.reading, names=tuple(names), alone=tuple(alone), buckets=buckets
-    )
+    task = partial(grouped_rows, reading=side.reading, groupings=tuple(groupings), buckets=buckets)
     found: dict[int, list[Counted]] = {}
     with working(side.runner):
-        columns = list(dict.fromkeys((*names, *alone)))
-        for batch in side.collect(
-            "counting equal rows", columns, tell, Stage(task, buckets), Stage(group_sizes)
-        ):
-            for _, part, blob in blobs_in([batch]):
-                sizes, counts = unpacked(blob)
-                found.setdefault(part, []).append((sizes.astype(np.int64), counts.astype(np.int64)))
-    whole = {part: together(pieces) for part, pieces in found.items()}
-    return whole[_ROWS], {name: whole[1 + place] for place, name in enumerate(alone)}
+        columns = list(dict.fromkeys(name for grouping in groupings for name in grouping.names))
+        stages = Stage(task, buckets), Stage(group_sizes)
+        for _, part, blob in blobs_in(side.collect("counting equal rows", columns, tell, *stages)):
+            sizes, counts = unpacked(blob)
+            found.setdefault(part, []).append((sizes.astype(np.int64), counts.astype(np.int64)))
+    return [together(found[part]) for part in range(len(groupings))]
 
 
 @contextmanager
@@ -191,10 +194,11 @@ def working(runner: Runner) -> Iterator[None]:
 
 def actual_k(side: Side, names: Sequence[str], rows: int, tell: Progress) -> ActualK:
     """The k a table actually has, as `shoal.evaluation.anonymity.actual_k` of a table in memory."""
-    (sizes, counts), alone = count_groups(side, names, names, tell)
+    whole, *alone = count_groups(side, [Grouping(tuple(names)), *(Grouping((name,)) for name in names)], tell)
+    sizes, counts = whole
     return ActualK(
         k=int(sizes[0]),
         groups=int(counts.sum()),
         unique_share=int(counts[sizes == 1].sum()) / rows,
-        per_attribute={name: int(alone[name][0][0]) for name in names},
+        per_attribute={name: int(own[0][0]) for name, own in zip(names, alone, strict=True)},
     )
