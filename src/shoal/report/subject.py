@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.columns.circumstances import TAKEN_FROM_DATA
-from shoal.columns.coding import numbers
 from shoal.columns.schema import Attribute, Schema
 from shoal.errors import InputError, OptionError
 from shoal.io import Table, read, read_columnwise, table_name
@@ -172,13 +171,6 @@ def published(subject: Subject) -> Measurable:
         if attribute.kind_facts.listed or attribute.lo is not None:
             domains[name] = subject.domain(name, np.empty(0))
     return Measurable(subject.table, subject.schema, subject.columns, domains)
-
-
-def ordered_values(table: Table, attribute: Attribute) -> NDArray[np.float64]:
-    """A column with an order as numbers, without missing and infinite values."""
-    values = numbers(table, attribute)
-    present: NDArray[np.float64] = values[np.isfinite(values)]
-    return present
 
 
 def _statement(path: Path) -> dict[str, Any]:
