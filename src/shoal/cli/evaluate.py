@@ -83,8 +83,6 @@ def evaluate(typed: Mapping[str, Any]) -> None:
         print_json({**measured.to_dict(), **({} if found is None else {"verdict": found.to_dict()})})
         return
     say_measures(measured, typed["everything"] or typed["target"] is not None)
-    for remark in measured.remarks:
-        results().print(remark, markup=False)
     if typed["weight"] is not None and not typed["everything"]:
         results().print(measured.estimates_table())
     if found is not None:

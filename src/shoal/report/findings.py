@@ -19,6 +19,7 @@ from shoal.errors import CancelledError, InputError, ShoalError
 from shoal.evaluation.risk_lines import BEYOND, linkage_line
 from shoal.io import Table, read
 from shoal.progress import Progress, silent
+from shoal.report.disclosure import Disclosure
 from shoal.report.excerpt import excerpt, released_rows, some_rows
 from shoal.report.risks import MOST_ROWS, Risks, attacked
 from shoal.report.subject import Subject
@@ -43,6 +44,7 @@ class Findings:
         measured: measures as `Evaluation.to_dict` has them.
         risks: measured ones.
         remarks: in words, what was compared on a sample or not at all.
+        disclosure: the risk by the quasi-identifiers, before and after.
     """
 
     subject: Subject
@@ -50,6 +52,7 @@ class Findings:
     measured: Mapping[str, Any] | None = None
     risks: Risks = field(default_factory=Risks)
     remarks: tuple[str, ...] = ()
+    disclosure: Disclosure | None = None
 
 
 def find(

@@ -163,6 +163,7 @@ class Counted:
         names: of nominal columns.
         related: the columns with an order, and their correlations.
         rows: the rows that `sampled` names.
+        different: how many different rows there are; None where they were not counted.
     """
 
     n: int
@@ -170,6 +171,7 @@ class Counted:
     names: Mapping[str, Counter[str]]
     related: tuple[tuple[str, ...], Floats]
     rows: Table
+    different: int | None = None
 
     def ends(self, attribute: Attribute) -> Ends | None:
         return self.marginals[attribute.name].ends
