@@ -88,10 +88,9 @@ def check(typed: Mapping[str, Any]) -> None:
 
 def _data_in(table: Path) -> Path:
     """The table that is named, or the data of a release whose folder is."""
-    inside = table / "data"
     if not (table / "statement.json").is_file():
         return table
-    return inside if inside.is_dir() else table / "data.parquet"
+    return next((path for name in ("data", "data.parquet") if (path := table / name).exists()), table)
 
 
 def _in_memory(typed: Mapping[str, Any], declared: Schema | None, progress: Progress) -> Check:
@@ -99,7 +98,8 @@ def _in_memory(typed: Mapping[str, Any], declared: Schema | None, progress: Prog
     from shoal.evaluation.checks import check as measure
 
     progress("reading the table", 0, 1)
-    data = read_declared(typed["table"], declared, na=typed["na"] or (), **options.file_arguments(typed))
+    table = options.in_memory(_data_in(typed["table"]))
+    data = read_declared(table, declared, na=typed["na"] or (), **options.file_arguments(typed))
     levels = {name: typed[name] for name in ("k", "l", "t_emd", "t_ratio", "weight", "household")}
     named = _named(typed, data.names)
     return measure(data, *named, schema=declared, progress=progress, **levels)

@@ -108,7 +108,8 @@ def _in_memory(typed: Mapping[str, Any], bundle: Subject | None, progress: Progr
         table, after = options.read_tables([typed["original"], typed["released"]], typed)
     else:
         na = typed["na"] or bundle.na
-        table = read_declared(typed["original"], bundle.schema, na=na, **options.file_arguments(typed))
+        original = options.in_memory(typed["original"])
+        table = read_declared(original, bundle.schema, na=na, **options.file_arguments(typed))
         after = published(bundle)
     columns = typed["columns"]
     chosen = None if columns is None else options.column_names([columns], table.names)

@@ -148,7 +148,8 @@ def contingency_of(found: Mapping[tuple[str, str], float]) -> Contingency:
     """The total variations of pairs of columns together."""
     if not found:
         return Contingency(math.nan, math.nan, None, 0)
-    worst = max(found, key=lambda names: found[names])
+    # the first of equal ones, however they were added up
+    worst = max(found, key=lambda names: round(found[names], 12))
     return Contingency(math.fsum(found.values()) / len(found), found[worst], worst, len(found))
 
 

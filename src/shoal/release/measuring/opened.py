@@ -74,7 +74,7 @@ class Where:
 
             return tuple(spark_runner(path, None, self.master, self.conf) for path in found)
         files = [frozen(path) for path in found]
-        if not wanted and not any(map(large, files)):
+        if not wanted and not any(path.is_dir() for path in found) and not any(map(large, files)):
             return None
         return tuple(LocalRunner(one) for one in files)
 
