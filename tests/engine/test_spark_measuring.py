@@ -38,30 +38,23 @@ def test_measures_of_a_session_on_this_machine(tmp_path: Path) -> None:
         same(evaluated(local).to_dict(), evaluated(there).to_dict())
         asked: dict[str, Any] = {"quasi": ["town", "yes"], "confidential": ["x", "day"], "levels": LEVELS}
         same(checked(local[1], **asked).to_dict(), checked(there[1], **asked).to_dict())
-        told = {"method": "tree-dp", "epsilon": 1, "columns": ["i", "same"], "seed": 2}
-        domains = {"i": (-40, 60), "same": (0, 10)}
-        made = shoal.publish(
-            tmp_path / "before.parquet",
-            out=tmp_path / "out",
-            internal=tmp_path / "in.html",
-            evaluate=True,
-            engine="spark",
-            domains=domains,
-            missing="drop",
-            **told,
-        )
-        assert made.evaluation is not None
-        here = shoal.publish(
-            tmp_path / "before.parquet",
-            out=tmp_path / "here",
-            internal=tmp_path / "here.html",
-            evaluate=True,
-            engine="local",
-            domains=domains,
-            missing="drop",
-            **told,
-        )
-        assert here.evaluation is not None
-        same(here.evaluation.to_dict(), made.evaluation.to_dict())
-        pages = [(tmp_path / name).read_text("utf-8") for name in ("in.html", "here.html")]
+        told: dict[str, Any] = {
+            "method": "tree-dp",
+            "epsilon": 1,
+            "columns": ["i", "same"],
+            "domains": {"i": (-40, 60), "same": (0, 10)},
+            "missing": "drop",
+            "seed": 2,
+        }
+        found = {}
+        for engine in ("spark", "local"):
+            # a report beside another one would say that the table was looked at
+            folder = tmp_path / engine
+            folder.mkdir()
+            places = {"out": folder / "out", "internal": folder / "in.html"}
+            made = shoal.publish(tmp_path / "before.parquet", engine=engine, evaluate=True, **places, **told)
+            assert made.evaluation is not None
+            found[engine] = made.evaluation.to_dict()
+        same(found["local"], found["spark"])
+        pages = [(tmp_path / engine / "in.html").read_text("utf-8") for engine in found]
         assert pages[0] == pages[1]
