@@ -62,10 +62,10 @@ def check(typed: Mapping[str, Any]) -> None:
       shoal check release/data.csv --quasi age,sex,town --confidential illness --k 5 --l 2
     """
     from shoal.columns.schema import Schema
+    from shoal.release.measuring.calls import records_asked
 
     declared = None if typed["schema"] is None else Schema.load(typed["schema"])
-    asked = [name for name in ("weight", "household") if typed[name] is not None]
-    obstacle = f"{asked[0]}: such risks take records side by side" if asked else ""
+    obstacle = records_asked(typed["weight"], typed["household"])
     runners = options.where(typed).runners([_data_in(typed["table"])], obstacle)
     with progress_bar() as progress:
         if runners is None:
@@ -96,9 +96,10 @@ def _data_in(table: Path) -> Path:
 def _in_memory(typed: Mapping[str, Any], declared: Schema | None, progress: Progress) -> Check:
     from shoal.columns.declaration import read_declared
     from shoal.evaluation.checks import check as measure
+    from shoal.release.measuring.calls import held
 
     progress("reading the table", 0, 1)
-    table = options.in_memory(_data_in(typed["table"]))
+    table = held(_data_in(typed["table"]))
     data = read_declared(table, declared, na=typed["na"] or (), **options.file_arguments(typed))
     levels = {name: typed[name] for name in ("k", "l", "t_emd", "t_ratio", "weight", "household")}
     named = _named(typed, data.names)

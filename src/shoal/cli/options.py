@@ -248,17 +248,10 @@ def where(typed: Mapping[str, Any]) -> Where:
 def read_tables(paths: Sequence[Path | None], typed: Mapping[str, Any]) -> list[Any]:
     """Tables that are compared, all of them written alike; columns that can be read in two ways keep their doubts."""
     from shoal.columns.declaration import read_declared as read
+    from shoal.release.measuring.calls import held
 
     declared = {**file_arguments(typed), "na": typed.get("na") or ()}
-    return [None if path is None else read(in_memory(path), **declared) for path in paths]
-
-
-def in_memory(path: Path) -> Any:
-    """What a table is read from by an engine that holds it: a folder of Parquet files one column at a time."""
-    from shoal.io import read_columnwise
-    from shoal.io.parquet_files import parquet_files
-
-    return read_columnwise(path) if path.is_dir() and parquet_files(path) else path
+    return [None if path is None else read(held(path), **declared) for path in paths]
 
 
 def check_compared(tables: Sequence[Any], columns: Sequence[str] | None) -> None:
