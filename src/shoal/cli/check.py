@@ -96,7 +96,7 @@ def _data_in(table: Path) -> Path:
 def _in_memory(typed: Mapping[str, Any], declared: Schema | None, progress: Progress) -> Check:
     from shoal.columns.declaration import read_declared
     from shoal.evaluation.checks import check as measure
-    from shoal.release.measuring.calls import held
+    from shoal.io import held
 
     progress("reading the table", 0, 1)
     table = held(_data_in(typed["table"]))

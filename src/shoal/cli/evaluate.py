@@ -42,6 +42,7 @@ def flags() -> tuple[Flag, ...]:
         Flag("strata", "With a weight: the column of the strata.", "input", placeholder="COLUMN"),
         Flag("everything", "Print every measure.", "output", bool, ("--all",), default=False, common=True),
         replace(options.JSON, common=True),
+        *options.NOTE_LOOK,
         *options.ENGINE,
     )
 
@@ -97,7 +98,7 @@ def evaluate(typed: Mapping[str, Any]) -> None:
 def _in_memory(typed: Mapping[str, Any], bundle: Subject | None, progress: Progress) -> Evaluation:
     from shoal.columns.declaration import read_declared
     from shoal.evaluation import evaluate as measure
-    from shoal.release.measuring.calls import held
+    from shoal.io import held
     from shoal.report.subject import bundle_of, published
 
     progress("reading the tables", 0, 1)
@@ -115,6 +116,8 @@ def _in_memory(typed: Mapping[str, Any], bundle: Subject | None, progress: Progr
     chosen = None if columns is None else options.column_names([columns], table.names)
     if bundle is None:
         options.check_compared([table, after], chosen)
+    released = after.names if bundle is None else bundle.columns
+    options.note_look(typed, typed["original"], chosen or released, "evaluate")
     return measure(
         table,
         after,
@@ -135,4 +138,6 @@ def _in_parts(
     columns, na = typed["columns"], typed["na"] or (() if bundle is None else bundle.na)
     chosen = None if columns is None else options.column_names([columns], runners[0].schema.names)
     told = options.file_arguments(typed)
+    released = runners[1].schema.names if bundle is None else bundle.columns
+    options.note_look(typed, typed["original"], chosen or released, "evaluate")
     return evaluated(runners, bundle, columns=chosen, na=na, progress=progress, **told)

@@ -32,6 +32,11 @@ def report(
     engine: Annotated[str | None, typer.Option(help=_FLAGS["engine"].help)] = None,
     master: Annotated[str | None, typer.Option(help=_FLAGS["master"].help, metavar="URL")] = None,
     conf: Annotated[list[str] | None, typer.Option(help=_FLAGS["conf"].help, metavar="KEY=VALUE")] = None,
+    ledger: Annotated[
+        str | None,
+        typer.Option(help=f"With --original: {options.NOTE_LOOK[0].help.lower()}", metavar="ADDRESS"),
+    ] = None,
+    dataset: Annotated[str | None, typer.Option(help=options.NOTE_LOOK[1].help, metavar="NAME")] = None,
 ) -> None:
     """Write a page about a release for people: what is promised, what was lost, what risk remains.
 
@@ -56,6 +61,10 @@ def report(
     private = original is not None
     if target is not None and not private:
         raise OptionError("--target compares with the original table: give --original too.")
+    if ledger is not None and not private:
+        raise OptionError(
+            "--ledger notes that measurements against the original were shown: give --original too."
+        )
     place = (
         out
         if out is not None
@@ -68,6 +77,8 @@ def report(
     tables = [subject.table.path] if original is None else [original, subject.table.path]
     obstacle = "target: a classifier learns from whole tables" if target is not None else ""
     runners = where.runners(tables, obstacle)
+    if original is not None:
+        options.note_look({"ledger": ledger, "dataset": dataset}, original, subject.columns, "report")
 
     def work() -> str:
         with progress_bar() as progress:

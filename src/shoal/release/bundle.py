@@ -214,6 +214,18 @@ def _unless_done(path: Path) -> Callable[..., None]:
     return leave
 
 
+@contextlib.contextmanager
+def scratch() -> Iterator[Path]:
+    """A folder for private values, gone afterwards, and when the process is told to end."""
+    folder = Path(tempfile.mkdtemp(prefix="shoal-"))
+    _UNFINISHED.add(folder)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        _UNFINISHED.discard(folder)
+
+
 def remove_unfinished() -> None:
     """Remove what is being written at this moment, because the process is about to end."""
     for path in list(_UNFINISHED):

@@ -14,8 +14,7 @@ from shoal.evaluation.measure import evaluate as evaluate_in_memory
 from shoal.evaluation.measured import Check
 from shoal.evaluation.pair import unmatched
 from shoal.evaluation.result import Evaluation
-from shoal.io import Conventions, read_columnwise
-from shoal.io.parquet_files import parquet_files
+from shoal.io import Conventions, held
 from shoal.progress import Progress, silent
 from shoal.release.engines.stages import Runner
 from shoal.release.measuring.check import check_in_parts
@@ -184,13 +183,6 @@ def check(
         return checked(runners[0], quasi, confidential, schema=schema, levels=levels, progress=progress)
     more: dict[str, Any] = {"weight": weight, "household": household, "progress": progress}
     return check_in_memory(held(table), quasi, confidential, schema=schema, **levels, **more)
-
-
-def held(table: Any) -> Any:
-    """What a table is read from by an engine that holds it: a folder of Parquet files one column at a time."""
-    if not isinstance(table, (str, Path)) or not Path(table).is_dir() or not parquet_files(Path(table)):
-        return table
-    return read_columnwise(Path(table))
 
 
 def records_asked(weight: str | None, household: str | None) -> str:

@@ -7,12 +7,10 @@ each size comes back. By chance two different rows of a billion are taken for eq
 from __future__ import annotations
 
 import hashlib
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +19,7 @@ from numpy.typing import NDArray
 from shoal.evaluation.anonymity import ActualK, as_arrow
 from shoal.io import Table
 from shoal.progress import Progress
+from shoal.release.bundle import scratch
 from shoal.release.engines.blobs import Blob, batch_of, blobs_in, by_bucket, packed, scattered, unpacked
 from shoal.release.engines.counting import together
 from shoal.release.engines.stages import Runner, Stage
@@ -185,10 +184,7 @@ def count_groups(side: Side, groupings: Sequence[Grouping], tell: Progress) -> l
 @contextmanager
 def working(runner: Runner) -> Iterator[None]:
     """A folder for what lies between stages, gone afterwards; it holds hashes and codes of private values."""
-    with (
-        tempfile.TemporaryDirectory(prefix="shoal-", ignore_cleanup_errors=True) as folder,
-        runner.working_in(Path(folder) / "work"),
-    ):
+    with scratch() as folder, runner.working_in(folder / "work"):
         yield
 
 
