@@ -312,6 +312,36 @@ def test_check_of_a_folder_of_files(here: Path, capsys: pytest.CaptureFixture[st
     assert "a level asked for is not reached" in capsys.readouterr().err
 
 
+def test_programs_ask_the_same(here: Path) -> None:
+    found = {engine: shoal.evaluate("people.parquet", "out", engine=engine) for engine in ("memory", "local")}
+    same(found["memory"].to_dict(), found["local"].to_dict())
+    by_size = shoal.evaluate("people.parquet", Path("out/data"), columns=["age"])
+    assert by_size.columns == ("age",)
+    levels = {engine: shoal.check("out/data", ["age"], ["pay"], k=2, engine=engine) for engine in found}
+    assert levels["local"].remarks
+    assert not levels["memory"].remarks
+    assert (levels["local"].k, levels["local"].emd) == (
+        levels["memory"].k,
+        pytest.approx(levels["memory"].emd),
+    )
+    with pytest.raises(shoal.OptionError, match="rows are compared one by one; use engine=memory"):
+        shoal.evaluate("people.parquet", "people.parquet", same_order=True, engine="local")
+    with pytest.raises(shoal.OptionError, match="in parts: save the table as one"):
+        shoal.check(pa.table({"a": [1]}), ["a"], engine="local")
+
+
+def test_weights_leave_a_section_out_of_the_page_and_it_says_so(here: Path) -> None:
+    recipe = Path("out/method.toml").read_text("utf-8")
+    assert recipe.count('role = "confidential"') == 1
+    Path("out/method.toml").write_text(recipe.replace('role = "confidential"', 'role = "weight"'), "utf-8")
+    assert (
+        run(["report", "out", "--original", "people.parquet", "--engine", "local", "--out", "in.html"]) == 0
+    )
+    page = Path("in.html").read_text("utf-8")
+    assert "No section about the disclosure risk: The disclosure risk was not measured" in page
+    assert "Survey estimates were not made" in page
+
+
 def test_pages_are_the_same_but_for_special_uniques(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pages = {}
     for engine in ("memory", "local"):

@@ -40,32 +40,7 @@ def check(
     household: str | None = None,
     progress: Progress | None = None,
 ) -> Check:
-    """Measure the protection a table reaches, whichever tool made it.
-
-    Rows that agree in all quasi-identifiers are a group. Missing values agree with each other and are a value of
-    their own. A missing confidential value tells nothing: for l it is taken for the commonest one of its group.
-
-    Args:
-        table: path, or pandas, polars or pyarrow table.
-        quasi: the quasi-identifiers; by default the columns with that role in the schema.
-        confidential: the confidential columns; by default those with that role, none without a schema.
-        schema: roles, and the order of ordinal columns.
-        k: level asked for: rows in the smallest group.
-        l: level asked for: different confidential values in every group.
-        t_emd: level asked for: largest earth mover's distance of a group to the table. Numbers, dates, enumerations and
-            ordinal columns are ordered, each value one step from the next; any two other values are equally far apart.
-        t_ratio: level asked for: largest ratio, either way, between a value's share in a group and in the table.
-        weight: column of sampling weights, for the disclosure risk; by default the one with that role.
-        household: column that says who lives together; by default the one with the role `unit`.
-        progress: called with (what, done, total); what it raises ends the work.
-
-    Returns:
-        The levels; `met` says whether all those asked for are reached.
-
-    Raises:
-        InputError: an unknown column, or a table without rows.
-
-    Cost: one sort per column and confidential attribute, O(n) memory.
+    """`shoal.check` of a table in memory, or one that is read a column at a time; its arguments are described there.
 
     >>> import pyarrow as pa
     >>> people = pa.table({"age": [30, 30, 40, 40], "ill": ["a", "b", "b", "b"]})

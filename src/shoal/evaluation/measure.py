@@ -48,44 +48,7 @@ def evaluate(
     strata: str | None = None,
     progress: Progress | None = None,
 ) -> Evaluation:
-    """Measure what a release lost and what risk it leaves.
-
-    With a `Release` whose rows have an original, all measures exist and are taken on its unrounded values
-    in input order. With any other table (or a release without such rows) only the measures that need no row
-    order exist, unless the caller says that the rows are in the same order; the others are None. The k actually
-    reached is always that of the published table.
-
-    Numeric columns have all measures. Columns with an order (ordinal and date, where a release says so or the type is
-    a date) have those that need no zero; text and truth values are nominal and have their own: errors in the semantic
-    distance of their taxonomy, or of none, where any two values are equally far apart.
-
-    Args:
-        original: path, or pandas, polars or pyarrow table.
-        released: a `Release`, or a path or table.
-        columns: measure only these; by default the released columns, or the columns both tables have.
-        same_order: row i of the released table came from row i of the original, where `released` is a plain table.
-        target: also measure how well a random forest that learns from the release predicts this column: one of
-            classes, or a numeric one with a threshold, such as "income>30000"; see `shoal.evaluation.learn`.
-        protocol: of learning: `k-fold`, or `first-66%`, the split of the iDP paper.
-        folds: number of folds of `k-fold`.
-        runs: number of runs of learning, with different seeds; the intervals are over these.
-        trees: number of trees of a forest.
-        weight: the survey weight of the original: also compare what both tables say about the population, as
-            `shoal.estimates` does; by default the weight of a release's schema.
-        strata: with a weight, the column of the strata of the sample.
-        progress: called with (what, done, total); what it raises ends the work.
-
-    Returns:
-        Facts about the original data: they belong in the internal report, not in a publication.
-
-    Raises:
-        InputError: a table is empty, there is no common column, or a chosen one is unknown or holds different
-            kinds of values; the target is unknown, or cannot be learned.
-        OptionError: an option has a value that cannot be used.
-        MissingExtraError: there is a target, and the extra 'learn' is not installed.
-
-    Cost:
-        O(n log n) per column; record linkage as described in `record_linkage`, learning as in `learn`.
+    """`shoal.evaluate` of tables in memory, or that are read one column at a time; its arguments are described there.
 
     >>> import pyarrow as pa
     >>> before = pa.table({"age": [20, 30, 40, 50]})

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from shoal.columns.schema import Schema
-from shoal.errors import InputError
+from shoal.errors import CancelledError, InputError, ShoalError
 from shoal.evaluation import Evaluation
 from shoal.evaluation.disclosure import RiskFigures
 from shoal.evaluation.pair import unmatched
@@ -109,13 +109,25 @@ def _findings(
 
     def measure(table: Table, keys: Sequence[str], known: Schema, sensitive: Sequence[str]) -> RiskFigures:
         side = sides["original" if table is first.table else "released"]
-        checked = check_in_parts(side, keys, sensitive, known, _NO_LEVELS, tell)
-        if checked.disclosure is None:
-            raise InputError("weights are looked at record by record.")
+        try:
+            checked = check_in_parts(side, keys, sensitive, known, _NO_LEVELS, tell)
+            if checked.disclosure is None:
+                raise InputError(checked.remarks[0])
+        except CancelledError:
+            raise
+        except ShoalError as error:
+            # the section is left out, as in memory; here the page says why
+            refused.append(f"No section about the disclosure risk: {error}")
+            raise
         return checked.disclosure
 
+    refused: list[str] = []
     disclosure = disclosed(first.table, both, schema, tell, measure)
-    return Findings(both, first.table, measured.to_dict(), risks, measured.remarks, disclosure)
+    left_out = sorted({*first.left_out, *second.left_out})
+    if left_out:
+        refused.append(f"Not shown, more different names than are counted in parts: {', '.join(left_out)}.")
+    remarks = (*measured.remarks, *refused)
+    return Findings(both, first.table, measured.to_dict(), risks, remarks, disclosure)
 
 
 @dataclass(eq=False)
