@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarks.measures import block
+
 if TYPE_CHECKING:
     from benchmarks.engines import Cell
 
@@ -27,6 +29,7 @@ def write_page(cells: Sequence[Cell]) -> None:
         "@large": f"{_LARGE:,}",
         "@columns": str(_COLUMNS),
         "@cores": str(_CORES),
+        "@measures": block(),
     }.items():
         text = text.replace(mark, words)
     PAGE.write_text(text, "utf-8")

@@ -24,7 +24,7 @@ from shoal.evaluation.attacks import attack
 from shoal.ledger import open_ledger
 from shoal.method.settings import SETTINGS as METHOD_SETTINGS
 from shoal.progress import watched
-from shoal.release.publish import CHARGING, Delivery, plan
+from shoal.release.publish import CHARGING, Delivery, opened, plan
 from shoal.release.request import Declared, Options, Request
 from shoal.report import bundle_report, internal_report
 
@@ -314,7 +314,8 @@ def test_an_engine_that_cannot_is_refused_with_the_reason(tmp_path: Path) -> Non
     work: dict[str, Any] = {**SETTINGS, "out": tmp_path / "out", "engine": "local"}
     for change, reason in (
         ({"method": "mdav-dp", "link": None}, "cannot be distributed exactly: use ranking-dp or tree-dp"),
-        ({"evaluate": True}, "need the whole table"),
+        ({"evaluate": True, "target": "a"}, "a classifier learns the target from whole tables"),
+        ({"statistics": True}, "kept in memory"),
         ({"format": "csv"}, "it writes Parquet, not csv"),
     ):
         with pytest.raises(shoal.OptionError, match=reason) as refused:
@@ -331,7 +332,9 @@ def test_the_engine_follows_from_the_size_of_the_file(
     for name, more in (("own", {}), ("text", {"na": ["?"]}), ("measured", {"evaluate": True})):
         made = shoal.publish(tmp_path / "in.parquet", **SETTINGS, out=tmp_path / name, seed=2, **more)
         chosen[name] = made.engine
-    assert chosen == {"own": "local", "text": "local", "measured": "memory"}
+    assert chosen == {"own": "local", "text": "local", "measured": "local"}
+    learned = opened(tmp_path / "in.parquet", Delivery(evaluate=True, target="a>50"), **SETTINGS)
+    assert learned.engine == "memory"
     tables = [parquet.read_table(tmp_path / name / "data.parquet") for name in chosen]
     assert tables[0].equals(tables[1])
     # columns are not linked: each has its own order

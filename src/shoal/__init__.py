@@ -17,9 +17,8 @@ if TYPE_CHECKING:
         ProblemsError,
         ShoalError,
     )
-    from shoal.evaluation import Estimates, Evaluation, estimates, evaluate
+    from shoal.evaluation import Estimates, Evaluation, estimates
     from shoal.evaluation.attacks import AttackReport, attack
-    from shoal.evaluation.checks import check
     from shoal.evaluation.disclosure import Risk, risk
     from shoal.evaluation.measured import Check
     from shoal.evaluation.verdict import Verdict, verdict
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from shoal.method.statement import PrivacyStatement
     from shoal.partition import Partition
     from shoal.release.expected_noise import ExpectedNoise, expected_noise
+    from shoal.release.measuring.calls import check, evaluate
     from shoal.release.one_call import protect
     from shoal.release.protect import Release
     from shoal.release.publish import Published, publish
@@ -73,9 +73,9 @@ _PLACES = {
     "verdict": "shoal.evaluation.verdict",
     "attack": "shoal.evaluation.attacks",
     "audit": "shoal.auditing",
-    "check": "shoal.evaluation.checks",
+    "check": "shoal.release.measuring.calls",
     "estimates": "shoal.evaluation",
-    "evaluate": "shoal.evaluation",
+    "evaluate": "shoal.release.measuring.calls",
     "methods": "shoal.mechanisms.promises",
     "protect": "shoal.release.one_call",
     "tune": "shoal.tuning",

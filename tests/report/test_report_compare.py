@@ -20,6 +20,7 @@ from shoal.report.compare import BINS, MOST_LABELS, OTHER, bin_edges, compare, p
 from shoal.report.groups import grouped
 from shoal.report.page_figures import attribute_sections, relation_sections
 from shoal.report.relations import MOST_PAIRS, correlate, pair_tables
+from shoal.report.source import Ends
 from shoal.report.subject import Subject, of_release
 
 LEVELS = ("none", "school", "degree")
@@ -111,7 +112,7 @@ def test_rare_labels_are_put_together_and_nothing_is_lost() -> None:
     st.lists(st.integers(-500, 500), min_size=1, max_size=50), st.lists(st.integers(-500, 500), min_size=1)
 )
 def test_bins_of_whole_numbers_hold_equally_many_of_them(first: list[int], second: list[int]) -> None:
-    edges = bin_edges([np.array(first, float), np.array(second, float)])
+    edges = bin_edges([Ends.of(np.array(first, float)), Ends.of(np.array(second, float))])
     widths = np.diff(edges)
     assert len(widths) <= BINS
     assert np.all(widths == widths[0])

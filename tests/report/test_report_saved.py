@@ -19,6 +19,7 @@ import shoal
 from shoal.cli import run
 from shoal.evaluation.verdict import verdict
 from shoal.io import Table, read, write
+from shoal.release.measuring import sources
 from shoal.report import findings, internal_report, risks
 from shoal.report.excerpt import excerpt, released_rows, some_rows
 
@@ -186,13 +187,16 @@ def test_a_table_on_disk_is_compared_too(tmp_path: Path) -> None:
     assert "random sample" not in page
 
 
-def test_a_large_table_on_disk_is_compared_on_a_sample(
+def test_a_large_table_on_disk_is_attacked_on_a_sample_and_counted_as_a_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(findings, "FROM_DISK", 120)
+    for module in (risks, sources):
+        monkeypatch.setattr(module, "MOST_ROWS", 150)
+        monkeypatch.setattr(module, "SAMPLE", 120)
     page = on_disk(tmp_path)
-    assert "on a random sample: 120 of 200 rows of each table" in page
-    # the table has all its rows, whatever was looked at
+    assert "Attacks ran on samples of 120 of 200 original and 120 of 200 released rows" in page
+    assert "measures of rows were not taken" in page
+    # the table has all its rows, whatever was attacked
     assert "200 rows, made with ranking-dp" in page
     for words in COMPARED:
         assert words in page

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from shoal.cli import options, risk
 from shoal.cli.command import Flag
 from shoal.cli.output import complain, print_json, progress_bar, results
+
+if TYPE_CHECKING:
+    from shoal.columns.schema import Schema
+    from shoal.evaluation.measured import Check
+    from shoal.progress import Progress
+    from shoal.release.engines.stages import Runner
 
 
 def flags() -> tuple[Flag, ...]:
@@ -39,6 +46,7 @@ def flags() -> tuple[Flag, ...]:
         Flag("t_ratio", ratio, "promise", float, common=True, placeholder="T"),
         *risk.SURVEY,
         replace(options.JSON, common=True),
+        *options.ENGINE,
     )
 
 
@@ -46,35 +54,70 @@ def check(typed: Mapping[str, Any]) -> None:
     """Measure the k-anonymity, l-diversity and t-closeness that a table reaches, and its disclosure risk.
 
     The table can come from any tool; 'shoal risk' has more about the disclosure risk. Ends with 1 when a level that
-    was asked for is not reached, 0 otherwise.
+    was asked for is not reached, 0 otherwise. A folder of Parquet files, or a file too large for memory, is worked
+    through in parts: the same levels, and a line about what cannot be had in this way.
 
     Example:
 
       shoal check release/data.csv --quasi age,sex,town --confidential illness --k 5 --l 2
     """
-    from shoal.columns.declaration import read_declared
     from shoal.columns.schema import Schema
-    from shoal.evaluation.checks import check as measure
+    from shoal.release.measuring.calls import records_asked
 
     declared = None if typed["schema"] is None else Schema.load(typed["schema"])
+    obstacle = records_asked(typed["weight"], typed["household"])
+    runners = options.where(typed).runners([_data_in(typed["table"])], obstacle)
     with progress_bar() as progress:
-        progress("reading the table", 0, 1)
-        data = read_declared(typed["table"], declared, na=typed["na"] or (), **options.file_arguments(typed))
-        named = {
-            name: None if typed[name] is None else options.column_names(typed[name], data.names)
-            for name in ("quasi", "confidential")
-        }
-        levels = {name: typed[name] for name in ("k", "l", "t_emd", "t_ratio", "weight", "household")}
-        found = measure(
-            data, named["quasi"], named["confidential"], schema=declared, progress=progress, **levels
-        )
+        if runners is None:
+            found = _in_memory(typed, declared, progress)
+        else:
+            found = _in_parts(typed, declared, runners[0], progress)
     if typed["json"]:
         print_json(found.to_dict())
     else:
         results().print(found)
         for requirement in found.requirements:
             results().print(requirement.words, markup=False)
+        for remark in found.remarks:
+            results().print(remark, markup=False)
     if not found.met:
         missed = "; ".join(r.words for r in found.requirements if not r.met)
         complain(f"a level asked for is not reached: {missed}.")
         raise typer.Exit(1)
+
+
+def _data_in(table: Path) -> Path:
+    """The table that is named, or the data of a release whose folder is."""
+    if not (table / "statement.json").is_file():
+        return table
+    return next((path for name in ("data", "data.parquet") if (path := table / name).exists()), table)
+
+
+def _in_memory(typed: Mapping[str, Any], declared: Schema | None, progress: Progress) -> Check:
+    from shoal.columns.declaration import read_declared
+    from shoal.evaluation.checks import check as measure
+    from shoal.io import held
+
+    progress("reading the table", 0, 1)
+    table = held(_data_in(typed["table"]))
+    data = read_declared(table, declared, na=typed["na"] or (), **options.file_arguments(typed))
+    levels = {name: typed[name] for name in ("k", "l", "t_emd", "t_ratio", "weight", "household")}
+    named = _named(typed, data.names)
+    return measure(data, *named, schema=declared, progress=progress, **levels)
+
+
+def _in_parts(typed: Mapping[str, Any], declared: Schema | None, runner: Runner, progress: Progress) -> Check:
+    from shoal.release.measuring.calls import checked
+
+    levels = {name: typed[name] for name in ("k", "l", "t_emd", "t_ratio")}
+    told = {"na": typed["na"] or (), **options.file_arguments(typed)}
+    named = _named(typed, runner.schema.names)
+    return checked(runner, *named, schema=declared, levels=levels, progress=progress, **told)
+
+
+def _named(typed: Mapping[str, Any], known: Sequence[str]) -> list[list[str] | None]:
+    """The columns that are named, quasi-identifiers first."""
+    return [
+        None if typed[name] is None else options.column_names(typed[name], known)
+        for name in ("quasi", "confidential")
+    ]

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shoal.cli import options
 from shoal.cli.command import Flag
 from shoal.cli.output import print_json, progress_bar, results, say_measures, say_verdict
+
+if TYPE_CHECKING:
+    from shoal.evaluation import Evaluation
+    from shoal.progress import Progress
+    from shoal.release.engines.stages import Runner
+    from shoal.report.subject import Subject
 
 
 def flags() -> tuple[Flag, ...]:
@@ -37,6 +43,7 @@ def flags() -> tuple[Flag, ...]:
         Flag("everything", "Print every measure.", "output", bool, ("--all",), default=False, common=True),
         replace(options.JSON, common=True),
         *options.NOTE_LOOK,
+        *options.ENGINE,
     )
 
 
@@ -50,46 +57,28 @@ def evaluate(typed: Mapping[str, Any]) -> None:
     rows, which must hold that column, and tested on the original ones. With --weight, weighted totals, means, quantiles
     and tables of both tables are compared, with their standard errors.
 
+    Parquet files too large for memory, or folders of them, are worked through in parts: the same measures from
+    aggregates, and a line about what cannot be had from them.
+
     Examples:
 
       shoal evaluate people.csv release/data.csv
 
       shoal evaluate people.csv release/data.csv --target 'income>30000'
     """
-    from shoal.columns.declaration import read_declared
-    from shoal.evaluation import evaluate as measure
     from shoal.evaluation.verdict import verdict
-    from shoal.report.subject import bundle_of, published
+    from shoal.release.measuring.calls import data_of, in_memory_because
+    from shoal.report.subject import bundle_of
 
-    bundle = bundle_of(typed["released"])
+    bundle = bundle_of(typed["released"], on_disk=True)
+    tables = typed["original"], data_of(bundle, typed["released"])
+    runners = options.where(typed).runners(tables, in_memory_because(typed))
+
     with progress_bar() as progress:
-        progress("reading the tables", 0, 1)
-        if bundle is None:
-            table, after = options.read_tables([typed["original"], typed["released"]], typed)
+        if runners is None:
+            measured = _in_memory(typed, bundle, progress)
         else:
-            na = typed["na"] or bundle.na
-            table = read_declared(typed["original"], bundle.schema, na=na, **options.file_arguments(typed))
-            after = published(bundle)
-        columns = typed["columns"]
-        chosen = None if columns is None else options.column_names([columns], table.names)
-        if bundle is None:
-            options.check_compared([table, after], chosen)
-        options.note_look(
-            typed,
-            typed["original"],
-            chosen or (after.names if bundle is None else bundle.columns),
-            "evaluate",
-        )
-        measured = measure(
-            table,
-            after,
-            columns=chosen,
-            same_order=typed["same_order"],
-            target=typed["target"],
-            weight=typed["weight"],
-            strata=typed["strata"],
-            progress=progress,
-        )
+            measured = _in_parts(typed, bundle, runners, progress)
     found = None if bundle is None else verdict(bundle.statement, measured)
     if typed["json"]:
         print_json({**measured.to_dict(), **({} if found is None else {"verdict": found.to_dict()})})
@@ -104,3 +93,51 @@ def evaluate(typed: Mapping[str, Any]) -> None:
             "Verdict: none. No statement lies beside the released table, so nothing is known to be promised.",
             markup=False,
         )
+
+
+def _in_memory(typed: Mapping[str, Any], bundle: Subject | None, progress: Progress) -> Evaluation:
+    from shoal.columns.declaration import read_declared
+    from shoal.evaluation import evaluate as measure
+    from shoal.io import held
+    from shoal.report.subject import bundle_of, published
+
+    progress("reading the tables", 0, 1)
+    if bundle is not None and bundle.table.path is not None:
+        # its data stayed on disk as long as it could have been too large
+        bundle = bundle_of(typed["released"])
+    after: Any
+    if bundle is None:
+        table, after = options.read_tables([typed["original"], typed["released"]], typed)
+    else:
+        na = typed["na"] or bundle.na
+        table = read_declared(held(typed["original"]), bundle.schema, na=na, **options.file_arguments(typed))
+        after = published(bundle)
+    columns = typed["columns"]
+    chosen = None if columns is None else options.column_names([columns], table.names)
+    if bundle is None:
+        options.check_compared([table, after], chosen)
+    released = after.names if bundle is None else bundle.columns
+    options.note_look(typed, typed["original"], chosen or released, "evaluate")
+    return measure(
+        table,
+        after,
+        columns=chosen,
+        same_order=typed["same_order"],
+        target=typed["target"],
+        weight=typed["weight"],
+        strata=typed["strata"],
+        progress=progress,
+    )
+
+
+def _in_parts(
+    typed: Mapping[str, Any], bundle: Subject | None, runners: Sequence[Runner], progress: Progress
+) -> Evaluation:
+    from shoal.release.measuring.calls import evaluated
+
+    columns, na = typed["columns"], typed["na"] or (() if bundle is None else bundle.na)
+    chosen = None if columns is None else options.column_names([columns], runners[0].schema.names)
+    told = options.file_arguments(typed)
+    released = runners[1].schema.names if bundle is None else bundle.columns
+    options.note_look(typed, typed["original"], chosen or released, "evaluate")
+    return evaluated(runners, bundle, columns=chosen, na=na, progress=progress, **told)

@@ -16,6 +16,7 @@ from shoal.errors import OptionError
 if TYPE_CHECKING:
     from shoal.io import Table
     from shoal.method.settings import Setting
+    from shoal.release.measuring.opened import Where
 
 # how a file is written, for all commands that read one
 _ABOUT_FILES: Mapping[str, tuple[str, str]] = {
@@ -83,6 +84,15 @@ NOTE_LOOK = (
 )
 JSON = Flag("json", "Print JSON.", "output", bool, default=False)
 WORKERS = Flag("workers", "Processes; default: all cores.", "run", int, placeholder="N")
+
+# where tables are worked through, for commands that measure them
+_ENGINE = "Where: memory, local, spark (docs/scale.md); default: by the tables' size."
+_CONF = "Engine spark: a setting of the session, such as spark.executor.memory=4g; repeat it."
+ENGINE = (
+    Flag("engine", _ENGINE, "run"),
+    Flag("master", "Engine spark: address of the cluster.", "run", placeholder="URL"),
+    Flag("conf", _CONF, "run", many=True, placeholder="KEY=VALUE"),
+)
 
 # what has another name, or more to say, on the command line than in the library
 _TYPED: Mapping[str, Mapping[str, Any]] = {
@@ -234,12 +244,20 @@ def file_arguments(typed: Mapping[str, Any]) -> dict[str, Any]:
     return ({"file": told} if told else {}) | ({"types": types} if types else {})
 
 
+def where(typed: Mapping[str, Any]) -> Where:
+    """Where tables are to be measured."""
+    from shoal.release.measuring.opened import Where
+
+    return Where(typed["engine"], typed["master"], tuple(typed["conf"] or ()))
+
+
 def read_tables(paths: Sequence[Path | None], typed: Mapping[str, Any]) -> list[Any]:
     """Tables that are compared, all of them written alike; columns that can be read in two ways keep their doubts."""
     from shoal.columns.declaration import read_declared as read
+    from shoal.io import held
 
     declared = {**file_arguments(typed), "na": typed.get("na") or ()}
-    return [None if path is None else read(path, **declared) for path in paths]
+    return [None if path is None else read(held(path), **declared) for path in paths]
 
 
 def check_compared(tables: Sequence[Any], columns: Sequence[str] | None) -> None:

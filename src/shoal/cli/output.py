@@ -117,12 +117,14 @@ def plain_lines(say: Callable[[str], None], clock: Callable[[], float] = time.mo
 def say_measures(
     measured: Evaluation, everything: bool, about: str = "internal: facts about the original data"
 ) -> None:
-    """What was measured: five lines for everybody, or all of it."""
+    """What was measured: five lines for everybody, or all of it; then what was not."""
     if everything:
         results().print(measured)
-        return
-    results().print(measured.summary(about))
-    results().print("Every measure: --all.", markup=False)
+    else:
+        results().print(measured.summary(about))
+        results().print("Every measure: --all.", markup=False)
+    for remark in measured.remarks:
+        results().print(remark, markup=False)
 
 
 def say_verdict(verdict: Verdict | PublicVerdict) -> None:

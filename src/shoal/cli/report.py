@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -15,8 +14,7 @@ from shoal.cli.interrupt import interruptibly
 from shoal.cli.output import complain, progress_bar, results, say_verdict
 from shoal.errors import OptionError, OutputError
 
-if TYPE_CHECKING:
-    from shoal.method.verdict import PublicVerdict
+_FLAGS = {flag.name: flag for flag in options.ENGINE}
 
 
 def report(
@@ -31,6 +29,9 @@ def report(
         Path | None,
         typer.Option(help="New file for the page; default BUNDLE-report.html.", show_default=False),
     ] = None,
+    engine: Annotated[str | None, typer.Option(help=_FLAGS["engine"].help)] = None,
+    master: Annotated[str | None, typer.Option(help=_FLAGS["master"].help, metavar="URL")] = None,
+    conf: Annotated[list[str] | None, typer.Option(help=_FLAGS["conf"].help, metavar="KEY=VALUE")] = None,
     ledger: Annotated[
         str | None,
         typer.Option(help=f"With --original: {options.NOTE_LOOK[0].help.lower()}", metavar="ADDRESS"),
@@ -43,13 +44,19 @@ def report(
     from the bundle and may be published with it. With --original it compares both tables, attacks the release, and
     must stay inside.
 
+    Parquet files too large for memory, or folders of them, are worked through in parts: distributions and correlations
+    of all rows, attacks and two-way tables on the same samples.
+
     Examples:
 
       shoal report release
 
       shoal report release --original people.csv --target 'income>30000' --out internal.html
     """
+    from shoal.method.verdict import public_verdict
+    from shoal.release.measuring.pages import report_in_parts
     from shoal.report import bundle_report
+    from shoal.report.subject import of_bundle
 
     private = original is not None
     if target is not None and not private:
@@ -65,33 +72,27 @@ def report(
     )
     check_place(place, bundle if private else None)
 
+    where = options.where({"engine": engine, "master": master, "conf": conf})
+    subject = of_bundle(bundle, on_disk=True)
+    tables = [subject.table.path] if original is None else [original, subject.table.path]
+    obstacle = "target: a classifier learns from whole tables" if target is not None else ""
+    runners = where.runners(tables, obstacle)
     if original is not None:
-        options.note_look({"ledger": ledger, "dataset": dataset}, original, _released(bundle), "report")
+        options.note_look({"ledger": ledger, "dataset": dataset}, original, subject.columns, "report")
 
     def work() -> str:
         with progress_bar() as progress:
-            return bundle_report(bundle, original, target, progress)
+            if runners is None:
+                return bundle_report(bundle, original, target, progress)
+            mark = "" if original is None else runners[0].fingerprint()
+            return report_in_parts(subject, bundle, runners, mark, progress)
 
     page = interruptibly(work)
     size = write_page(place, page)
-    say_verdict(_verdict(bundle))
+    say_verdict(public_verdict(subject.statement))
     results().print(f"Written to {place}: one page, {size / 1e6:.1f} MB, which works offline.", markup=False)
     if private:
         complain(f"'{place}' holds facts about the original data: do not publish it.")
-
-
-def _verdict(bundle: Path) -> PublicVerdict:
-    """What the bundle says about itself; what was measured stands on the page."""
-    from shoal.method.verdict import public_verdict
-    from shoal.report.subject import of_bundle
-
-    return public_verdict(of_bundle(bundle).statement)
-
-
-def _released(bundle: Path) -> Iterable[str]:
-    from shoal.report.subject import of_bundle
-
-    return of_bundle(bundle).columns
 
 
 def check_place(place: Path, bundle: Path | None = None) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from shoal.columns.kinds import KIND_FACTS
+from shoal.columns.kinds import KIND_FACTS, Kind
 from shoal.evaluation.columns import Codes, Column, Nominal, Numbers
 
 # equal parts of a numeric attribute's public domain
@@ -55,19 +55,38 @@ def categories(column: Column) -> tuple[Codes, Codes, int]:
     """
     if isinstance(column, Nominal):
         return column.before + 1, column.published + 1, column.size + 1
-    lo, hi = column.domain
-    parts = BINS
-    if KIND_FACTS[column.kind].listed and hi - lo < BINS:
-        # one part around each place
-        lo, hi, parts = lo - 0.5, hi + 0.5, round(hi - lo) + 1
-    return _parts(column.before, lo, hi, parts), _parts(column.published, lo, hi, parts), parts + 1
+    cut = Parts.of(column.kind, column.domain)
+    return cut(column.before), cut(column.published), cut.size
 
 
-def _parts(values: Numbers, lo: float, hi: float, parts: int) -> Codes:
-    missing = np.isnan(values)
-    width = (hi - lo) / parts
-    place = np.zeros(values.shape) if width <= 0 else np.floor((np.where(missing, lo, values) - lo) / width)
-    return np.where(missing, parts, np.clip(place, 0, parts - 1)).astype(np.int64)
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Equal parts of a domain, and one more for missing values."""
+
+    lo: float
+    hi: float
+    parts: int
+
+    @classmethod
+    def of(cls, kind: Kind, domain: tuple[float, float]) -> Parts:
+        lo, hi = domain
+        if KIND_FACTS[kind].listed and hi - lo < BINS:
+            # one part around each place
+            return cls(lo - 0.5, hi + 0.5, round(hi - lo) + 1)
+        return cls(lo, hi, BINS)
+
+    @property
+    def size(self) -> int:
+        return self.parts + 1
+
+    def __call__(self, values: Numbers) -> Codes:
+        """The part of each value; those outside of the domain are in the first or the last one."""
+        missing = np.isnan(values)
+        width = (self.hi - self.lo) / self.parts
+        place = np.zeros(values.shape)
+        if width > 0:
+            place = np.floor((np.where(missing, self.lo, values) - self.lo) / width)
+        return np.where(missing, self.parts, np.clip(place, 0, self.parts - 1)).astype(np.int64)
 
 
 def total_variation(before: Codes, after: Codes, size: int) -> float:
@@ -122,7 +141,31 @@ def contingency(columns: Sequence[Column]) -> Contingency:
             found[columns[j].name, columns[other].name] = total_variation(
                 first * size + second, first_after * size + second_after, cells
             )
+    return contingency_of(found)
+
+
+def contingency_of(found: Mapping[tuple[str, str], float]) -> Contingency:
+    """The total variations of pairs of columns together."""
     if not found:
         return Contingency(math.nan, math.nan, None, 0)
-    worst = max(found, key=lambda names: found[names])
+    # the first of equal ones, however they were added up
+    worst = max(found, key=lambda names: round(found[names], 12))
     return Contingency(math.fsum(found.values()) / len(found), found[worst], worst, len(found))
+
+
+Counted = tuple[Codes, Codes]
+
+
+def counted_variation(before: Counted, after: Counted) -> float:
+    """Total variation from the different categories of each table and how many rows have each.
+
+    >>> counted_variation((np.array([0, 1]), np.array([2, 2])), (np.array([0, 1]), np.array([1, 3])))
+    0.25
+    """
+    every = np.union1d(before[0], after[0])
+    shares = []
+    for codes, counts in (before, after):
+        share = np.zeros(every.size)
+        share[np.searchsorted(every, codes)] = counts / counts.sum()
+        shares.append(share)
+    return 0.5 * float(np.abs(shares[0] - shares[1]).sum())

@@ -14,6 +14,7 @@ from shoal.errors import InputError, OptionError
 from shoal.evaluation.anonymity import column_codes
 from shoal.evaluation.disclosure import risk
 from shoal.evaluation.disclosure.diversity import diversity
+from shoal.evaluation.disclosure.figures import RiskFigures
 from shoal.evaluation.disclosure.keys import coded
 from shoal.evaluation.distributions import EMD, count_groups, ratio_distances, within
 from shoal.evaluation.groups import row_groups
@@ -39,32 +40,7 @@ def check(
     household: str | None = None,
     progress: Progress | None = None,
 ) -> Check:
-    """Measure the protection a table reaches, whichever tool made it.
-
-    Rows that agree in all quasi-identifiers are a group. Missing values agree with each other and are a value of
-    their own. A missing confidential value tells nothing: for l it is taken for the commonest one of its group.
-
-    Args:
-        table: path, or pandas, polars or pyarrow table.
-        quasi: the quasi-identifiers; by default the columns with that role in the schema.
-        confidential: the confidential columns; by default those with that role, none without a schema.
-        schema: roles, and the order of ordinal columns.
-        k: level asked for: rows in the smallest group.
-        l: level asked for: different confidential values in every group.
-        t_emd: level asked for: largest earth mover's distance of a group to the table. Numbers, dates, enumerations and
-            ordinal columns are ordered, each value one step from the next; any two other values are equally far apart.
-        t_ratio: level asked for: largest ratio, either way, between a value's share in a group and in the table.
-        weight: column of sampling weights, for the disclosure risk; by default the one with that role.
-        household: column that says who lives together; by default the one with the role `unit`.
-        progress: called with (what, done, total); what it raises ends the work.
-
-    Returns:
-        The levels; `met` says whether all those asked for are reached.
-
-    Raises:
-        InputError: an unknown column, or a table without rows.
-
-    Cost: one sort per column and confidential attribute, O(n) memory.
+    """`shoal.check` of a table in memory, or one that is read a column at a time; its arguments are described there.
 
     >>> import pyarrow as pa
     >>> people = pa.table({"age": [30, 30, 40, 40], "ill": ["a", "b", "b", "b"]})
@@ -75,14 +51,9 @@ def check(
     data = read(table)
     if data.n == 0:
         raise InputError("the table has no rows: there is nothing to check.")
-    known, secret = _columns(data, quasi, confidential, schema)
-    for name, value in (("k", k), ("l", l), ("t_emd", t_emd), ("t_ratio", t_ratio)):
-        if value is not None and (isinstance(value, bool) or not value >= (0 if name == "t_emd" else 1)):
-            raise OptionError(f"{name} must be at least {0 if name == 't_emd' else 1}, got {value!r}.")
-        if value is not None and name != "k" and not secret:
-            raise OptionError(
-                f"{name} is about a confidential column: name one (confidential=).", option="confidential"
-            )
+    known, secret = asked_columns(data, quasi, confidential, schema)
+    levels = {"k": k, "l": l, "t_emd": t_emd, "t_ratio": t_ratio}
+    check_levels(levels, secret)
     tell = progress or silent
     tell("grouping rows", 0, 1)
     groups = row_groups(_codes(data, name) for name in known)
@@ -100,33 +71,59 @@ def check(
         missing="category",
         progress=tell,
     )
-    smallest = int(groups.sizes.min())
+    return checked(known, *np.unique(groups.sizes, return_counts=True), found, measured.figures, levels)
+
+
+def check_levels(levels: Mapping[str, float | None], secret: Sequence[str]) -> None:
+    """Refuse levels that cannot be asked for."""
+    for name, value in levels.items():
+        if value is not None and (isinstance(value, bool) or not value >= (0 if name == "t_emd" else 1)):
+            raise OptionError(f"{name} must be at least {0 if name == 't_emd' else 1}, got {value!r}.")
+        if value is not None and name != "k" and not secret:
+            raise OptionError(
+                f"{name} is about a confidential column: name one (confidential=).", option="confidential"
+            )
+
+
+def checked(
+    known: Sequence[str],
+    sizes: NDArray[np.int64],
+    groups: NDArray[np.int64],
+    found: Mapping[str, Closeness],
+    disclosure: RiskFigures | None,
+    levels: Mapping[str, float | None],
+    remarks: tuple[str, ...] = (),
+) -> Check:
+    """What a table reaches, from how many groups have each size, ascending, and what they say about other columns."""
+    smallest = int(sizes[0])
     wanted = (
-        ("k", k, smallest, True),
-        ("l", l, min((entry.distinct_l for entry in found.values()), default=0), True),
-        ("t-emd", t_emd, max((entry.emd for entry in found.values()), default=0.0), False),
-        ("t-ratio", t_ratio, max((entry.ratio for entry in found.values()), default=0.0), False),
+        ("k", levels["k"], smallest, True),
+        ("l", levels["l"], min((entry.distinct_l for entry in found.values()), default=0), True),
+        ("t-emd", levels["t_emd"], max((entry.emd for entry in found.values()), default=0.0), False),
+        ("t-ratio", levels["t_ratio"], max((entry.ratio for entry in found.values()), default=0.0), False),
     )
     return Check(
-        rows=data.n,
-        quasi=known,
-        groups=int(groups.sizes.size),
+        rows=int((sizes * groups).sum()),
+        quasi=tuple(known),
+        groups=int(groups.sum()),
         k=smallest,
-        unique=int((groups.sizes == 1).sum()),
-        reidentification=_reidentification(groups.sizes),
-        confidential=found,
-        disclosure=measured.figures,
+        unique=int(groups[sizes == 1].sum()),
+        reidentification=_reidentification(sizes, groups),
+        confidential=dict(found),
+        disclosure=disclosure,
         requirements=tuple(
             Requirement(name, level, value, value >= level if at_least else bool(within(value, level)))
             for name, level, value, at_least in wanted
             if level is not None
         ),
+        remarks=remarks,
     )
 
 
-def _columns(
+def asked_columns(
     table: Table, quasi: Sequence[str] | None, confidential: Sequence[str] | None, schema: Schema | None
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The quasi-identifiers and the confidential columns, as named or by their roles."""
     by_role: Mapping[str, list[str]] = {
         role: []
         if schema is None
@@ -198,15 +195,15 @@ def _places(values: NDArray[Any]) -> NDArray[np.int64]:
     return np.unique(values, return_inverse=True)[1].astype(np.int64)
 
 
-def _reidentification(sizes: NDArray[np.int64]) -> dict[str, float]:
-    """Summary over rows of the chance 1/|group| of picking the right one among equal rows."""
-    rows = int(sizes.sum())
-    ascending = np.sort(sizes)
+def _reidentification(sizes: NDArray[np.int64], groups: NDArray[np.int64]) -> dict[str, float]:
+    """Summary over rows of the chance 1/|group| of picking the right one among equal rows; sizes are ascending."""
+    records = sizes * groups
+    rows = int(records.sum())
     # the risk of the row in the middle, from the largest groups up
-    middle = ascending[::-1][np.searchsorted(np.cumsum(ascending[::-1]), rows / 2)]
+    middle = sizes[::-1][np.searchsorted(np.cumsum(records[::-1]), rows / 2)]
     return {
-        "largest": 1 / int(ascending[0]),
-        "mean": sizes.size / rows,
+        "largest": 1 / int(sizes[0]),
+        "mean": int(groups.sum()) / rows,
         "median": 1 / int(middle),
-        **{f"above_one_in_{many}": int(sizes[sizes < many].sum()) / rows for many in _ONE_IN},
+        **{f"above_one_in_{many}": int(records[sizes < many].sum()) / rows for many in _ONE_IN},
     }

@@ -125,19 +125,20 @@ def columns_of(pair: Pair, names: Sequence[str]) -> list[Column]:
 def _ordered(pair: Pair, name: str) -> Ordered:
     attribute, kind = pair.attributes.get(name), kind_of(pair, name)
     assert kind is not None
-    before = _numbers(pair.before, name, attribute)
-    published = _numbers(pair.published, name, attribute)
+    before = numbers_of(pair.before, name, attribute)
+    published = numbers_of(pair.published, name, attribute)
     after = published
     if pair.matched:
         # rows of a release are in numbers of their kind already
-        after = _numbers(pair.after, name, None)
+        after = numbers_of(pair.after, name, None)
     present = before[np.isfinite(before)]
     ends = (float(present.min()), float(present.max())) if present.size else (0.0, 0.0)
     lo, hi = pair.domains.get(name, ends)
     return Ordered(name, kind, before, after, published, (float(lo), float(hi)))
 
 
-def _numbers(table: Table, name: str, attribute: Attribute | None) -> Numbers:
+def numbers_of(table: Table, name: str, attribute: Attribute | None) -> Numbers:
+    """A column with an order as numbers; missing and infinite values are NaN."""
     if attribute is not None:
         return _finite(numbers(table, attribute))
     if table.is_numeric(name):
@@ -155,7 +156,7 @@ def _nominal(pair: Pair, name: str) -> Nominal:
     tables = {"before": pair.before, "published": pair.published}
     if pair.matched:
         tables["after"] = pair.after
-    texts = {which: _texts(table, name) for which, table in tables.items()}
+    texts = {which: texts_of(table, name) for which, table in tables.items()}
     taxonomy, gone = pair.taxonomies.get(name), MISSING
     if taxonomy is None:
         codes, size = _common_codes(texts)
@@ -175,7 +176,7 @@ def _what(name: str, which: str) -> str:
     return f"column '{name}' of the {'original' if which == 'before' else 'released'} table"
 
 
-def _texts(table: Table, name: str) -> Any:
+def texts_of(table: Table, name: str) -> Any:
     """A column as text; an empty text is a missing value, and so is NaN in a column of numbers."""
     import pyarrow as pa
     from pyarrow import compute

@@ -67,7 +67,11 @@ def eigenvalue_change(x: Matrix, y: Matrix) -> float | None:
 
     With gaps, columns are standardised by all their values, and their products averaged over the rows that both have.
     """
-    before, after = _correlations(x), _correlations(y)
+    return eigenvalues_moved(_correlations(x), _correlations(y))
+
+
+def eigenvalues_moved(before: Matrix | None, after: Matrix | None) -> float | None:
+    """The same from the correlation matrices; None where one does not exist."""
     if before is None or after is None:
         return None
     e, changed = (np.linalg.eigvalsh(matrix)[::-1] for matrix in (before, after))
@@ -83,9 +87,13 @@ def correlation_loss(x: Matrix, y: Matrix) -> float | None:
     Reference:
         Młodak (2020), with 1/√2 where the paper has 1/2.
     """
+    return inverses_moved(*(_correlations(values[~np.isnan(values).any(axis=1)]) for values in (x, y)))
+
+
+def inverses_moved(before: Matrix | None, after: Matrix | None) -> float | None:
+    """The same from the correlation matrices of rows without a gap; None where one does not exist."""
     directions = []
-    for values in (x, y):
-        matrix = _correlations(values[~np.isnan(values).any(axis=1)])
+    for matrix in (before, after):
         if matrix is None or np.linalg.eigvalsh(matrix)[0] <= _COLLINEAR:
             return None
         diagonal = np.diag(np.linalg.inv(matrix))

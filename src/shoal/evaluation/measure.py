@@ -9,11 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.kinds import KIND_FACTS
+from shoal.columns.kinds import KIND_FACTS, Kind
 from shoal.errors import InputError, OptionError, did_you_mean
 from shoal.evaluation import utility
 from shoal.evaluation.anonymity import actual_k
-from shoal.evaluation.categorical import categories, contingency, scaled_sse, semantic_sse, total_variation
+from shoal.evaluation.categorical import (
+    Contingency,
+    categories,
+    contingency,
+    scaled_sse,
+    semantic_sse,
+    total_variation,
+)
 from shoal.evaluation.columns import Column, Nominal, Ordered, columns_of, kind_of, missing_count
 from shoal.evaluation.interval import CONFIDENCE
 from shoal.evaluation.learning import Protocol, Settings, check_learner, learn_pairs
@@ -41,44 +48,7 @@ def evaluate(
     strata: str | None = None,
     progress: Progress | None = None,
 ) -> Evaluation:
-    """Measure what a release lost and what risk it leaves.
-
-    With a `Release` whose rows have an original, all measures exist and are taken on its unrounded values
-    in input order. With any other table (or a release without such rows) only the measures that need no row
-    order exist, unless the caller says that the rows are in the same order; the others are None. The k actually
-    reached is always that of the published table.
-
-    Numeric columns have all measures. Columns with an order (ordinal and date, where a release says so or the type is
-    a date) have those that need no zero; text and truth values are nominal and have their own: errors in the semantic
-    distance of their taxonomy, or of none, where any two values are equally far apart.
-
-    Args:
-        original: path, or pandas, polars or pyarrow table.
-        released: a `Release`, or a path or table.
-        columns: measure only these; by default the released columns, or the columns both tables have.
-        same_order: row i of the released table came from row i of the original, where `released` is a plain table.
-        target: also measure how well a random forest that learns from the release predicts this column: one of
-            classes, or a numeric one with a threshold, such as "income>30000"; see `shoal.evaluation.learn`.
-        protocol: of learning: `k-fold`, or `first-66%`, the split of the iDP paper.
-        folds: number of folds of `k-fold`.
-        runs: number of runs of learning, with different seeds; the intervals are over these.
-        trees: number of trees of a forest.
-        weight: the survey weight of the original: also compare what both tables say about the population, as
-            `shoal.estimates` does; by default the weight of a release's schema.
-        strata: with a weight, the column of the strata of the sample.
-        progress: called with (what, done, total); what it raises ends the work.
-
-    Returns:
-        Facts about the original data: they belong in the internal report, not in a publication.
-
-    Raises:
-        InputError: a table is empty, there is no common column, or a chosen one is unknown or holds different
-            kinds of values; the target is unknown, or cannot be learned.
-        OptionError: an option has a value that cannot be used.
-        MissingExtraError: there is a target, and the extra 'learn' is not installed.
-
-    Cost:
-        O(n log n) per column; record linkage as described in `record_linkage`, learning as in `learn`.
+    """`shoal.evaluate` of tables in memory, or that are read one column at a time; its arguments are described there.
 
     >>> import pyarrow as pa
     >>> before = pa.table({"age": [20, 30, 40, 50]})
@@ -94,7 +64,7 @@ def evaluate(
     for table, which in ((pair.before, "original"), (pair.published, "released")):
         if table.n == 0:
             raise InputError(f"the {which} table has no rows: there is nothing to evaluate.")
-    chosen = _chosen(pair, columns)
+    chosen = chosen_columns(pair, columns)
     measured = columns_of(pair, chosen)
     return Evaluation(
         utility=plain(_utility(measured, pair.matched, tell)),
@@ -110,7 +80,7 @@ def evaluate(
             }
             for column in measured
         },
-        skipped=_skipped(pair, chosen, columns),
+        skipped=skipped_columns(pair, chosen, columns),
         learning=None
         if target is None
         else learn_pairs([pair], target, settings, columns=columns, progress=tell),
@@ -118,7 +88,8 @@ def evaluate(
     )
 
 
-def _chosen(pair: Pair, columns: Sequence[str] | None) -> tuple[str, ...]:
+def chosen_columns(pair: Pair, columns: Sequence[str] | None) -> tuple[str, ...]:
+    """The columns to compare: those asked for, or all that can be compared."""
     if columns is None:
         common = tuple(name for name in pair.released if name in pair.before.names and kind_of(pair, name))
         if not common:
@@ -144,7 +115,7 @@ def _chosen(pair: Pair, columns: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(columns))
 
 
-def _skipped(pair: Pair, chosen: tuple[str, ...], columns: Sequence[str] | None) -> dict[str, str]:
+def skipped_columns(pair: Pair, chosen: tuple[str, ...], columns: Sequence[str] | None) -> dict[str, str]:
     """Columns of either table that were not measured, with the reason."""
     out: dict[str, str] = {}
     for name in dict.fromkeys((*pair.before.names, *pair.published.names)):
@@ -170,15 +141,41 @@ def _utility(columns: Sequence[Column], matched: bool, tell: Progress) -> dict[s
     numeric = [
         column for column in columns if isinstance(column, Ordered) and KIND_FACTS[column.kind].measured
     ]
-    lines = [attributes[column.name] for column in numeric]
     before, after = _side_by_side(numeric)
-    correlation = utility.correlation_difference(before, after)
-    kept, there = utility.rank_correlations_kept(*_side_by_side(columns))
-    pairs = contingency(columns)
-    sse = _total(lines, "sse")
-    corrected, printed = (
+    errors = (
         (mean_sse(before, after), mean_sse(before, after, "paper")) if matched and numeric else (None, None)
     )
+    return summed_up(
+        attributes,
+        utility.correlation_difference(utility.correlations(before), utility.correlations(after)),
+        utility.correlations_kept(*map(utility.rank_correlations, _side_by_side(columns))),
+        contingency(columns),
+        errors,
+        computed("utility", columns, matched),
+    )
+
+
+def summed_up(
+    attributes: Mapping[str, Mapping[str, Any]],
+    correlation: utility.CorrelationDifference,
+    ranks: tuple[int, int],
+    pairs: Contingency,
+    errors: tuple[float | None, float | None],
+    more: Mapping[str, float | None],
+) -> dict[str, Any]:
+    """Measures of loss of a whole table from those of its columns and pairs.
+
+    Args:
+        attributes: the measures of each column.
+        correlation: of the columns of quantities, in their order.
+        ranks: how many rank correlations are kept, and how many there are.
+        errors: mean SSE, corrected and as printed; None where rows are not matched.
+        more: measures that bring a function of their own.
+    """
+    numeric = [name for name, line in attributes.items() if KIND_FACTS[line["kind"]].measured]
+    lines = [attributes[name] for name in numeric]
+    sse = _total(lines, "sse")
+    corrected, printed = errors
     return {
         "sse": sse,
         "sae": _total(lines, "sae"),
@@ -197,17 +194,17 @@ def _utility(columns: Sequence[Column], matched: bool, tell: Progress) -> dict[s
         "correlation_difference": correlation.mean,
         "correlation_difference_max": correlation.largest,
         "correlation_pairs": correlation.pairs,
-        "rank_correlations_kept": kept,
-        "rank_correlations": there,
-        "correlation_excluded": [numeric[j].name for j in correlation.excluded],
+        "rank_correlations_kept": ranks[0],
+        "rank_correlations": ranks[1],
+        "correlation_excluded": [numeric[j] for j in correlation.excluded],
         "wasserstein": _average(lines, "wasserstein"),
         "total_variation": _average(attributes.values(), "total_variation"),
         "total_variation_max": max(_found(attributes.values(), "total_variation"), default=None),
         "pair_total_variation": pairs.mean,
         "pair_total_variation_max": pairs.largest,
         "pair_total_variation_worst": pairs.worst,
-        **computed("utility", columns, matched),
-        "attributes": attributes,
+        **more,
+        "attributes": dict(attributes),
     }
 
 
@@ -221,13 +218,7 @@ def _side_by_side(columns: Iterable[Column]) -> tuple[NDArray[np.float64], NDArr
 
 def _attribute(column: Column, matched: bool) -> dict[str, Any]:
     """The measures of one column; those that its kind does not have are None."""
-    line: dict[str, Any] = dict.fromkeys(
-        (
-            *("sse", "sae", "normalised_sse", "mean_variation", "variance_variation", "wasserstein"),
-            *("semantic_sse", "scaled_sse", "mean_shift"),
-        )
-    )
-    line |= {"kind": column.kind, "total_variation": total_variation(*categories(column))}
+    line = measures_of(column.kind, total_variation(*categories(column)))
     if matched:
         line["scaled_sse"] = scaled_sse(column)
     if isinstance(column, Nominal):
@@ -236,13 +227,28 @@ def _attribute(column: Column, matched: bool) -> dict[str, Any]:
     if matched:
         errors = utility.row_errors(x, y)
         line |= {"sse": errors.sse, "sae": errors.sae, "normalised_sse": errors.normalised_sse}
-    if KIND_FACTS[column.kind].measured:
+    return line | moved(column.kind, utility.Moments.of(x), utility.Moments.of(y), utility.wasserstein(x, y))
+
+
+def measures_of(kind: Kind, total: float) -> dict[str, Any]:
+    """The measures of a column by name, all of them but its kind and its total variation still None."""
+    line: dict[str, Any] = dict.fromkeys(
+        (
+            *("sse", "sae", "normalised_sse", "mean_variation", "variance_variation", "wasserstein"),
+            *("semantic_sse", "scaled_sse", "mean_shift"),
+        )
+    )
+    return line | {"kind": kind, "total_variation": total}
+
+
+def moved(kind: Kind, before: utility.Moments, after: utility.Moments, distance: float) -> dict[str, Any]:
+    """What the moments of a column with an order say; `distance` is that of Wasserstein."""
+    return {
         # days and places in an order have no zero of their own
-        line["mean_variation"] = utility.mean_variation(x, y)
-    return line | {
-        "mean_shift": utility.mean_shift(x, y),
-        "variance_variation": utility.variance_variation(x, y),
-        "wasserstein": utility.wasserstein(x, y),
+        "mean_variation": utility.mean_variation(before, after) if KIND_FACTS[kind].measured else None,
+        "mean_shift": utility.mean_shift(before, after),
+        "variance_variation": utility.variance_variation(before, after),
+        "wasserstein": distance,
     }
 
 

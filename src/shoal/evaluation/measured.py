@@ -69,8 +69,10 @@ class Check:
         reidentification: probability 1/|group| of picking the right row of a group, over all rows: the largest, the
             mean, the median, and the share of rows above 1/2, 1/5, 1/10 and 1/20.
         confidential: what the groups say about each confidential attribute.
-        disclosure: individual and global risk, special uniques and so on, with missing as a value of its own.
+        disclosure: individual and global risk, special uniques and so on, with missing as a value of its own; None
+            where it was not measured.
         requirements: the levels that were asked for.
+        remarks: in words, what was not measured because the table was never in memory.
     """
 
     rows: int
@@ -80,8 +82,9 @@ class Check:
     unique: int
     reidentification: Mapping[str, Any]
     confidential: Mapping[str, Closeness]
-    disclosure: RiskFigures
+    disclosure: RiskFigures | None
     requirements: tuple[Requirement, ...]
+    remarks: tuple[str, ...] = ()
 
     @property
     def met(self) -> bool:
@@ -131,12 +134,13 @@ class Check:
                 }
                 for name, entry in self.confidential.items()
             },
-            "risk": self.disclosure.to_dict(),
+            "risk": None if self.disclosure is None else self.disclosure.to_dict(),
             "requirements": [
                 {"name": r.name, "wanted": r.wanted, "found": plain(r.found), "met": r.met}
                 for r in self.requirements
             ],
             "met": self.met,
+            "remarks": list(self.remarks),
         }
 
     def __rich__(self) -> Group:
@@ -157,15 +161,23 @@ class Check:
             ("risk above 1/5", f"{risk['above_one_in_5']:.2%}", "share of the rows"),
         ):
             whole.add_row(name, value, meaning)
-        disclosed = _titled("Disclosure risk (docs/risk.md)")
-        disclosed.add_column("measure", overflow="fold")
-        disclosed.add_column("value", justify="right", no_wrap=True)
-        disclosed.add_column("meaning")
-        for line in self.disclosure.lines():
-            disclosed.add_row(*map(escape, line))
-        disclosed.caption = escape(self.disclosure.conditions)
-        if not self.confidential:
-            return Group(whole, disclosed)
+        parts = [whole]
+        if self.confidential:
+            parts.append(self._of_confidential())
+        if self.disclosure is not None:
+            disclosed = _titled("Disclosure risk (docs/risk.md)")
+            disclosed.add_column("measure", overflow="fold")
+            disclosed.add_column("value", justify="right", no_wrap=True)
+            disclosed.add_column("meaning")
+            for line in self.disclosure.lines():
+                disclosed.add_row(*map(escape, line))
+            disclosed.caption = escape(self.disclosure.conditions)
+            parts.append(disclosed)
+        return Group(*parts)
+
+    def _of_confidential(self) -> Table:
+        from rich.markup import escape
+
         own = _titled("What groups say about confidential columns (worst group)")
         own.add_column("column", overflow="fold")
         for title in ("values", "distinct l", "entropy l", "t (EMD)", "ground", "t (ratio)"):
@@ -173,7 +185,7 @@ class Check:
         for name, entry in self.confidential.items():
             cells = (str(entry.values), str(entry.distinct_l), *map(_shown, (entry.entropy_l, entry.emd)))
             own.add_row(escape(name), *cells, entry.ground, _shown(entry.ratio))
-        return Group(whole, own, disclosed)
+        return own
 
 
 def _titled(title: str) -> Table:

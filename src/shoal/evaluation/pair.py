@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import narwhals as nw
@@ -77,11 +77,8 @@ def make_pair(original: Any, released: Any, same_order: bool = False) -> Pair:
             option="same_order",
         )
     published = read(released.data)
-    # what a release puts into a linked table belongs to no row
-    names = tuple(name for name in released.columns if name in published.names)
-    domains, kept = dict(released.domains), released.kept
-    attributes = {name: schema[name] for name in names} if schema is not None else {}
-    taxonomies = {name: a.tree for name, a in attributes.items() if a.tree is not None}
+    bare = unmatched(before, published, released)
+    kept = released.kept
     if kept is not None:
         if len(kept) and int(np.max(kept)) >= before.n:
             raise InputError(
@@ -90,7 +87,7 @@ def make_pair(original: Any, released: Any, same_order: bool = False) -> Pair:
             )
         before = before.rows(np.asarray(kept, dtype=np.int64))
     if released.aligned is None:
-        return Pair(before, published, published, False, names, domains, attributes, taxonomies)
+        return replace(bare, before=before)
     aligned = read(released.aligned)
     if aligned.n != before.n:
         raise InputError(
@@ -98,4 +95,20 @@ def make_pair(original: Any, released: Any, same_order: bool = False) -> Pair:
         )
     method = getattr(released, "method", None)
     matching = method.match if method is not None and method.moments else None
-    return Pair(before, aligned, published, True, names, domains, attributes, taxonomies, matching)
+    return replace(bare, before=before, after=aligned, matched=True, matching=matching)
+
+
+def unmatched(before: Table, published: Table, released: Any = None) -> Pair:
+    """Two tables whose rows have no common order.
+
+    Args:
+        released: a release, or the bundle of one: what is public about the columns is taken from it.
+    """
+    if released is None:
+        return Pair(before, published, published, False, published.names, {})
+    schema = getattr(released, "schema", None)
+    # what a release puts into a linked table belongs to no row
+    names = tuple(name for name in released.columns if name in published.names)
+    attributes = {name: schema[name] for name in names} if schema is not None else {}
+    taxonomies = {name: a.tree for name, a in attributes.items() if a.tree is not None}
+    return Pair(before, published, published, False, names, dict(released.domains), attributes, taxonomies)

@@ -46,6 +46,7 @@ class Evaluation:
         skipped: columns that were not measured, and why.
         learning: how well a classifier learns from the release; None without a target.
         estimates: survey estimates with their errors, before and after; None without a weight.
+        remarks: in words, what was not measured, or not exactly, because the tables were never in memory.
     """
 
     utility: dict[str, Any]
@@ -58,6 +59,7 @@ class Evaluation:
     learning: dict[str, Any] | None = None
     matching: str | None = None
     estimates: dict[str, Any] | None = None
+    remarks: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain Python values that JSON can hold; what does not exist is None."""
@@ -72,6 +74,7 @@ class Evaluation:
             "risk": plain(self.risk),
             "learning": plain(self.learning),
             "estimates": plain(self.estimates),
+            "remarks": list(self.remarks),
         }
 
     def summary(self, about: str = "internal: facts about the original data") -> Table:

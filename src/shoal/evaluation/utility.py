@@ -67,42 +67,77 @@ def row_errors(original: NDArray[np.float64], released: NDArray[np.float64]) -> 
     return RowErrors(sse, float(np.sum(np.abs(error))), _ratio(sse / rows, _variance(truth)), rows)
 
 
-def mean_variation(original: NDArray[np.float64], released: NDArray[np.float64]) -> float:
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """How many values a column has, their mean and variance; NaN without a value."""
+
+    n: int
+    mean: float
+    variance: float
+
+    @classmethod
+    def of(cls, values: NDArray[np.float64]) -> Moments:
+        """Of the values that are there.
+
+        >>> Moments.of(np.array([1.0, 3.0, np.nan]))
+        Moments(n=2, mean=2.0, variance=1.0)
+        """
+        present = _present(values)
+        if not present.size:
+            return cls(0, math.nan, math.nan)
+        return cls(int(present.size), float(present.mean()), _variance(present))
+
+
+def mean_variation(before: Moments, after: Moments) -> float:
     """|mean' - mean| / |mean|; NaN when the original mean is 0.
 
-    >>> mean_variation(np.array([1.0, 3.0]), np.array([3.0]))
+    >>> mean_variation(Moments(2, 2.0, 1.0), Moments(1, 3.0, 0.0))
     0.5
     """
-    before, after = _present(original), _present(released)
-    if before.size == 0 or after.size == 0:
-        return math.nan
-    mean = float(before.mean())
-    return _ratio(abs(float(after.mean()) - mean), abs(mean))
+    return _ratio(abs(after.mean - before.mean), abs(before.mean))
 
 
-def mean_shift(original: NDArray[np.float64], released: NDArray[np.float64]) -> float:
+def mean_shift(before: Moments, after: Moments) -> float:
     """|mean' - mean| in standard deviations of the original; NaN for a constant.
 
-    >>> mean_shift(np.array([1.0, 3.0]), np.array([3.0]))
+    >>> mean_shift(Moments(2, 2.0, 1.0), Moments(1, 3.0, 0.0))
     1.0
     """
-    before, after = _present(original), _present(released)
-    if before.size == 0 or after.size == 0:
-        return math.nan
-    return _ratio(abs(float(after.mean()) - float(before.mean())), math.sqrt(_variance(before)))
+    return _ratio(abs(after.mean - before.mean), math.sqrt(before.variance))
 
 
-def variance_variation(original: NDArray[np.float64], released: NDArray[np.float64]) -> float:
+def variance_variation(before: Moments, after: Moments) -> float:
     """|var' - var| / var; NaN when the original is constant.
 
-    >>> variance_variation(np.array([0.0, 2.0]), np.array([1.0, 1.0]))
+    >>> variance_variation(Moments(2, 1.0, 1.0), Moments(2, 1.0, 0.0))
     1.0
     """
-    before, after = _present(original), _present(released)
-    if before.size == 0 or after.size == 0:
-        return math.nan
-    variance = _variance(before)
-    return _ratio(abs(_variance(after) - variance), variance)
+    return _ratio(abs(after.variance - before.variance), before.variance)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Distribution:
+    """The different values of a column in ascending order, and how often each occurs."""
+
+    values: NDArray[np.float64]
+    counts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, values: NDArray[np.float64]) -> Distribution:
+        found, counts = np.unique(_present(values), return_counts=True)
+        return cls(found, counts.astype(np.int64))
+
+    @property
+    def n(self) -> int:
+        return int(self.counts.sum())
+
+    def ranks(self) -> NDArray[np.float64]:
+        """The rank of each value, equal ones the mean of theirs.
+
+        >>> Distribution(np.array([5.0, 7.0]), np.array([1, 2])).ranks().tolist()
+        [1.0, 2.5]
+        """
+        return np.asarray(np.cumsum(self.counts) - (self.counts - 1) / 2)
 
 
 def wasserstein(original: NDArray[np.float64], released: NDArray[np.float64]) -> float:
@@ -116,12 +151,29 @@ def wasserstein(original: NDArray[np.float64], released: NDArray[np.float64]) ->
         return math.nan
     if before.size == after.size:
         moved = float(np.mean(np.abs(after - before)))
-    else:
-        grid = np.sort(np.concatenate((before, after)))
-        below = np.searchsorted(before, grid[:-1], side="right") / before.size
-        below_after = np.searchsorted(after, grid[:-1], side="right") / after.size
-        moved = float(np.sum(np.abs(below - below_after) * np.diff(grid)))
-    return _ratio(moved, math.sqrt(_variance(before)))
+        return _ratio(moved, math.sqrt(_variance(before)))
+    return wasserstein_of(Distribution.of(before), Distribution.of(after), _variance(before))
+
+
+def wasserstein_of(before: Distribution, after: Distribution, variance: float) -> float:
+    """The same from how often each value occurs.
+
+    >>> before, after = Distribution.of(np.array([0.0, 2.0])), Distribution.of(np.array([1.0, 1.0, 3.0, 3.0]))
+    >>> wasserstein_of(before, after, 1.0)
+    1.0
+    """
+    if before.n == 0 or after.n == 0:
+        return math.nan
+    grid = np.union1d(before.values, after.values)
+    below, below_after = (_share_below(one, grid[:-1]) for one in (before, after))
+    moved = float(np.sum(np.abs(below - below_after) * np.diff(grid)))
+    return _ratio(moved, math.sqrt(variance))
+
+
+def _share_below(found: Distribution, grid: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Share of the values up to each point of a grid."""
+    running = np.concatenate(([0], np.cumsum(found.counts)))
+    return np.asarray(running[np.searchsorted(found.values, grid, side="right")] / found.n)
 
 
 def correlations(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -140,31 +192,50 @@ def correlations(values: NDArray[np.float64]) -> NDArray[np.float64]:
         if not constant[j]:
             standard[present[:, j], j] = (column - column.mean()) / column.std()
     mask = present.astype(np.float64)
-    count = np.maximum(mask.T @ mask, 1.0)
-    total = standard.T @ mask
-    spread = np.maximum((standard * standard).T @ mask - total * total / count, 0.0)
-    spread[spread <= NO_SPREAD * count] = 0.0
-    spread[constant] = 0.0
-    common = standard.T @ standard - total * total.T / count
-    scale = np.sqrt(spread * spread.T)
-    out = np.full((m, m), np.nan)
-    np.divide(common, scale, out=out, where=scale > 0)
-    np.clip(out, -1.0, 1.0, out=out)
-    return out
+    return Products(
+        mask.T @ mask, standard.T @ mask, (standard * standard).T @ mask, standard.T @ standard, constant
+    ).correlations()
 
 
-def correlation_difference(
-    original: NDArray[np.float64], released: NDArray[np.float64]
-) -> CorrelationDifference:
+@dataclass(frozen=True, slots=True, eq=False)
+class Products:
+    """What correlations are made from: sums over the rows that both columns of a pair have, of standardised values.
+
+    Attributes:
+        count: number of common rows.
+        total: sum of the first column's values.
+        squares: sum of their squares.
+        common: sum of the products.
+        constant: which columns have no spread at all.
+    """
+
+    count: NDArray[np.float64]
+    total: NDArray[np.float64]
+    squares: NDArray[np.float64]
+    common: NDArray[np.float64]
+    constant: NDArray[np.bool_]
+
+    def correlations(self) -> NDArray[np.float64]:
+        count = np.maximum(self.count, 1.0)
+        spread = np.maximum(self.squares - self.total * self.total / count, 0.0)
+        spread[spread <= NO_SPREAD * count] = 0.0
+        spread[self.constant] = 0.0
+        common = self.common - self.total * self.total.T / count
+        scale = np.sqrt(spread * spread.T)
+        out = np.full(common.shape, np.nan)
+        np.divide(common, scale, out=out, where=scale > 0)
+        np.clip(out, -1.0, 1.0, out=out)
+        return out
+
+
+def correlation_difference(before: NDArray[np.float64], after: NDArray[np.float64]) -> CorrelationDifference:
     """Mean absolute difference of the correlations of all pairs of columns.
 
     >>> x = np.array([[0.0, 0.0], [1.0, 1.0]])
-    >>> correlation_difference(x, x[:, ::-1] * [1, -1]).mean
+    >>> correlation_difference(correlations(x), correlations(x[:, ::-1] * [1, -1])).mean
     2.0
     """
-    m = original.shape[1]
-    before, after = correlations(original), correlations(released)
-    upper = np.triu_indices(m, k=1)
+    upper = np.triu_indices(len(before), k=1)
     gaps = np.abs(after - before)[upper]
     gaps = gaps[np.isfinite(gaps)]
     alone = ~(np.isfinite(np.diag(before)) & np.isfinite(np.diag(after)))
@@ -174,18 +245,18 @@ def correlation_difference(
     return CorrelationDifference(float(gaps.mean()), float(gaps.max()), int(gaps.size), excluded)
 
 
-def rank_correlations_kept(original: NDArray[np.float64], released: NDArray[np.float64]) -> tuple[int, int]:
+def correlations_kept(before: NDArray[np.float64], after: NDArray[np.float64]) -> tuple[int, int]:
     """How many rank correlations keep sign and size, to within a tenth, and how many there are.
 
     One that was below a tenth has no sign to keep. Ranks, because correlations of amounts hang on a few extreme
     records, which no release may tell of.
 
     >>> x = np.array([[0.0, 0.0], [1.0, 1.0], [9.0, 2.0]])
-    >>> rank_correlations_kept(x, x**3), rank_correlations_kept(x, -x), rank_correlations_kept(x, x * [1, -1])
-    ((1, 1), (1, 1), (0, 1))
+    >>> kept = [correlations_kept(rank_correlations(x), rank_correlations(y)) for y in (x**3, -x, x * [1, -1])]
+    >>> kept
+    [(1, 1), (1, 1), (0, 1)]
     """
-    before, after = correlations(_ranks(original)), correlations(_ranks(released))
-    upper = np.triu_indices(original.shape[1], k=1)
+    upper = np.triu_indices(len(before), k=1)
     first, second = before[upper], after[upper]
     there = np.isfinite(first)
     near = np.abs(second - first) <= NOTABLE
@@ -193,14 +264,14 @@ def rank_correlations_kept(original: NDArray[np.float64], released: NDArray[np.f
     return int(kept.sum()), int(there.sum())
 
 
-def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Ranks of each column, equal values the mean of theirs; missing ones stay missing."""
+def rank_correlations(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Correlations of the ranks of each column, equal values the mean of theirs; missing ones stay missing."""
     out = np.full(values.shape, np.nan)
     for j in range(values.shape[1]):
         there = np.isfinite(values[:, j])
-        _, which, counts = np.unique(values[there, j], return_inverse=True, return_counts=True)
-        out[there, j] = (np.cumsum(counts) - (counts - 1) / 2)[which]
-    return out
+        found, which, counts = np.unique(values[there, j], return_inverse=True, return_counts=True)
+        out[there, j] = Distribution(found, counts).ranks()[which]
+    return correlations(out)
 
 
 def _present(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -14,7 +14,7 @@ from shoal.io.codebook import Codebook
 from shoal.io.column_types import ColumnType
 from shoal.io.conventions import Conventions
 from shoal.io.formats import Asked, Content, Format, Manner, format_of, known_format, titles
-from shoal.io.parquet_files import frozen
+from shoal.io.parquet_files import frozen, parquet_files
 from shoal.io.table import Table, check_doubts, with_types, without_texts
 from shoal.io.text_columns import settled
 
@@ -132,6 +132,13 @@ def read_columnwise(path: Path) -> Table:
     if table.n == 0:
         raise InputError(f"'{path}' has a header but no rows.")
     return table
+
+
+def held(source: Any) -> Any:
+    """What a table is read from by who holds it: a folder of Parquet files one column at a time, others as a whole."""
+    if not isinstance(source, (str, Path)) or not Path(source).is_dir() or not parquet_files(Path(source)):
+        return source
+    return read_columnwise(Path(source))
 
 
 def _read_path(

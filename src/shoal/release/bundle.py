@@ -21,6 +21,7 @@ from shoal.progress import Progress, silent
 
 if TYPE_CHECKING:
     from shoal.release.protect import Release
+    from shoal.report.findings import Findings
 
 # what is being written right now, by any thread; a process that is told to end removes it first
 _UNFINISHED: set[Path] = set()
@@ -135,6 +136,7 @@ def write_documents(
     original: Any = None,
     progress: Progress = silent,
     mark: str = "",
+    found: Findings | None = None,
 ) -> None:
     """Statement, recipe, log and public report beside the data; the internal report last, at its own path.
 
@@ -150,7 +152,7 @@ def write_documents(
     (aside / "report.html").write_text(public_report(release), "utf-8")
     if internal is None:
         return
-    page = internal_report(release, evaluation, original, progress, mark)
+    page = internal_report(release, evaluation, original, progress, mark, found)
     undo.enter_context(_parents(internal))
     with open(internal, "x", encoding="utf-8") as file:
         undo.push(_unless_done(internal))
@@ -210,6 +212,18 @@ def _unless_done(path: Path) -> Callable[..., None]:
         _UNFINISHED.discard(path)
 
     return leave
+
+
+@contextlib.contextmanager
+def scratch() -> Iterator[Path]:
+    """A folder for private values, gone afterwards, and when the process is told to end."""
+    folder = Path(tempfile.mkdtemp(prefix="shoal-"))
+    _UNFINISHED.add(folder)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        _UNFINISHED.discard(folder)
 
 
 def remove_unfinished() -> None:

@@ -43,6 +43,7 @@ from shoal.release.engines.run import (
 from shoal.release.estimate import Estimate, estimate
 from shoal.release.expected_noise import ExpectedNoise, drowned, noise_of
 from shoal.release.looked import after_looking, fingerprint_of, reports_about
+from shoal.release.measuring.pages import Look
 from shoal.release.protect import Preparation, Release, carry_out, prepare
 from shoal.release.request import Options, Request
 
@@ -208,14 +209,14 @@ class Planned:
     def _written(self, folder: Path, tell: Progress) -> tuple[Release, Evaluation | None]:
         prepared, delivery = self.prepared, self.delivery
         if self.runner is not None:
-            original = None if delivery.internal is None else read_columnwise(Path(self.original))
+            look = Look(self.runner, delivery.evaluate, delivery.internal is not None, tell)
             try:
                 made = carry_out_on_engine(
-                    prepared, self.runner, folder, delivery.internal, tell, self.fingerprint, original
+                    prepared, self.runner, folder, delivery.internal, tell, self.fingerprint, look
                 )
             finally:
                 self.runner.close()
-            return made, None
+            return made, look.evaluation if delivery.evaluate else None
         original = prepared.described.table
         release = carry_out(prepared, tell)
         evaluation = None
@@ -505,10 +506,10 @@ def _not_in_parts(method: Method, delivery: Delivery, request: Request, engine: 
         return words
     if by_column(method) and missing_texts(request.get("na")):
         return "a text that stands for missing values is looked for in memory; use engine=memory"
-    if delivery.internal is not None and engine == "spark":
-        return "the internal report compares with the original on this machine; leave it out"
-    if delivery.evaluate or delivery.statistics:
-        return "measures and statistics need the whole table; use engine=memory, or shoal evaluate afterwards"
+    if delivery.evaluate and delivery.target is not None:
+        return "a classifier learns the target from whole tables; leave it out, or use engine=memory"
+    if delivery.statistics:
+        return "the statistics of clusters are kept in memory; use engine=memory"
     if delivery.format not in (None, "parquet"):
         return f"it writes Parquet, not {delivery.format}; leave the format out, or use engine=memory"
     if request.get("labels") is not None:

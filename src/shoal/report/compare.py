@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.columns.attribute import MISSING_VALUE, Attribute
-from shoal.columns.coding import labels_of
 from shoal.columns.dates import day_text
 from shoal.columns.kinds import Kind
+from shoal.evaluation.utility import Moments
 from shoal.io import Table
-from shoal.report.subject import Subject, ordered_values
+from shoal.report.source import Ends, Marginal, source_of
+from shoal.report.subject import Subject
 
 Floats = NDArray[np.float64]
 
@@ -122,19 +123,15 @@ def compare(subject: Subject, original: Table | None) -> list[Comparison]:
     ]
 
 
-def bin_edges(values: Sequence[Floats], most: int = BINS) -> Floats:
+def bin_edges(ends: Sequence[Ends | None], most: int = BINS) -> Floats:
     """Edges of equal bins over all the values; whole numbers are never split unevenly between bins.
 
-    >>> bin_edges([np.array([0.0, 3.0])]).tolist()
+    >>> bin_edges([Ends.of(np.array([0.0, 3.0]))]).tolist()
     [-0.5, 0.5, 1.5, 2.5, 3.5]
     """
-    present = [part for part in values if part.size]
-    lo, hi = (
-        (min(float(part.min()) for part in present), max(float(part.max()) for part in present))
-        if present
-        else (0.0, 1.0)
-    )
-    if all(bool(np.all(part == np.rint(part))) for part in present):
+    present = [one for one in ends if one is not None]
+    lo, hi = (min(one.low for one in present), max(one.high for one in present)) if present else (0.0, 1.0)
+    if all(one.whole for one in present):
         width = max(1, math.ceil((hi - lo + 1) / most))
         return lo - 0.5 + width * np.arange(math.ceil((hi - lo + 1) / width) + 1, dtype=np.float64)
     return np.linspace(lo, hi if hi > lo else lo + 1.0, most + 1)
@@ -145,19 +142,10 @@ def place_edges(places: int) -> Floats:
     return np.arange(places + 1, dtype=np.float64) - 0.5
 
 
-def shares(values: Floats, edges: Floats) -> Floats:
-    """Share of the values in each bin."""
-    counts = np.histogram(values, bins=edges)[0]
-    return counts / max(values.size, 1)
-
-
 def top_labels(subject: Subject, name: str, tables: Sequence[Table]) -> tuple[list[str], list[Counter[str]]]:
     """The labels to show, in their declared order where there is one, and how often each table has each."""
     attribute = subject.attribute(name)
-    counts = [
-        Counter(MISSING_VALUE if label is None else label for label in labels_of(table, attribute))
-        for table in tables
-    ]
+    counts = [source_of(table).labels(attribute) for table in tables]
     together: Counter[str] = sum(counts, Counter())
     tree = attribute.tree
     declared = list(tree.labels) if tree is not None else sorted(together)
@@ -212,13 +200,13 @@ def _points(every: Sequence[Floats], place: int) -> str:
 
 def _ordered(subject: Subject, name: str, original: Table | None) -> Comparison:
     attribute = subject.attribute(name)
-    after = ordered_values(subject.table, attribute)
-    before = None if original is None else ordered_values(original, attribute)
+    after = source_of(subject.table).marginal(attribute)
+    before = None if original is None else source_of(original).marginal(attribute)
     parts = [after] if before is None else [before, after]
     labels = attribute.ordered if attribute.kind_facts.listed else ()
-    edges = place_edges(len(labels)) if labels else bin_edges(parts)
+    edges = place_edges(len(labels)) if labels else bin_edges([part.ends for part in parts])
     quantiles = (
-        (np.quantile(before, _POINTS), np.quantile(after, _POINTS))
+        (before.quantiles(_POINTS), after.quantiles(_POINTS))
         if before is not None and before.size and after.size
         else None
     )
@@ -226,30 +214,29 @@ def _ordered(subject: Subject, name: str, original: Table | None) -> Comparison:
         name,
         attribute.kind,
         Distribution(
-            None if before is None else shares(before, edges),
-            shares(after, edges),
+            None if before is None else before.shares(edges),
+            after.shares(edges),
             None if labels else edges,
             labels,
         ),
         quantiles if not attribute.kind_facts.listed else None,
-        _changes(attribute, before, after, quantiles) if before is not None and quantiles is not None else (),
-        (
-            None if original is None or before is None else original.n - before.size,
-            subject.table.n - after.size,
-        ),
+        _changes(attribute, before.moments, after.moments, quantiles)
+        if before is not None and quantiles is not None
+        else (),
+        (None if before is None else before.missing, after.missing),
         _statistics(attribute, after) if original is None else (),
     )
 
 
-def _statistics(attribute: Attribute, values: Floats) -> tuple[tuple[str, str], ...]:
+def _statistics(attribute: Attribute, values: Marginal) -> tuple[tuple[str, str], ...]:
     if not values.size:
         return ()
     found: list[tuple[str, str]] = []
     if not attribute.kind_facts.listed:
-        found.append(("mean", value_words(attribute, float(values.mean()))))
+        found.append(("mean", value_words(attribute, values.moments.mean)))
         days = " days" if attribute.kind_facts.days else ""
-        found.append(("standard deviation", f"{number_words(float(values.std()))}{days}"))
-    points = np.quantile(values, [place / 100 for place in _NAMED])
+        found.append(("standard deviation", f"{number_words(math.sqrt(values.moments.variance))}{days}"))
+    points = values.quantiles([place / 100 for place in _NAMED])
     return (
         *found,
         *(
@@ -264,21 +251,21 @@ def _quantile_name(place: int) -> str:
 
 
 def _changes(
-    attribute: Attribute, before: Floats, after: Floats, quantiles: tuple[Floats, Floats]
+    attribute: Attribute, before: Moments, after: Moments, quantiles: tuple[Floats, Floats]
 ) -> tuple[Change, ...]:
     def line(statistic: str, first: float, second: float, change: str) -> Change:
         return Change(statistic, value_words(attribute, first), value_words(attribute, second), change)
 
     found: list[Change] = []
-    spread = float(before.std())
+    spread = math.sqrt(before.variance)
     if not attribute.kind_facts.listed:
-        first, second = float(before.mean()), float(after.mean())
+        first, second = before.mean, after.mean
         # days have no zero of their own
         days = attribute.kind_facts.days
         found.append(
             line("mean", first, second, f"{second - first:+.4g} days" if days else _relative(first, second))
         )
-        first, second = float(before.var()), float(after.var())
+        first, second = before.variance, after.variance
         found.append(Change("variance", number_words(first), number_words(second), _relative(first, second)))
     for place in _NAMED:
         low, high = (every[place] for every in quantiles)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from shoal.columns.schema import Schema
@@ -12,6 +12,9 @@ from shoal.evaluation.disclosure import RiskFigures, risk
 from shoal.io import Table
 from shoal.progress import Progress, silent
 from shoal.report.subject import Subject
+
+# a table, its keys, what is declared about it, and its sensitive columns
+Measure = Callable[[Table, Sequence[str], Schema, Sequence[str]], RiskFigures]
 
 
 @internal()
@@ -33,7 +36,11 @@ class Disclosure:
 
 
 def disclosed(
-    before: Table, subject: Subject, schema: Schema | None = None, progress: Progress = silent
+    before: Table,
+    subject: Subject,
+    schema: Schema | None = None,
+    progress: Progress = silent,
+    measure: Measure | None = None,
 ) -> Disclosure | None:
     """The risk of both tables by the quasi-identifiers; None where there are none, or it cannot be measured.
 
@@ -44,6 +51,7 @@ def disclosed(
         before: the original rows.
         subject: the released table and what is public about it.
         schema: what was declared about the original, with the roles of columns that were not released.
+        measure: how the figures of a table are measured; by default in memory.
     """
     keys = tuple(
         name
@@ -69,7 +77,7 @@ def disclosed(
         tables = {"original, weighted": (before, schema or subject.schema), **tables}
     try:
         found = {
-            title: risk(table, keys, schema=known, sensitive=sensitive, missing="category").figures
+            title: (measure or _in_memory)(table, keys, known, sensitive)
             for title, (table, known) in tables.items()
         }
     except CancelledError:
@@ -78,6 +86,10 @@ def disclosed(
         # such as a weight that is missing: a page without this section is better than none
         return None
     return Disclosure(keys, tuple(found), _side_by_side(found), _conditions(found))
+
+
+def _in_memory(table: Table, keys: Sequence[str], schema: Schema, sensitive: Sequence[str]) -> RiskFigures:
+    return risk(table, keys, schema=schema, sensitive=sensitive, missing="category").figures
 
 
 def _side_by_side(found: Mapping[str, RiskFigures]) -> tuple[tuple[str, tuple[str, ...], str], ...]:

@@ -9,17 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from shoal.columns.coding import numbers
 from shoal.columns.declaration import read_declared
-from shoal.columns.records import KeptElsewhere
 from shoal.errors import CancelledError, InputError, ShoalError
 from shoal.evaluation.risk_lines import BEYOND, linkage_line
 from shoal.io import Table, read
 from shoal.progress import Progress, silent
-from shoal.report.excerpt import excerpt, released_rows, some_rows
+from shoal.report.disclosure import Disclosure
+from shoal.report.excerpt import released_rows, some_rows
 from shoal.report.risks import MOST_ROWS, Risks, attacked
 from shoal.report.subject import Subject
 
@@ -27,8 +23,6 @@ if TYPE_CHECKING:
     from shoal.evaluation import Evaluation
     from shoal.release.protect import Release
 
-# rows of a table on disk that are compared
-FROM_DISK = 200_000
 # a sample has groups of its own
 _OF_ALL_ROWS = ("actual_k", "groups", "unique_share", "actual_k_per_attribute")
 
@@ -38,11 +32,12 @@ class Findings:
     """Facts about the original data.
 
     Attributes:
-        subject: what is compared: the released table, or a sample of one on disk.
+        subject: what is compared.
         before: the original rows that it is compared with; None where no original was given.
         measured: measures as `Evaluation.to_dict` has them.
         risks: measured ones.
         remarks: in words, what was compared on a sample or not at all.
+        disclosure: the risk by the quasi-identifiers, before and after.
     """
 
     subject: Subject
@@ -50,6 +45,7 @@ class Findings:
     measured: Mapping[str, Any] | None = None
     risks: Risks = field(default_factory=Risks)
     remarks: tuple[str, ...] = ()
+    disclosure: Disclosure | None = None
 
 
 def find(
@@ -67,11 +63,11 @@ def find(
     measured = None if evaluation is None else evaluation.to_dict()
     if original is None:
         return Findings(subject, None, measured, Risks(_linkage(measured, None, subject)))
-    before, subject, remarks = _rows(subject, release, read_declared(original, subject.schema, na=subject.na))
+    before = _rows(release, read_declared(original, subject.schema, na=subject.na))
     compared = before
+    remarks: tuple[str, ...] = ()
     if measured is None:
-        measured, compared, more = _measure(release, before, subject.table, progress)
-        remarks += more
+        measured, compared, remarks = _measure(release, before, subject.table, progress)
     lines = (*_quasi_linkage(release, before, subject, progress), *_linkage(measured, compared, subject))
     known = release.aligned is not None
     found = attacked(
@@ -84,36 +80,14 @@ def find(
     return Findings(subject, before, measured, Risks((*lines, *found.lines), found.remarks), remarks)
 
 
-def _rows(subject: Subject, release: Release, original: Table) -> tuple[Table, Subject, tuple[str, ...]]:
-    """The original rows that took part; of tables on disk a sample."""
+def _rows(release: Release, original: Table) -> Table:
+    """The original rows that took part."""
     read_then = release.internal.get("rows_read", original.n)
     if original.n != read_then:
         raise InputError(
             f"the table that was protected has {read_then} rows, this original {original.n}: pass the same table."
         )
-    kept = release.kept if not isinstance(release.kept, KeptElsewhere) else _complete(release, original)
-    if original.path is None and subject.table.path is None:
-        return original if kept is None else original.rows(kept), subject, ()
-    names = [name for name in subject.columns if name in original.names]
-    rows = some_rows(original.n if kept is None else kept, FROM_DISK)
-    after = subject.table
-    sample = excerpt(after, some_rows(after.n, FROM_DISK), subject.columns)
-    remark = f"Columns were compared on a random sample: {rows.size:,} of {original.n:,} rows of each table."
-    return (
-        excerpt(original, rows, names),
-        replace(subject, table=sample),
-        (remark,) if rows.size < original.n else (),
-    )
-
-
-def _complete(release: Release, original: Table) -> NDArray[np.int64]:
-    """The rows with a value in every column whose gaps leave a row out, where an engine only counted them."""
-    whole = np.ones(original.n, dtype=np.bool_)
-    for name in release.columns:
-        attribute = release.schema[name]
-        if (attribute.missing or release.declared.missing) == "drop":
-            whole &= ~np.isnan(numbers(original, attribute))
-    return np.flatnonzero(whole)
+    return original if release.kept is None else original.rows(release.kept)
 
 
 def _measure(

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from shoal.columns.coding import numbers
 from shoal.io import Table
-from shoal.report.relations import Axis, Pairs, sampled
+from shoal.report.relations import Axis, Pairs
+from shoal.report.source import source_of
 from shoal.report.subject import Subject
 
 Floats = NDArray[np.float64]
@@ -57,7 +58,7 @@ def grouped(subject: Subject, original: Table | None, pairs: Pairs | None) -> li
     if pairs is None:
         return []
     tables = [subject.table] if original is None else [original, subject.table]
-    rows = [sampled(table.n) for table in tables]
+    samples = [source_of(table).sample() for table in tables]
     found: list[Grouped] = []
     for first, second in pairs.strongest:
         one, other = pairs.axes[first], pairs.axes[second]
@@ -65,8 +66,8 @@ def grouped(subject: Subject, original: Table | None, pairs: Pairs | None) -> li
             facts = measured.attribute.kind_facts
             if facts.measured and not facts.days and by.edges is None and by.size > 1:
                 means = [
-                    _means(numbers(table, measured.attribute)[own], by.codes[number], by.size)
-                    for number, (table, own) in enumerate(zip(tables, rows, strict=True))
+                    _means(numbers(sample, measured.attribute), by.codes[number], by.size)
+                    for number, sample in enumerate(samples)
                 ]
                 found += _of_groups(measured.name, by, means)
         if len(found) >= MOST_GROUPED:

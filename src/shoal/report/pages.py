@@ -16,14 +16,14 @@ from shoal.columns.declaration import read_declared
 from shoal.errors import InputError, did_you_mean
 from shoal.evaluation.risk_lines import RiskLine
 from shoal.evaluation.verdict import RISK_WORDS, USE_WORDS, verdict
-from shoal.io import Table
+from shoal.io import Table, held
 from shoal.io.fingerprint import fingerprint
 from shoal.look import tokens
 from shoal.progress import Progress, silent
 from shoal.report.compare import percent_words
 from shoal.report.disclosure import disclosed
-from shoal.report.findings import find
-from shoal.report.profile import equal_rows
+from shoal.report.findings import Findings, find
+from shoal.report.profile import different_rows
 from shoal.report.risks import Risks, attacked
 from shoal.report.sections import Page, section_values
 from shoal.report.subject import Subject, of_bundle, of_release, published
@@ -61,6 +61,7 @@ def internal_report(
     original: Any = None,
     progress: Progress | None = None,
     mark: str = "",
+    found: Findings | None = None,
 ) -> str:
     """A page for the custodian: adds facts about the original data, so it must not be published.
 
@@ -71,6 +72,7 @@ def internal_report(
             tables are attacked. Without it the page has only what the release itself knows.
         progress: called with (what, done, total); what it raises ends the work.
         mark: the fingerprint of the original, by which a later run knows that this page was written about it.
+        found: what was found out about release and original elsewhere, where neither is in memory.
 
     Raises:
         InputError: the original cannot be read, or is not the table that was protected.
@@ -81,12 +83,12 @@ def internal_report(
     """
     whole = of_release(release)
     tell = progress or silent
-    found = find(whole, release, evaluation, original, tell)
-    # the risk in a sample is another one
-    all_rows = found.subject.table.n == whole.table.n
-    disclosure = None
-    if found.before is not None and all_rows:
-        disclosure = disclosed(found.before, found.subject, release.declared.schema, tell)
+    if found is None:
+        found = find(whole, release, evaluation, original, tell)
+        # the risk in a sample is another one
+        if found.before is not None and found.subject.table.n == whole.table.n:
+            risk = disclosed(found.before, found.subject, release.declared.schema, tell)
+            found = replace(found, disclosure=risk)
     tell("drawing the internal report", 0, 1)
     clusters = [(", ".join(made.columns) or "records", made.sizes) for made in release.partition]
     page = Page(
@@ -100,7 +102,7 @@ def internal_report(
         facts=_facts(release.internal),
         clusters=clusters,
         rows_drawn=release.aligned is None,
-        disclosure=disclosure,
+        disclosure=found.disclosure,
     )
     first = _first_screen(
         whole, private=True, measured=found.measured, risks=found.risks, before=found.before
@@ -130,34 +132,52 @@ def bundle_report(
     tell("reading the bundle", 0, 1)
     subject = of_bundle(folder)
     if original is None:
-        return _page(PUBLIC, _first_screen(subject), Page(subject, None, None, Risks(), private=False))
+        return bundle_page(subject)
     from shoal.evaluation import evaluate
     from shoal.evaluation.learning import check_target
 
-    before = read_declared(original, subject.schema, na=subject.na)
+    before = read_declared(held(original), subject.schema, na=subject.na)
+    check_original(subject, before, folder)
+    if target is not None:
+        check_target(target, before)  # refused before the long work begins
+    measured = evaluate(before, published(subject), target=target, runs=_RUNS, progress=tell).to_dict()
+    risks = attacked(before, subject.table, subject.columns, progress=tell)
+    tell("comparing columns", 0, 1)
+    disclosure = disclosed(before, subject, progress=tell)
+    mark = fingerprint(Path(original) if isinstance(original, (str, Path)) else before)
+    return comparison(Findings(subject, before, measured, risks, (), disclosure), mark)
+
+
+def check_original(subject: Subject, before: Table, folder: str | Path) -> None:
+    """Refuse a table that lacks a released column."""
     for name in subject.columns:
         if name not in before.names:
             raise InputError(
                 f"the original has no column '{name}', which the bundle '{folder}' released: pass the table that was "
                 f"protected.{did_you_mean(name, before.names)}"
             )
-    if target is not None:
-        check_target(target, before)  # refused before the long work begins
-    measured = evaluate(before, published(subject), target=target, runs=_RUNS, progress=tell).to_dict()
-    risks = attacked(before, subject.table, subject.columns, progress=tell)
-    risks = replace(risks, remarks=(*risks.remarks, _NOT_LINKED))
-    tell("comparing columns", 0, 1)
+
+
+def bundle_page(subject: Subject) -> str:
+    """The public page about a bundle."""
+    return _page(PUBLIC, _first_screen(subject), Page(subject, None, None, Risks(), private=False))
+
+
+def comparison(found: Findings, mark: str) -> str:
+    """The page about a bundle and its original."""
+    subject, before = found.subject, found.before
+    assert before is not None
+    risks = replace(found.risks, remarks=(*found.risks.remarks, _NOT_LINKED))
     page = Page(
         subject,
         before,
-        measured,
+        found.measured,
         risks,
         private=True,
-        remarks=_other_size(before, subject.table),
-        disclosure=disclosed(before, subject, progress=tell),
+        remarks=(*_other_size(before, subject.table), *found.remarks),
+        disclosure=found.disclosure,
     )
-    first = _first_screen(subject, private=True, measured=measured, risks=risks, before=before)
-    mark = fingerprint(Path(original) if isinstance(original, (str, Path)) else before)
+    first = _first_screen(subject, private=True, measured=found.measured, risks=risks, before=before)
     return _page(COMPARISON, {**first, "mark": mark}, page)
 
 
@@ -229,10 +249,10 @@ def _first_screen(
 def _detail(subject: Subject) -> tuple[str, str]:
     """What the released table itself shows about lost detail."""
     note = "how much was lost is a fact about the original records, known to their custodian"
-    found = equal_rows(subject)
+    found = different_rows(subject)
     if found is None:
         return "not counted", note
-    return f"{found.groups:,} different rows", f"among {subject.table.n:,}; {note}"
+    return f"{found:,} different rows", f"among {subject.table.n:,}; {note}"
 
 
 def _lost(measured: Mapping[str, Any]) -> tuple[str, str]:

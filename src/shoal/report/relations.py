@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from shoal.columns.attribute import MISSING_VALUE, Attribute
 from shoal.columns.coding import labels_of, numbers
-from shoal.evaluation.utility import correlations
 from shoal.io import Table
 from shoal.report.compare import bin_edges, place_edges, top_labels
-from shoal.report.subject import Subject, ordered_values
+from shoal.report.source import source_of
+from shoal.report.subject import Subject
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -27,8 +27,6 @@ MOST_PAIRS = 6
 MOST_KEPT = 12
 KEPT, WEAKENED = 0.75, 0.25
 _CELLS = 16
-# two-way tables of larger tables are counted on a sample
-_MOST_ROWS = 100_000
 _LEFT_OUT = -1
 
 
@@ -135,10 +133,11 @@ def correlate(subject: Subject, original: Table | None) -> Correlations | None:
     ][:MOST_COLUMNS]
     if len(names) < 2:
         return None
+    attributes = [subject.attribute(name) for name in names]
     return Correlations(
         tuple(names),
-        None if original is None else correlations(_matrix(original, subject, names)),
-        correlations(_matrix(subject.table, subject, names)),
+        None if original is None else source_of(original).correlations(attributes),
+        source_of(subject.table).correlations(attributes),
     )
 
 
@@ -153,8 +152,8 @@ def pair_tables(subject: Subject, original: Table | None) -> Pairs | None:
     if len(used) < 2:
         return None
     tables = [subject.table] if original is None else [original, subject.table]
-    rows = [sampled(table.n) for table in tables]
-    axes = [_axis(subject, name, tables, rows) for name in used]
+    samples = [source_of(table).sample() for table in tables]
+    axes = [_axis(subject, name, tables, samples) for name in used]
     moved = None if original is None else np.zeros((len(used), len(used)))
     together: dict[tuple[int, int], float] = {}
     kept: list[KeptPair] = []
@@ -163,8 +162,8 @@ def pair_tables(subject: Subject, original: Table | None) -> Pairs | None:
         together[i, j] = _dependence(grids[0])
         if moved is not None:
             moved[i, j] = moved[j, i] = 0.5 * float(np.abs(grids[1] - grids[0]).sum())
-            first, second = (cramers_v(grid, own.size) for grid, own in zip(grids, rows, strict=True))
-            kept.append(KeptPair(used[i], used[j], first, second, _hardly_by_chance(grids[0], rows[0].size)))
+            first, second = (cramers_v(grid, own.n) for grid, own in zip(grids, samples, strict=True))
+            kept.append(KeptPair(used[i], used[j], first, second, _hardly_by_chance(grids[0], samples[0].n)))
     shown = []
     for i, j in _worth_showing(together, moved):
         grids = _grids(axes[i], axes[j])
@@ -192,19 +191,7 @@ def _worth_showing(together: dict[tuple[int, int], float], moved: Floats | None)
     return [*worst, *(pair for pair in strongest if pair not in worst)][:MOST_PAIRS]
 
 
-def _matrix(table: Table, subject: Subject, names: Sequence[str]) -> Floats:
-    values = np.column_stack([numbers(table, subject.attribute(name)) for name in names])
-    return np.where(np.isfinite(values), values, np.nan)
-
-
-def sampled(n: int) -> Codes:
-    """The rows of a table that are counted: the same ones every time."""
-    if n <= _MOST_ROWS:
-        return np.arange(n)
-    return np.sort(np.random.default_rng(0).choice(n, _MOST_ROWS, replace=False))
-
-
-def _axis(subject: Subject, name: str, tables: Sequence[Table], rows: Sequence[Codes]) -> Axis:
+def _axis(subject: Subject, name: str, tables: Sequence[Table], samples: Sequence[Table]) -> Axis:
     attribute = subject.attribute(name)
     if not attribute.kind_facts.ordered:
         labels, _ = top_labels(subject, name, tables)
@@ -212,22 +199,22 @@ def _axis(subject: Subject, name: str, tables: Sequence[Table], rows: Sequence[C
         last = len(labels) - 1
         codes = tuple(
             np.array(
-                [place.get(MISSING_VALUE if label is None else label, last) for label in found], np.int64
-            )[own]
-            for found, own in (
-                (labels_of(table, attribute), own) for table, own in zip(tables, rows, strict=True)
+                [
+                    place.get(MISSING_VALUE if label is None else label, last)
+                    for label in labels_of(sample, attribute)
+                ],
+                np.int64,
             )
+            for sample in samples
         )
         return Axis(name, attribute, tuple(labels), None, codes)
     labels_in_order: tuple[str, ...] = attribute.ordered if attribute.kind_facts.listed else ()
     edges = (
         place_edges(len(labels_in_order))
         if labels_in_order
-        else bin_edges([ordered_values(table, attribute) for table in tables], _CELLS)
+        else bin_edges([source_of(table).ends(attribute) for table in tables], _CELLS)
     )
-    codes = tuple(
-        _cells(numbers(table, attribute)[own], edges) for table, own in zip(tables, rows, strict=True)
-    )
+    codes = tuple(_cells(numbers(sample, attribute), edges) for sample in samples)
     return Axis(name, attribute, labels_in_order, None if labels_in_order else edges, codes)
 
 

@@ -16,6 +16,7 @@ from shoal.evaluation.interval import Interval
 from shoal.evaluation.risk_lines import RiskLine
 from shoal.report.compare import bin_edges
 from shoal.report.drawing import Figure
+from shoal.report.source import Ends
 from shoal.report.svg import WIDTH, Scale, below, beside, box, drawing, path, short_number, ticks
 
 _MOST_BARS = 40
@@ -81,7 +82,7 @@ def cluster_figure(groups: Sequence[tuple[str, NDArray[np.int64]]]) -> Figure | 
     sizes = np.concatenate([sizes for _, sizes in groups]).astype(np.float64)
     if np.unique(sizes).size < _FEWEST_SIZES:
         return None
-    edges = bin_edges([sizes], _MOST_BARS).tolist()
+    edges = bin_edges([Ends.of(sizes)], _MOST_BARS).tolist()
     counts = np.histogram(sizes, bins=edges)[0]
     across = Scale(edges[0], edges[-1], _LEFT, WIDTH - 8)
     high = float(counts.max())

@@ -37,6 +37,7 @@ def attacked(
     columns: Sequence[str],
     released_rows: Callable[[Rows], Table] | None = None,
     progress: Progress = silent,
+    of: tuple[int, int] | None = None,
 ) -> Risks:
     """Linkability, singling out and inference on the released table and on the original itself.
 
@@ -48,6 +49,7 @@ def attacked(
         columns: the released columns.
         released_rows: the released rows of given records, where that is known. A sample of a large table is then one of
             records with their rows; otherwise rows of both tables are sampled apart, which the page says.
+        of: the numbers of rows of the tables that these are samples of, drawn apart.
 
     Cost:
         Twice that of `shoal.attack` with 300 attempts, on at most 50,000 rows.
@@ -57,7 +59,8 @@ def attacked(
     names = [name for name in columns if name in original.names and name in released.names]
     if not names:
         return Risks(remarks=("Attacks were not run: no released column is in the original table.",))
-    large = max(original.n, released.n) > MOST_ROWS
+    whole = of or (original.n, released.n)
+    large = max(whole) > MOST_ROWS
     remarks = []
     if large and released_rows is not None:
         records = some_rows(original.n, SAMPLE)
@@ -77,8 +80,8 @@ def attacked(
         tables.append(excerpt(table, chosen, names) if chosen.size < table.n else table)
     if parted:
         remarks.append(
-            f"Attacks ran on samples of {tables[0].n:,} of {original.n:,} original and {tables[1].n:,} of "
-            f"{released.n:,} released rows: whoever holds all released rows can do better. 'shoal attack' takes all."
+            f"Attacks ran on samples of {tables[0].n:,} of {whole[0]:,} original and {tables[1].n:,} of "
+            f"{whole[1]:,} released rows: whoever holds all released rows can do better. 'shoal attack' takes all."
         )
     try:
         how: dict[str, Any] = {"columns": names, "attempts": ATTEMPTS, "seed": _SEED, "progress": progress}

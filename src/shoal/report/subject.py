@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.columns.circumstances import TAKEN_FROM_DATA
-from shoal.columns.coding import numbers
 from shoal.columns.schema import Attribute, Schema
 from shoal.errors import InputError, OptionError
 from shoal.io import Table, read, read_columnwise, table_name
+from shoal.io.parquet_files import parquet_files
 from shoal.method.log import LOG, done_in, log_entries
 from shoal.method.recipe import load_recipe, recipe_text
 from shoal.method.statement import PrivacyStatement
@@ -95,8 +95,11 @@ def of_release(release: Release) -> Subject:
     )
 
 
-def of_bundle(folder: str | Path) -> Subject:
+def of_bundle(folder: str | Path, *, on_disk: bool = False) -> Subject:
     """The public facts about a release on disk.
+
+    Args:
+        on_disk: a Parquet file stays where it is, as a folder of them always does.
 
     Raises:
         InputError: the folder is not a bundle, or one of its files cannot be read.
@@ -125,7 +128,7 @@ def of_bundle(folder: str | Path) -> Subject:
     # what an engine wrote is a folder of files, of which one column is read at a time
     table = (
         read_columnwise(data)
-        if data.is_dir()
+        if data.is_dir() or (on_disk and data.suffix == ".parquet")
         else read(data, na, schema.types, schema.file, dates, strict=False)
     )
     released = set(recipe.get("columns", schema.names))
@@ -141,17 +144,23 @@ def of_bundle(folder: str | Path) -> Subject:
     )
 
 
-def bundle_of(path: str | Path) -> Subject | None:
+def bundle_of(path: str | Path, *, on_disk: bool = False) -> Subject | None:
     """The bundle that a path names: its folder, or the data in it; None for any other table.
+
+    Args:
+        on_disk: as for `of_bundle`.
 
     Raises:
         InputError: it is a bundle, or a folder, and one of its files cannot be read.
     """
     path = Path(path)
-    if path.is_dir():
-        return of_bundle(path)
-    beside = path.stem == "data" and (path.parent / "statement.json").is_file()
-    return of_bundle(path.parent) if beside else None
+    if path.stem == "data" and path.exists() and (path.parent / "statement.json").is_file():
+        return of_bundle(path.parent, on_disk=on_disk)
+    if not path.is_dir():
+        return None
+    # a folder of Parquet files from any tool is a table
+    plain = not (path / "statement.json").exists() and bool(parquet_files(path))
+    return None if plain else of_bundle(path, on_disk=on_disk)
 
 
 def published(subject: Subject) -> Measurable:
@@ -162,13 +171,6 @@ def published(subject: Subject) -> Measurable:
         if attribute.kind_facts.listed or attribute.lo is not None:
             domains[name] = subject.domain(name, np.empty(0))
     return Measurable(subject.table, subject.schema, subject.columns, domains)
-
-
-def ordered_values(table: Table, attribute: Attribute) -> NDArray[np.float64]:
-    """A column with an order as numbers, without missing and infinite values."""
-    values = numbers(table, attribute)
-    present: NDArray[np.float64] = values[np.isfinite(values)]
-    return present
 
 
 def _statement(path: Path) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from shoal.method.models import MODELS
 from shoal.release.protect import Release
 from shoal.report.compare import bin_edges, compare, number_words
 from shoal.report.relations import correlate
+from shoal.report.source import Ends
 from shoal.report.subject import of_release
 from shoal.report.words import explanation
 from shoal.taxonomy import Taxonomy
@@ -71,7 +72,7 @@ def histogram(table: Table, attribute: Attribute) -> dict[str, Any]:
     declared = attribute.lo is not None and attribute.hi is not None
     ends = (float(attribute.lo or 0), float(attribute.hi or 0)) if declared else None
     shown = values if ends is None else np.concatenate([values, np.asarray(ends)])
-    edges = bin_edges([shown], _BINS)
+    edges = bin_edges([Ends.of(shown)], _BINS)
     counts = np.histogram(values, bins=edges)[0]
     low, high = edges[0], edges[-1]
     outside = np.zeros(len(counts), dtype=bool)

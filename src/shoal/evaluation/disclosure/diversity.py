@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.display import internal
-from shoal.evaluation.disclosure.keys import Codes, Floats
-from shoal.evaluation.distributions import count_groups, distinct_values, entropies
+from shoal.evaluation.disclosure.keys import MISSING, Codes, Floats
+from shoal.evaluation.distributions import count_groups
 from shoal.evaluation.groups import places
 
 
@@ -50,28 +50,45 @@ def diversity(labels: Codes, values: Codes, c: float = 2.0) -> Diversity:
     >>> found.distinct.tolist(), found.entropy.tolist(), found.recursive.tolist()
     ([1, 1, 1, 1], [1.0, 1.0, 1.0, 1.0], [1, 1, 1, 1])
     """
-    counts = count_groups(labels, places(_filled(labels, values)))
+    # a missing value is the first one, and -1 again afterwards
+    shifted = np.maximum(values, MISSING) + 1
+    kinds = places(shifted)
+    counted = count_groups(labels, kinds)
+    value = counted.value - int(bool(shifted.size) and int(shifted.min()) == 0)
+    found = by_group(counted.group, value, counted.count, counted.sizes.size, c)
+    return Diversity(found.distinct[labels], found.entropy[labels], found.recursive[labels])
+
+
+def by_group(group: Codes, value: Codes, count: Codes, groups: int, c: float = 2.0) -> Diversity:
+    """The same for each group, from how often each value occurs in it.
+
+    Args:
+        group: of each entry, ascending; none of the `groups` without an entry.
+        value: of each entry, ascending inside a group; below 0 for a missing one.
+        count: how many records have that value in that group.
+    """
+    gone = value < 0
+    missing = np.bincount(group[gone], count[gone], minlength=groups).astype(np.int64)
+    known, counts = group[~gone], count[~gone].copy()
+    # the last entry of a group, by count, is its commonest value: the missing ones are taken for it
+    order = np.lexsort((counts, known))
+    ordered = known[order]
+    last = order[np.append(ordered[1:] != ordered[:-1], True)] if order.size else order
+    counts[last] += missing[known[last]]
+    # of a group that has no value at all, any one
+    empty = np.setdiff1d(np.arange(groups), known)
+    entries = np.concatenate((known, empty))
+    numbers = np.concatenate((counts, missing[empty]))
+    order = np.argsort(entries, kind="stable")
+    entries, numbers = entries[order], numbers[order]
+    sizes = np.bincount(entries, numbers, minlength=groups)
+    shares = numbers / sizes[entries]
+    entropy = np.bincount(entries, -shares * np.log(shares), minlength=groups)
     return Diversity(
-        distinct_values(counts)[labels],
-        np.exp(entropies(counts))[labels],
-        _recursive(counts.group, counts.count, counts.sizes.size, c)[labels],
+        np.bincount(entries, minlength=groups).astype(np.int64),
+        np.exp(entropy),
+        _recursive(entries, numbers, groups, c),
     )
-
-
-def _filled(labels: Codes, values: Codes) -> Codes:
-    """The values, missing ones replaced by the commonest value of their group."""
-    gone = values < 0
-    if not gone.any():
-        return values
-    known = count_groups(places(labels[~gone]), places(values[~gone])) if not gone.all() else None
-    # of a group that has no value, any one
-    commonest = np.zeros(int(labels.max()) + 1, dtype=np.int64)
-    if known is not None:
-        groups, kinds = np.unique(labels[~gone]), np.unique(values[~gone])
-        # the last entry of a group is the one with the largest count
-        order = np.lexsort((known.count, known.group))
-        commonest[groups[known.group[order]]] = kinds[known.value[order]]
-    return np.where(gone, commonest[labels], values)
 
 
 def _recursive(group: Codes, count: Codes, groups: int, c: float) -> NDArray[np.int64]:

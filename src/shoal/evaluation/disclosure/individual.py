@@ -94,10 +94,14 @@ def household_risks(risks: Floats, households: Codes) -> Floats:
     return np.asarray(-np.expm1(safe)[households])
 
 
-def risk_threshold(risks: Floats, tolerated: float) -> float | None:
+def risk_threshold(risks: Floats, tolerated: float, counts: Codes | None = None) -> float | None:
     """The risk above which records have to be protected for a global risk of less than `tolerated`.
 
     If the risks of all records above it were lowered to the threshold, their mean would be below what is tolerated.
+
+    Args:
+        risks: of the records, or of groups of them.
+        counts: the number of records of each group.
 
     Returns:
         A risk that occurs; None where the table is below already, 0 where no threshold does.
@@ -107,14 +111,18 @@ def risk_threshold(risks: Floats, tolerated: float) -> float | None:
 
     >>> risk_threshold(np.array([0.9, 0.5, 0.1, 0.1]), 0.2)
     0.1
+    >>> risk_threshold(np.array([0.9, 0.5, 0.1]), 0.2, np.array([1, 1, 2]))
+    0.1
     >>> risk_threshold(np.array([0.1, 0.1]), 0.2) is None
     True
     """
-    descending = np.sort(risks)[::-1]
-    limit = tolerated * risks.size
-    before = np.arange(risks.size)
+    order = np.argsort(risks, kind="stable")[::-1]
+    descending = risks[order]
+    many = np.ones(risks.size, dtype=np.int64) if counts is None else counts[order]
+    limit = tolerated * int(many.sum())
+    before = np.cumsum(many) - many
     # sums from the smallest risk up
-    rest = np.cumsum(descending[::-1])[::-1]
+    rest = np.cumsum((descending * many)[::-1])[::-1]
     if rest.size == 0 or rest[0] < limit:
         return None
     new = np.ones(risks.size, dtype=bool)
@@ -123,8 +131,21 @@ def risk_threshold(risks: Floats, tolerated: float) -> float | None:
     return float(descending[enough[0]]) if enough.size else 0.0
 
 
-def endangered(risks: Floats) -> int:
-    """How many records have a risk above 0.1 that also stands out: above the median by 3 scaled deviations."""
-    middle = np.median(risks)
-    spread = _MAD_TO_SD * np.median(np.abs(risks - middle))
-    return int(((risks > middle + 3.0 * spread) & (risks > HIGH_RISK)).sum())
+def endangered(risks: Floats, counts: Codes | None = None) -> int:
+    """How many records have a risk above 0.1 that also stands out: above the median by 3 scaled deviations.
+
+    >>> endangered(np.array([0.01] * 8 + [0.5])), endangered(np.array([0.5, 0.01]), np.array([1, 8]))
+    (1, 1)
+    """
+    many = np.ones(risks.size, dtype=np.int64) if counts is None else counts
+    middle = _median(risks, many)
+    spread = _MAD_TO_SD * _median(np.abs(risks - middle), many)
+    return int(many[(risks > middle + 3.0 * spread) & (risks > HIGH_RISK)].sum())
+
+
+def _median(values: Floats, counts: Codes) -> float:
+    order = np.argsort(values, kind="stable")
+    running = np.cumsum(counts[order])
+    n = int(running[-1])
+    low, high = np.searchsorted(running, [(n - 1) // 2, n // 2], side="right")
+    return float((values[order[low]] + values[order[high]]) / 2)

@@ -71,6 +71,8 @@ def coded(table: Table, name: str) -> Coded:
         values = values.combine_chunks()
     if pa.types.is_floating(values.type):
         values = compute.if_else(compute.is_nan(values), None, values)
+        # a zero is a zero, whatever its sign
+        values = compute.if_else(compute.equal(values, 0.0), pa.scalar(0.0, values.type), values)
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
     if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):

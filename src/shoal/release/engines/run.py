@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from shoal.release.engines.methods import Made
+    from shoal.report.findings import Findings
+
+    Look = Callable[[Release, Path], tuple[Release, Findings | None]]
 
 
 RAKED = "weights are raked to margins of several columns, which takes the table in memory: use engine=memory."
@@ -118,12 +121,13 @@ def carry_out_on_engine(
     folder: Path,
     internal: Path | None,
     tell: Progress,
-    mark: str = "",
-    original: Any = None,
+    mark: str,
+    look: Look,
 ) -> Release:
     """Spend the budget of a prepared release on an engine and write its bundle, the statement last.
 
-    The release has no aligned rows; its `data` is the path of the written file, or a frame that reads it.
+    The release has no aligned rows; its `data` is the path of the written file, or a frame that reads it. What its
+    pages show, and what the internal report needs, `look` finds out once the data are written.
 
     Guarantee:
         The same as `shoal.protect` with the same arguments.
@@ -134,11 +138,12 @@ def carry_out_on_engine(
         written, made = write_release(prepared, runner, aside, tell)
         facts = made.internal
         rows = facts.get("rows_released", prepared.described.n)
-        if (found := parquet_rows(written)) != rows:
-            raise OutputError(f"{found:,} of {rows:,} rows were written: probably a bug, please report.")
+        if (there := parquet_rows(written)) != rows:
+            raise OutputError(f"{there:,} of {rows:,} rows were written: probably a bug, please report.")
         saying = prepared.saying(made.conditions)
         release = saying.release(data=read_columnwise(written), aligned=None, partitions=[], internal=facts)
-        write_documents(release, aside, undo, internal, None, original, tell, mark)
+        seen, found = look(release, written)
+        write_documents(seen, aside, undo, internal, None, None, tell, mark, found)
         shutil.rmtree(aside / WORK, ignore_errors=True)
     return replace(release, data=runner.released(folder / written.name), kept=None)
 

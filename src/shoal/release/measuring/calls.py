@@ -1,0 +1,247 @@
+"""`shoal.evaluate` and `shoal.check`: tables come in, in memory or as files of any size; the same measures leave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from shoal.columns.schema import Schema
+from shoal.evaluation.checks import check as check_in_memory
+from shoal.evaluation.learning import Protocol
+from shoal.evaluation.measure import evaluate as evaluate_in_memory
+from shoal.evaluation.measured import Check
+from shoal.evaluation.pair import unmatched
+from shoal.evaluation.result import Evaluation
+from shoal.io import Conventions, held
+from shoal.progress import Progress, silent
+from shoal.release.engines.stages import Runner
+from shoal.release.measuring.check import check_in_parts
+from shoal.release.measuring.evaluate import evaluate_in_parts
+from shoal.release.measuring.opened import Engine, Where
+from shoal.release.measuring.side import Reading, Side
+from shoal.report.subject import Subject, bundle_of, of_bundle, published
+
+_SIDE_BY_SIDE = (
+    ("same_order", "rows are compared one by one"),
+    ("target", "a classifier learns from whole tables"),
+    ("weight", "survey estimates weigh every record"),
+    ("strata", "survey estimates weigh every record"),
+)
+_NOT_ESTIMATED = "Survey estimates were not made: they weigh every record, which takes engine=memory."
+
+
+def evaluate(
+    original: Any,
+    released: Any,
+    *,
+    columns: Sequence[str] | None = None,
+    same_order: bool = False,
+    target: str | None = None,
+    protocol: Protocol = "k-fold",
+    folds: int = 5,
+    runs: int = 5,
+    trees: int = 100,
+    weight: str | None = None,
+    strata: str | None = None,
+    engine: Engine | None = None,
+    master: str | None = None,
+    conf: Sequence[str] = (),
+    progress: Progress | None = None,
+) -> Evaluation:
+    """Measure what a release lost and what risk it leaves.
+
+    With a `Release` whose rows have an original, all measures exist and are taken on its unrounded values
+    in input order. With any other table (or a release without such rows) only the measures that need no row
+    order exist, unless the caller says that the rows are in the same order; the others are None. The k actually
+    reached is always that of the published table.
+
+    Numeric columns have all measures. Columns with an order (ordinal and date, where a release says so or the type is
+    a date) have those that need no zero; text and truth values are nominal and have their own: errors in the semantic
+    distance of their taxonomy, or of none, where any two values are equally far apart.
+
+    Args:
+        original: path, or pandas, polars or pyarrow table; a folder of Parquet files too.
+        released: a `Release`, or a path or table; the folder of a release, or of Parquet files, too.
+        columns: measure only these; by default the released columns, or the columns both tables have.
+        same_order: row i of the released table came from row i of the original, where `released` is a plain table.
+        target: also measure how well a random forest that learns from the release predicts this column: one of
+            classes, or a numeric one with a threshold, such as "income>30000"; see `shoal.evaluation.learn`.
+        protocol: of learning: `k-fold`, or `first-66%`, the split of the iDP paper.
+        folds: number of folds of `k-fold`.
+        runs: number of runs of learning, with different seeds; the intervals are over these.
+        trees: number of trees of a forest.
+        weight: the survey weight of the original: also compare what both tables say about the population, as
+            `shoal.estimates` does; by default the weight of a release's schema.
+        strata: with a weight, the column of the strata of the sample.
+        engine: `memory`; or `local` and `spark`, which work through Parquet files in parts. By default chosen by their
+            size. The measures are the same; `remarks` of the result says what cannot be had in parts.
+        master, conf: with engine `spark`, as for `shoal.publish`.
+        progress: called with (what, done, total); what it raises ends the work.
+
+    Returns:
+        Facts about the original data: they belong in the internal report, not in a publication.
+
+    Raises:
+        InputError: a table is empty, there is no common column, or a chosen one is unknown or holds different
+            kinds of values; the target is unknown, or cannot be learned.
+        OptionError: an option has a value that cannot be used, or not in parts.
+        MissingExtraError: there is a target, and the extra 'learn' is not installed.
+
+    Cost:
+        O(n log n) per column; record linkage as described in `record_linkage`, learning as in `learn`. In parts, the
+        memory of a batch and of one bucket of rows.
+
+    >>> import pyarrow as pa
+    >>> before = pa.table({"age": [20, 30, 40, 50]})
+    >>> result = evaluate(before, pa.table({"age": [25, 25, 45, 45]}))
+    >>> result.utility["mean_variation"], result.risk["actual_k"], result.utility["sse"]
+    (0.0, 2, None)
+    """
+    on_disk = isinstance(released, (str, Path)) and Path(released).is_dir()
+    bundle = bundle_of(released, on_disk=True) if on_disk else None
+    asked = {"same_order": same_order, "target": target, "weight": weight, "strata": strata}
+    where = Where(engine, master, tuple(conf))
+    runners = where.runners((original, data_of(bundle, released)), in_memory_because(asked))
+    if runners is not None:
+        na = () if bundle is None else bundle.na
+        return evaluated(runners, bundle, columns=columns, na=na, progress=progress)
+    before, after = (held(table) for table in (original, released))
+    return evaluate_in_memory(
+        before,
+        after if bundle is None else published(of_bundle(released)),
+        columns=columns,
+        same_order=same_order,
+        target=target,
+        protocol=protocol,
+        folds=folds,
+        runs=runs,
+        trees=trees,
+        weight=weight,
+        strata=strata,
+        progress=progress,
+    )
+
+
+def check(
+    table: Any,
+    quasi: Sequence[str] | None = None,
+    confidential: Sequence[str] | None = None,
+    *,
+    schema: Schema | None = None,
+    k: int | None = None,
+    l: int | None = None,  # noqa: E741
+    t_emd: float | None = None,
+    t_ratio: float | None = None,
+    weight: str | None = None,
+    household: str | None = None,
+    engine: Engine | None = None,
+    master: str | None = None,
+    conf: Sequence[str] = (),
+    progress: Progress | None = None,
+) -> Check:
+    """Measure the protection a table reaches, whichever tool made it.
+
+    Rows that agree in all quasi-identifiers are a group. Missing values agree with each other and are a value of
+    their own. A missing confidential value tells nothing: for l it is taken for the commonest one of its group.
+
+    Args:
+        table: path, or pandas, polars or pyarrow table; a folder of Parquet files too.
+        quasi: the quasi-identifiers; by default the columns with that role in the schema.
+        confidential: the confidential columns; by default those with that role, none without a schema.
+        schema: roles, and the order of ordinal columns.
+        k: level asked for: rows in the smallest group.
+        l: level asked for: different confidential values in every group.
+        t_emd: level asked for: largest earth mover's distance of a group to the table. Numbers, dates, enumerations and
+            ordinal columns are ordered, each value one step from the next; any two other values are equally far apart.
+        t_ratio: level asked for: largest ratio, either way, between a value's share in a group and in the table.
+        weight: column of sampling weights, for the disclosure risk; by default the one with that role.
+        household: column that says who lives together; by default the one with the role `unit`.
+        engine: `memory`; or `local` and `spark`, which work through Parquet files in parts. By default chosen by their
+            size. The levels are the same; `remarks` of the result says what cannot be had in parts.
+        master, conf: with engine `spark`, as for `shoal.publish`.
+        progress: called with (what, done, total); what it raises ends the work.
+
+    Returns:
+        The levels; `met` says whether all those asked for are reached.
+
+    Raises:
+        InputError: an unknown column, or a table without rows.
+
+    Cost: one sort per column and confidential attribute, O(n) memory; in parts, that of a batch and of one bucket.
+
+    >>> import pyarrow as pa
+    >>> people = pa.table({"age": [30, 30, 40, 40], "ill": ["a", "b", "b", "b"]})
+    >>> found = check(people, ["age"], ["ill"], k=2, l=2)
+    >>> found.k, found.distinct_l, found.emd, found.met
+    (2, 1, 0.25, False)
+    """
+    levels: dict[str, Any] = {"k": k, "l": l, "t_emd": t_emd, "t_ratio": t_ratio}
+    runners = Where(engine, master, tuple(conf)).runners([table], records_asked(weight, household))
+    if runners is not None:
+        return checked(runners[0], quasi, confidential, schema=schema, levels=levels, progress=progress)
+    more: dict[str, Any] = {"weight": weight, "household": household, "progress": progress}
+    return check_in_memory(held(table), quasi, confidential, schema=schema, **levels, **more)
+
+
+def records_asked(weight: str | None, household: str | None) -> str:
+    """Why options of a check take the table in memory, in words; empty if they do not."""
+    asked = [name for name, given in (("weight", weight), ("household", household)) if given is not None]
+    return f"{asked[0]}: such risks take records side by side" if asked else ""
+
+
+def in_memory_because(options: Mapping[str, Any]) -> str:
+    """Why options of an evaluation take the tables in memory, in words; empty if they do not."""
+    return next((f"{name}: {words}" for name, words in _SIDE_BY_SIDE if options.get(name)), "")
+
+
+def data_of(bundle: Subject | None, released: Any) -> Any:
+    """Where the released table is: the data of a bundle, or what was named."""
+    return released if bundle is None else bundle.table.path
+
+
+def evaluated(
+    runners: Sequence[Runner],
+    bundle: Any = None,
+    *,
+    columns: Sequence[str] | None = None,
+    na: Sequence[str] = (),
+    types: Mapping[str, str] | None = None,
+    file: Conventions | Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+) -> Evaluation:
+    """Measure two tables that runners have; the bundle says what is public about the columns.
+
+    Args:
+        bundle: a `Subject`, or None where neither table is a release.
+    """
+    schema = None if bundle is None else bundle.schema
+    before = Side(runners[0], Reading(schema, tuple(na), types, file))
+    after = Side(runners[1], before.reading)
+    if schema is not None:
+        # what was released is as it is after the steps
+        after = Side(runners[1], Reading(replace(schema, steps=(), before=None), tuple(na)))
+    pair = unmatched(before.table(), after.table(), None if bundle is None else published(bundle))
+    found = evaluate_in_parts(before, after, pair, columns, progress or silent)
+    weight = None if schema is None else schema.weight
+    if weight is not None and weight.name in pair.before.names:
+        found = replace(found, remarks=(*found.remarks, _NOT_ESTIMATED))
+    return found
+
+
+def checked(
+    runner: Runner,
+    quasi: Sequence[str] | None = None,
+    confidential: Sequence[str] | None = None,
+    *,
+    schema: Schema | None = None,
+    levels: Mapping[str, float | None],
+    na: Sequence[str] = (),
+    types: Mapping[str, str] | None = None,
+    file: Conventions | Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+) -> Check:
+    """Check a table that a runner has."""
+    side = Side(runner, Reading(schema, tuple(na), types, file))
+    return check_in_parts(side, quasi, confidential, schema, levels, progress or silent)

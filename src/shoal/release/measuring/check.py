@@ -1,0 +1,67 @@
+"""Check in parts: a table that is never in memory comes in, the same levels of protection as in memory leave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import narwhals as nw
+
+from shoal.columns.schema import Schema
+from shoal.evaluation.checks import asked_columns, check_levels, checked
+from shoal.evaluation.disclosure.of_sizes import figures_of_sizes
+from shoal.evaluation.measured import Check, Closeness
+from shoal.io import Table
+from shoal.progress import Progress
+from shoal.release.measuring.closeness import Secret, measure_closeness
+from shoal.release.measuring.groups import Grouping, count_groups
+from shoal.release.measuring.side import Side
+
+_NO_WEIGHTS = (
+    "The disclosure risk was not measured: column '{}' has weights, which are looked at record by record; "
+    "use engine=memory, or 'shoal risk'."
+)
+_NO_HOUSEHOLDS = (
+    "The risk of households (column '{}') was not measured: it takes records side by side; use engine=memory."
+)
+_NO_SPECIAL = "Special uniques were not searched: that takes all combinations of keys in memory."
+
+
+def check_in_parts(
+    side: Side,
+    quasi: Sequence[str] | None,
+    confidential: Sequence[str] | None,
+    schema: Schema | None,
+    levels: Mapping[str, float | None],
+    tell: Progress,
+) -> Check:
+    """The protection a table reaches, from sizes of groups and what the worst of them say.
+
+    Two passes, and two more for confidential columns. Risks of weighted records and of households, and special uniques,
+    are left out, and a line says so.
+    """
+    table = side.table()
+    known, secret = asked_columns(table, quasi, confidential, schema)
+    check_levels(levels, secret)
+    claimed = Grouping(known)
+    # the risk takes an empty text for a missing value
+    told_apart = any(isinstance(table.dtype(name), (nw.String, nw.Categorical, nw.Enum)) for name in known)
+    coarse = Grouping(known, blank_missing=True) if told_apart else claimed
+    groupings = [claimed, coarse] if told_apart else [claimed]
+    counted = count_groups(side, groupings, tell)
+    found: dict[str, Closeness] = {}
+    least: dict[str, dict[str, float]] = {}
+    if secret:
+        secrets = [Secret.of(table, name, schema) for name in secret]
+        found, least = measure_closeness(side, secrets, groupings, tell)
+    weight, household = (_by_role(table, schema, role) for role in ("weight", "unit"))
+    disclosure = None if weight is not None else figures_of_sizes(known, *counted[-1], least)
+    remarks = [_NO_WEIGHTS.format(weight) if weight is not None else _NO_SPECIAL]
+    if household is not None and weight is None:
+        remarks.append(_NO_HOUSEHOLDS.format(household))
+    return checked(known, *counted[0], found, disclosure, levels, tuple(remarks))
+
+
+def _by_role(table: Table, schema: Schema | None, role: str) -> str | None:
+    """The one column of a role that the table has."""
+    attributes = () if schema is None else schema.attributes
+    return next((a.name for a in attributes if a.role == role and a.name in table.names), None)

@@ -1,0 +1,247 @@
+"""Evaluate in parts: two tables that are never in memory come in, the same `Evaluation` as in memory leaves.
+
+Two passes over each table, and one more that counts equal rows of the released one. What takes records side by side is
+not there, as for any two tables whose rows have no common order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from shoal.columns.attribute import MISSING_VALUE
+from shoal.columns.kinds import KIND_FACTS
+from shoal.evaluation import information_loss as loss
+from shoal.evaluation import utility
+from shoal.evaluation.anonymity import ActualK
+from shoal.evaluation.categorical import Parts, contingency_of, counted_variation
+from shoal.evaluation.columns import MISSING, kind_of
+from shoal.evaluation.measure import chosen_columns, measures_of, moved, skipped_columns, summed_up
+from shoal.evaluation.measures import MEASURES
+from shoal.evaluation.pair import Pair
+from shoal.evaluation.result import Evaluation, plain
+from shoal.progress import Progress
+from shoal.release.measuring.groups import actual_k
+from shoal.release.measuring.side import Side
+from shoal.release.measuring.together import Cut, Plan, Scale, Together, count_together
+from shoal.release.measuring.values import MOST_VALUES, Asked, Names, Numbers, Values, count_values
+from shoal.taxonomy import Taxonomy
+
+# measures that bring a function of their own, from correlation matrices before and after
+_COMPUTED: Mapping[str, Callable[[Together, Together], float | None]] = {
+    "eigen": lambda before, after: loss.eigenvalues_moved(before.pearson, after.pearson),
+    "il_correl": lambda before, after: loss.inverses_moved(before.gapless, after.gapless),
+}
+_TOO_MANY = "more different texts than are counted in parts"
+
+
+def evaluate_in_parts(
+    before: Side, after: Side, pair: Pair, columns: Sequence[str] | None, tell: Progress
+) -> Evaluation:
+    """What a release lost and what risk it leaves, from aggregates.
+
+    Args:
+        before: the original records.
+        after: the released ones.
+        pair: both tables without a record: their columns and types, and what is known about them.
+        columns: measure only these; by default those that can be compared.
+    """
+    chosen = chosen_columns(pair, columns)
+    asked = [
+        Asked(name, pair.attributes.get(name), KIND_FACTS[kind_of(pair, name) or "nominal"].ordered)
+        for name in chosen
+    ]
+    seen = count_values(before, asked, tell), count_values(after, asked, tell)
+    crowded = [one.name for one in asked if _crowded(seen, one.name)]
+    asked = [one for one in asked if one.name not in crowded]
+    names = tuple(one.name for one in asked)
+    cuts = [_cut(pair, one, *seen) for one in asked]
+    found = [
+        count_together(side, _plan(pair, own, values), tell)
+        for side, own, values in zip(
+            (before, after), zip(*cuts, strict=True) if cuts else ((), ()), seen, strict=True
+        )
+    ]
+    pairs, unseen = _pairs(names, found)
+    groups = pair.released if columns is None else names
+    reached = actual_k(after, groups, seen[1].n, tell)
+    return Evaluation(
+        utility=plain(_utility(pair, names, seen, found, pairs)),
+        risk=plain(_risk(reached)),
+        columns=names,
+        rows_matched=False,
+        rows={"original": seen[0].n, "released": seen[1].n},
+        missing={
+            name: dict(
+                zip(("original", "released"), (_missing(one.columns[name]) for one in seen), strict=True)
+            )
+            for name in names
+        },
+        skipped={**skipped_columns(pair, chosen, columns), **dict.fromkeys(crowded, _TOO_MANY)},
+        remarks=_remarks(seen, names, crowded, unseen),
+    )
+
+
+def _crowded(seen: tuple[Values, Values], name: str) -> bool:
+    return any(isinstance(column := one.columns[name], Names) and column.counts is None for one in seen)
+
+
+def _missing(column: Numbers | Names) -> int:
+    return column.facts.missing if isinstance(column, Numbers) else column.missing
+
+
+def _cut(pair: Pair, asked: Asked, before: Values, after: Values) -> tuple[Cut, Cut]:
+    """A column of both tables as the same categories."""
+    first, second = before.columns[asked.name], after.columns[asked.name]
+    if isinstance(first, Numbers):
+        kind = kind_of(pair, asked.name)
+        assert kind is not None
+        facts = first.facts
+        ends = (facts.low, facts.high) if facts.low is not None and facts.high is not None else (0.0, 0.0)
+        lo, hi = pair.domains.get(asked.name, ends)
+        parts = Parts.of(kind, (float(lo), float(hi)))
+        return Cut(asked, parts), Cut(asked, parts)
+    assert isinstance(second, Names)
+    texts = [list(found.counts or ()) for found in (first, second)]
+    taxonomy = pair.taxonomies.get(asked.name)
+    if taxonomy is not None:
+        gone = taxonomy.labels.index(MISSING_VALUE) if MISSING_VALUE in taxonomy.labels else MISSING
+        one, other = (
+            Cut(asked, None, _codes_of(taxonomy, asked.name, which, some), taxonomy.size + 1, gone)
+            for which, some in zip(("original", "released"), texts, strict=True)
+        )
+        return one, other
+    every = {text: code for code, text in enumerate(dict.fromkeys((*texts[0], *texts[1])))}
+    return Cut(asked, codes=every, size=len(every) + 1), Cut(asked, codes=every, size=len(every) + 1)
+
+
+def _codes_of(taxonomy: Taxonomy, name: str, which: str, texts: Sequence[str]) -> dict[str, int]:
+    codes = taxonomy.encode(
+        np.array(texts, dtype=object),
+        f"column '{name}' of the {which} table",
+        concepts=which != "original",
+        missing=MISSING,
+    )
+    return dict(zip(texts, codes.tolist(), strict=True))
+
+
+def _plan(pair: Pair, cuts: Sequence[Cut], values: Values) -> Plan:
+    scales, ranks = {}, {}
+    for place, cut in enumerate(cuts):
+        column, kind = values.columns[cut.asked.name], kind_of(pair, cut.asked.name)
+        if isinstance(column, Numbers) and kind is not None:
+            ranks[place] = Scale.of_ranks(column)
+            if KIND_FACTS[kind].measured:
+                scales[place] = Scale.of(column)
+    return Plan(tuple(cuts), scales, ranks)
+
+
+def _pairs(
+    names: Sequence[str], found: Sequence[Together]
+) -> tuple[dict[tuple[str, str], float], list[tuple[str, str]]]:
+    """Total variations of two-way tables, and the pairs with too many cells."""
+    moved_pairs: dict[tuple[str, str], float] = {}
+    unseen = []
+    for places, before in found[0].counts.items():
+        if len(places) != 2:
+            continue
+        pair, after = (names[places[0]], names[places[1]]), found[1].counts[places]
+        if before is None or after is None:
+            unseen.append(pair)
+        else:
+            moved_pairs[pair] = counted_variation(before, after)
+    return moved_pairs, unseen
+
+
+def _utility(
+    pair: Pair,
+    names: Sequence[str],
+    seen: tuple[Values, Values],
+    found: Sequence[Together],
+    pairs: Mapping[tuple[str, str], float],
+) -> dict[str, Any]:
+    attributes: dict[str, dict[str, Any]] = {}
+    for place, name in enumerate(names):
+        kind = kind_of(pair, name)
+        assert kind is not None
+        counts = [one.counts[(place,)] for one in found]
+        assert counts[0] is not None
+        assert counts[1] is not None
+        line = measures_of(kind, counted_variation(counts[0], counts[1]))
+        before, after = (one.columns[name] for one in seen)
+        if isinstance(before, Numbers) and isinstance(after, Numbers):
+            first, second = before.facts.moments, after.facts.moments
+            distance = utility.wasserstein_of(before.distribution, after.distribution, first.variance)
+            line |= moved(kind, first, second, distance)
+        attributes[name] = line
+    products, ranks = ([getattr(one, what).correlations() for one in found] for what in ("products", "ranks"))
+    return summed_up(
+        attributes,
+        utility.correlation_difference(*products),
+        utility.correlations_kept(*ranks),
+        contingency_of(pairs),
+        (None, None),
+        _computed("utility", found),
+    )
+
+
+def _computed(part: Literal["utility", "risk"], found: Sequence[Together]) -> dict[str, float | None]:
+    """Measures that bring a function of their own: those that products give, None for the others."""
+    return {
+        name: _COMPUTED[name](*found) if name in _COMPUTED else None
+        for name, measure in MEASURES.items()
+        if measure.part == part and measure.compute is not None
+    }
+
+
+def _risk(reached: ActualK) -> dict[str, Any]:
+    linked = ("", "_interval", "_confidence", "_chance", "_records", "_rows", "_widths")
+    return {
+        **{f"record_linkage{word}": None for word in linked},
+        "actual_k": reached.k,
+        "groups": reached.groups,
+        "unique_share": reached.unique_share,
+        **_computed("risk", ()),
+        "actual_k_per_attribute": reached.per_attribute,
+    }
+
+
+def _remarks(
+    seen: tuple[Values, Values],
+    names: Sequence[str],
+    crowded: Sequence[str],
+    unseen: Sequence[tuple[str, str]],
+) -> tuple[str, ...]:
+    """What is not, or not exactly, what the same measures of a table in memory are, in words."""
+    found = []
+    rough = [
+        name
+        for name in names
+        if any(isinstance(column := one.columns[name], Numbers) and not column.exact for one in seen)
+    ]
+    if rough:
+        found.append(
+            f"Ranks and the Wasserstein distance of {_listed(rough)} are to one part in {MOST_VALUES:,} of the rows: "
+            "there are more different values than are counted one by one."
+        )
+    if crowded:
+        found.append(f"Not measured, {_TOO_MANY}: {_listed(crowded)}.")
+    if unseen:
+        words = "; ".join(f"{first} and {second}" for first, second in unseen[:3])
+        more = f" and {len(unseen) - 3} more" if len(unseen) > 3 else ""
+        found.append(f"Left out of the two-way tables, too many cells in use: {words}{more}.")
+    others = [
+        name
+        for name, measure in MEASURES.items()
+        if measure.compute is not None and not measure.of_rows and name not in _COMPUTED
+    ]
+    if others:
+        found.append(f"Not measured in parts, only in memory: {_listed(others)}.")
+    return tuple(found)
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:5])
+    return f"{shown} and {len(names) - 5} more" if len(names) > 5 else shown
