@@ -218,9 +218,7 @@ def _largest(method: Method) -> int:
     return max((size for _, size in method.sizes or ()), default=method.size)
 
 
-def _by_class(
-    classes: Sequence[Stratum], columns: Columns, swapped: Callable[[Columns, int], Swap]
-) -> Swap:
+def _by_class(classes: Sequence[Stratum], columns: Columns, swapped: Callable[[Columns, int], Swap]) -> Swap:
     """A swap of every class, as one of the table."""
     if len(classes) == 1:
         return swapped(columns, 0)

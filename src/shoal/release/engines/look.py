@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from shoal.columns.attribute import Attribute
 from shoal.columns.coding import labels_of, numbers
 from shoal.columns.lattice import Lattice
+from shoal.columns.provenance import as_declared
 from shoal.columns.records import Absent, KeptElsewhere, gaps_of
 from shoal.errors import InputError, OptionError, ShoalError
 from shoal.io import Table
@@ -30,6 +31,8 @@ from shoal.release.engines.stages import Over, Runner, Stage
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from shoal.columns.schema import Schema
 
 _FACTS = -1
 _MOST_LABELS = 100_000
@@ -75,12 +78,20 @@ def survey(
     facts = {name: Facts() for name in reading.columns}
     counts = {name: Counts(lattice.steps + 1) for name, lattice in lattices.items()}
     kept = seen = 0
+    steps = _Steps([0] * (0 if reading.schema is None else len(reading.schema.declared.steps)))
     for batch in batches:
         seen += batch.num_rows
         rows = batch.column(batch.schema.names.index(ROW)).to_numpy()
         if rows.size:
-            kept += _survey(batch, rows, reading, lattices, facts, counts)
-    told = {"kept": kept, "seen": seen, "facts": {name: _told(found) for name, found in facts.items()}}
+            table = steps.run(batch, rows, reading)
+            kept += 0 if table is None else _survey(table, rows, reading, lattices, facts, counts)
+    told = {
+        "kept": kept,
+        "seen": seen,
+        "facts": {name: _told(found) for name, found in facts.items()},
+        "changed": steps.changed,
+        "wrong": steps.wrong,
+    }
     text = np.frombuffer(json.dumps(told).encode(), dtype=np.uint8)
     yield batch_of([(0, _FACTS, packed(text))])
     for number, name in enumerate(reading.columns):
@@ -88,8 +99,30 @@ def survey(
             yield batch_of(list(spread(number, *counts[name].result(), shards)))
 
 
+@dataclass(slots=True)
+class _Steps:
+    """What became of the steps before protection.
+
+    Attributes:
+        changed: how many cells each changed.
+        wrong: the first step that could not be run, the first row that it could not be run on, and why.
+    """
+
+    changed: list[int]
+    wrong: tuple[int, int, str, str] | None = None
+
+    def run(self, batch: pa.RecordBatch, rows: NDArray[np.int64], reading: Reading) -> Table | None:
+        table, problem = reading.stepped(batch)
+        if problem is not None:
+            wrong = (len(table.steps), *with_row(problem, rows), problem.code)
+            self.wrong = wrong if self.wrong is None else min(self.wrong, wrong)
+            return None
+        self.changed = [before + more for before, (_, more) in zip(self.changed, table.steps, strict=True)]
+        return table
+
+
 def _survey(
-    batch: pa.RecordBatch,
+    table: Table,
     rows: NDArray[np.int64],
     reading: Reading,
     lattices: Mapping[str, Lattice],
@@ -97,19 +130,17 @@ def _survey(
     counts: Mapping[str, Counts],
 ) -> int:
     """Facts about one batch are added; how many of its rows take part."""
-    first = int(rows[0])
     values: dict[str, NDArray[np.float64]] = {}
     absent: dict[str, NDArray[np.bool_]] = {}
     for attribute in reading.attributes:
         name = attribute.name
         try:
-            alone = Reading((attribute,), reading.na)
-            values[name] = numbers(alone.table(batch), attribute)
+            values[name] = numbers(as_declared(table, (attribute,), reading.na), attribute)
             absent[name] = gaps_of(values[name], attribute)
         except ShoalError as error:
             # the first is told; the others in this column are not looked at
             if facts[name].wrong is None:
-                facts[name].wrong = (first, with_row(error, first), error.code)
+                facts[name].wrong = (*with_row(error, rows), error.code)
             continue
         if absent[name].any():
             facts[name].missing += int(absent[name].sum())
@@ -251,6 +282,8 @@ class Elsewhere:
     _lattices: dict[str, Lattice] = field(default_factory=dict)
     _histograms: dict[str, Histogram] = field(default_factory=dict)
     na: tuple[str, ...] = ()
+    _schema: Schema | None = None
+    _changed: list[int] = field(default_factory=list)
 
     @property
     def n(self) -> int:
@@ -258,7 +291,15 @@ class Elsewhere:
 
     @property
     def _all(self) -> Over:
-        return Over(self.reading.columns)
+        return Over(self.reading.read)
+
+    def run_steps(self, schema: Schema, na: Sequence[str]) -> None:
+        self._schema = schema
+        self.na = tuple(na)
+
+    def steps(self) -> tuple[tuple[str, int], ...]:
+        steps = () if self._schema is None else self._schema.declared.steps
+        return tuple((step.key, count) for step, count in zip(steps, self._changed, strict=True))
 
     def look(
         self,
@@ -274,7 +315,7 @@ class Elsewhere:
                 "memory: use missing=category with tree-dp, laplace or pairs-dp, or engine=memory."
             )
         dropping = tuple(name for name, policy in policies.items() if policy == "drop")
-        self.reading = Reading(tuple(chosen), tuple(na), dropping)
+        self.reading = Reading(tuple(chosen), tuple(na), dropping, self._schema)
         self._lattices = _known_lattices(table, chosen) if self.counted else {}
         self._survey()
 
@@ -282,6 +323,8 @@ class Elsewhere:
         shards = self.runner.shards
         self._facts = {name: Facts() for name in self.reading.columns}
         self._kept = seen = 0
+        self._changed = [0] * (0 if self._schema is None else len(self._schema.declared.steps))
+        wrongs = []
         pieces: dict[str, list[tuple[NDArray[np.int64], NDArray[np.int64]]]] = {}
         stages = (
             Stage(partial(survey, reading=self.reading, lattices=self._lattices, shards=shards), shards),
@@ -294,6 +337,8 @@ class Elsewhere:
             told = json.loads(unpacked(blob)[0].tobytes())
             self._kept += told["kept"]
             seen += told["seen"]
+            self._changed = [a + b for a, b in zip(self._changed, told["changed"], strict=True)]
+            wrongs += [] if told["wrong"] is None else [told["wrong"]]
             for name, found in told["facts"].items():
                 self._facts[name] = self._facts[name].joined(_heard(found))
         if seen != self.n:
@@ -301,17 +346,20 @@ class Elsewhere:
                 f"{seen:,} rows were read of a table of {self.n:,}: the files changed, or not every worker can read "
                 "them."
             )
+        if wrongs:
+            *_, sentence, code = min(wrongs)
+            raise InputError(sentence, code=code)
         empty = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
         for name in self._lattices:
             positions, counts = together(pieces.get(name, [empty]))
             self._histograms[name] = Histogram(positions, counts)
 
     def labels(self, attribute: Attribute) -> list[str]:
-        reading = Reading((attribute,), self.na)
+        reading = Reading((attribute,), self.na, schema=self._schema)
         task = partial(found_labels, reading=reading, attribute=attribute)
         seen: set[str] = set()
         for _, _, blob in blobs_in(
-            self.runner.collect("looking at the records", Over(reading.columns), Stage(task))
+            self.runner.collect("looking at the records", Over(reading.read), Stage(task))
         ):
             seen |= set(json.loads(unpacked(blob)[0].tobytes()))
         if len(seen) > _MOST_LABELS:
@@ -336,7 +384,7 @@ class Elsewhere:
 
     def unit(self, name: str, kept: Any) -> tuple[bool, int]:
         shards = self.runner.shards
-        over = Over(tuple(dict.fromkeys((*self.reading.columns, name))))
+        over = Over(tuple(dict.fromkeys((*self.reading.read, name))))
         stages = (
             Stage(partial(unit_rows, reading=self.reading, name=name, shards=shards), shards),
             Stage(most_rows),
@@ -350,7 +398,7 @@ class Elsewhere:
                 most = max(most, value)
         return missing, most
 
-    def outside(self, attribute: Attribute, lo: float, hi: float) -> tuple[int, int]:
+    def outside(self, attribute: Attribute, lo: float, hi: float, kept: Any) -> tuple[int, int]:
         found = self._facts[attribute.name]
         if found.low >= lo and found.high <= hi:
             return 0, 0

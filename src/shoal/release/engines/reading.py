@@ -15,12 +15,15 @@ from shoal.columns.attribute import Attribute
 from shoal.columns.coding import numbers
 from shoal.columns.describe import Described
 from shoal.columns.provenance import as_declared
+from shoal.columns.run_steps import steps_run
 from shoal.errors import ShoalError
 from shoal.io import Table, without_texts
 from shoal.io.parquet_files import ROW
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from shoal.columns.schema import Schema
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,23 +53,38 @@ class Reading:
         attributes: the released columns.
         na: texts that stand for a missing value.
         dropping: columns without whose value a row takes no part.
+        schema: with steps before protection; None where it has none.
     """
 
     attributes: tuple[Attribute, ...]
     na: tuple[str, ...] = ()
     dropping: tuple[str, ...] = ()
+    schema: Schema | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
         return tuple(attribute.name for attribute in self.attributes)
 
-    def table(self, batch: pa.RecordBatch) -> Table:
-        """The records of a batch in their declared types."""
+    @property
+    def read(self) -> tuple[str, ...]:
+        """The columns that are read: the released ones, and those that steps look at."""
+        stepped = () if self.schema is None else (step.column for step in self.schema.declared.steps)
+        return tuple(dict.fromkeys((*self.columns, *stepped)))
+
+    def stepped(self, batch: pa.RecordBatch) -> tuple[Table, ShoalError | None]:
+        """The records of a batch after the steps of the schema, as far as they went, and what is wrong then."""
         import pyarrow as pa
 
-        frame = pa.Table.from_batches([batch]).select(list(self.columns))
-        table = Table(nw.from_native(frame, eager_only=True), "parquet")
-        return as_declared(without_texts(table, self.na), self.attributes, self.na)
+        frame = pa.Table.from_batches([batch]).select(list(self.read))
+        table = without_texts(Table(nw.from_native(frame, eager_only=True), "parquet"), self.na)
+        return (table, None) if self.schema is None else steps_run(table, self.schema, self.na)
+
+    def table(self, batch: pa.RecordBatch) -> Table:
+        """The records of a batch after the steps of the schema, in their declared types."""
+        table, problem = self.stepped(batch)
+        if problem is not None:
+            raise problem
+        return as_declared(table, self.attributes, self.na)
 
     def part(self, batch: pa.RecordBatch) -> Part:
         """The records of a batch that take part."""
@@ -90,14 +108,15 @@ class Reading:
                 yield part, replace(described, table=part.table, kept=part.kept)
 
 
-def with_row(error: ShoalError, first: int) -> str:
-    """The sentence of an error about a batch that begins at a row of the table, counted as the table is.
+def with_row(error: ShoalError, rows: NDArray[np.int64]) -> tuple[int, str]:
+    """The row of the table that an error about a batch is about, from 0, and its sentence with that row.
 
     >>> from shoal.errors import InputError
-    >>> with_row(InputError("column 'a' holds 'x' in row 3: correct it."), 100)
-    "column 'a' holds 'x' in row 103: correct it."
+    >>> with_row(InputError("column 'a' holds 'x' in row 3: correct it."), np.array([7, 8, 102]))
+    (102, "column 'a' holds 'x' in row 103: correct it.")
     """
     sentence = str(error)
     if error.row is None:
-        return sentence
-    return re.sub(rf"\brow {error.row}\b", f"row {error.row + first}", sentence, count=1)
+        return int(rows[0]), sentence
+    row = int(rows[error.row - 1])
+    return row, re.sub(rf"\brow {error.row}\b", f"row {row + 1}", sentence, count=1)

@@ -133,19 +133,14 @@ def to_ranges(
     reading: Reading,
     described: Described,
     routes: Sequence[Route],
-    values: Callable[[Described, str], Floats] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Positions of all columns on the way to where they are ranked, with their rows.
-
-    Where `values` is given, the records' own values go along.
-    """
+    """Positions of all columns on the way to where they are ranked, with their rows."""
     for part, here in reading.parts(batches, described):
         found: list[Blob] = []
         for number, name in enumerate(here.columns):
             positions, _ = here.positions(name)
-            own = [] if values is None else [values(here, name)]
             targets = routes[number].of(positions, part.rows)
-            found += scattered(targets, number, positions, part.rows, *own, shrink=True)
+            found += scattered(targets, number, positions, part.rows, shrink=True)
         yield batch_of(found)
 
 
@@ -173,39 +168,53 @@ def heavy_rows(
         yield batch_of([(0, number, packed(np.array([position]), runs, many))])
 
 
-def given_values(bucket: int, sizes: Integers, values: Floats) -> Blob:
-    """What the records of a range get, in order of rank: values, and how many get each."""
-    return bucket, _GIVEN, packed(sizes, values)
+def given_values(bucket: int, sizes: Integers, *values: Floats) -> Blob:
+    """What the records of a range get, in order of rank: how many get the same, and numbers that say what that is."""
+    return bucket, _GIVEN, packed(sizes, *values)
 
 
-def _ranked(blobs: Sequence[Sequence[NDArray[Any]]]) -> list[NDArray[Any]]:
-    """Positions and rows of a range (and what goes along) in order of rank: by position, equal ones by row."""
-    columns = [np.concatenate([arrays[part] for arrays in blobs]) for part in range(len(blobs[0]))]
-    positions, rows = columns[0].astype(np.int64), columns[1].astype(np.int64)
+def _ranked(blobs: Sequence[Sequence[NDArray[Any]]]) -> Integers:
+    """The rows of a range in order of rank: by position, equal ones by row."""
+    positions, rows = (
+        np.concatenate([arrays[part] for arrays in blobs]).astype(np.int64) for part in range(2)
+    )
     low, bits = int(positions.min()), int(rows.max()).bit_length()
     span = int(positions.max()) - low
-    if len(columns) == 2 and span.bit_length() + bits < 63:
+    if span.bit_length() + bits < 63:
         # one number that holds both sorts faster than two
-        keys = np.sort((positions - low) << bits | rows)
-        return [(keys >> bits) + low, keys & ((1 << bits) - 1)]
-    order = np.lexsort((rows, positions))
-    return [positions[order], rows[order], *(column[order] for column in columns[2:])]
+        return np.sort((positions - low) << bits | rows) & ((1 << bits) - 1)
+    return rows[np.lexsort((rows, positions))]
+
+
+# a column's number, the first of some consecutive ranks, how many of them get the same, and what was given come in
+RankValues = Callable[[int, int, Integers, Sequence[Floats]], Floats]
+
+
+def repeated(number: int, first: int, sizes: Integers, given: Sequence[Floats]) -> Floats:
+    """All records of a cluster get its value."""
+    (values,) = given
+    return np.repeat(values, sizes)
 
 
 def from_ranges(
-    batches: Iterator[pa.RecordBatch], starts: Integers, out: Outgoing, by_rank: bool
+    batches: Iterator[pa.RecordBatch],
+    starts: Integers,
+    out: Outgoing,
+    by_rank: bool,
+    values: RankValues = repeated,
 ) -> Iterator[pa.RecordBatch]:
     """Records get the value of their rank. `starts` are the ranks at which ranges begin.
 
     With `by_rank` a value's place follows from its rank and not from its row: columns are not linked.
     """
     for bucket, parts in by_bucket(batches):
-        ((sizes, values),) = parts.pop(_GIVEN)
+        ((sizes, *given),) = parts.pop(_GIVEN)
         ((number, blobs),) = parts.items()
-        _, rows = _ranked(blobs)
+        rows = _ranked(blobs)
+        first = int(starts[bucket])
         if by_rank:
-            rows = starts[bucket] + np.arange(rows.size)
-        yield batch_of(list(out.column_blobs(number, rows, np.repeat(values, sizes))))
+            rows = first + np.arange(rows.size)
+        yield batch_of(list(out.column_blobs(number, rows, values(number, first, sizes, given))))
 
 
 def drawn_rows(

@@ -74,8 +74,8 @@ def draw_ranks(
 ) -> Floats:
     """One attribute of the records of consecutive ranks, from the distributions of their clusters.
 
-    What a rank gets does not depend on the ranks before it: each block of ranks has a stream of its own, so that any part
-    of a column can be drawn by itself.
+    What a rank gets does not depend on the ranks before it: each block of ranks has a stream of its own, so that any
+    part of a column can be drawn by itself.
 
     Args:
         means: of the clusters in order of rank, like the deviations and skewnesses.
