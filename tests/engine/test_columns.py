@@ -45,7 +45,9 @@ def _small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks, "OUT", 999)
     for module in (rank_methods, work):
         monkeypatch.setattr(module, "RUN", 256)
-    monkeypatch.setattr(rank_methods, "lay_ranges", lambda h, heavy, size: ranks.lay_ranges(h, heavy, size, 800))
+    monkeypatch.setattr(
+        rank_methods, "lay_ranges", lambda h, heavy, size: ranks.lay_ranges(h, heavy, size, 800)
+    )
     monkeypatch.setattr(rank_methods, "heavy_positions", lambda h: ranks.heavy_positions(h, 1000))
     monkeypatch.setattr("shoal.mechanisms.tree.rows.BLOCK", 512)
 

@@ -55,7 +55,9 @@ def _small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     ):
         for name, value in names.items():
             monkeypatch.setattr(module, name, value)
-    monkeypatch.setattr(rank_methods, "lay_ranges", lambda h, heavy, size: ranks.lay_ranges(h, heavy, size, 64))
+    monkeypatch.setattr(
+        rank_methods, "lay_ranges", lambda h, heavy, size: ranks.lay_ranges(h, heavy, size, 64)
+    )
     monkeypatch.setattr(rank_methods, "heavy_positions", lambda h: ranks.heavy_positions(h, 100))
 
 
@@ -116,7 +118,12 @@ def test_rows_that_are_dropped_have_no_rank(tmp_path: Path) -> None:
 def test_without_a_seed_columns_have_noise_of_their_own(tmp_path: Path) -> None:
     column = np.random.default_rng(0).random(N)
     parquet.write_table(pa.table({"a": column, "b": column}), tmp_path / "twins.parquet")
-    asked: dict[str, Any] = {"method": "xm-21", "epsilon": 10**6, "k": 300, "domains": dict.fromkeys("ab", (0, 1))}
+    asked: dict[str, Any] = {
+        "method": "xm-21",
+        "epsilon": 10**6,
+        "k": 300,
+        "domains": dict.fromkeys("ab", (0, 1)),
+    }
     shoal.publish(tmp_path / "twins.parquet", out=tmp_path / "out", engine="local", **asked)
     found = parquet.read_table(tmp_path / "out" / "data.parquet")
     # the noise on means is nothing here: what differs are the rows
@@ -147,7 +154,7 @@ def test_what_takes_memory_says_so_before_anything_is_read(tmp_path: Path) -> No
                     engine=engine,  # type: ignore[arg-type]
                     **{**SWAP, **more},
                 )
-    with pytest.raises(shoal.OptionError, match="with strata .* cannot be distributed exactly"):
+    with pytest.raises(shoal.OptionError, match=r"with strata .* cannot be distributed exactly"):
         shoal.publish(
             tmp_path / "no.parquet", out=tmp_path / "out", engine="local", method="ranking-dp", epsilon=1,
             strata=("job",), link=True,

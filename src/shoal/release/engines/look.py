@@ -18,181 +18,24 @@ from numpy.typing import NDArray
 from shoal.columns.attribute import Attribute
 from shoal.columns.coding import labels_of, numbers
 from shoal.columns.lattice import Lattice
-from shoal.columns.provenance import as_declared
-from shoal.columns.records import Absent, KeptElsewhere, gaps_of
+from shoal.columns.records import Absent, KeptElsewhere
 from shoal.errors import InputError, OptionError, ShoalError
 from shoal.io import Table
-from shoal.io.parquet_files import ROW
 from shoal.mechanisms.histogram import Histogram
 from shoal.release.engines.blobs import Blob, batch_of, blobs_in, by_bucket, packed, unpacked
-from shoal.release.engines.counting import Counts, gathered, spread, together
-from shoal.release.engines.reading import Reading, with_row
+from shoal.release.engines.counting import gathered, together
+from shoal.release.engines.reading import Reading
 from shoal.release.engines.stages import Over, Runner, Stage
+from shoal.release.engines.survey import FACTS, Facts, heard, merged, survey
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from shoal.columns.schema import Schema
 
-_FACTS = -1
 _MOST_LABELS = 100_000
 # A histogram on the driver has at most so many entries.
 MOST_POSITIONS = 1 << 26
-
-
-@dataclass(slots=True)
-class Facts:
-    """What is known about a column after a look.
-
-    Attributes:
-        missing, first_missing: how many values are missing, and the first row without one.
-        low, high: smallest and largest value of the rows that take part.
-        wrong: the first row that cannot be read, and what is wrong with it.
-        gaps: missing values in rows that take part.
-    """
-
-    missing: int = 0
-    first_missing: int = -1
-    low: float = float("inf")
-    high: float = float("-inf")
-    wrong: tuple[int, str, str] | None = None
-    gaps: int = 0
-
-    def joined(self, other: Facts) -> Facts:
-        firsts = [first for first in (self.first_missing, other.first_missing) if first >= 0]
-        wrongs = [wrong for wrong in (self.wrong, other.wrong) if wrong is not None]
-        return Facts(
-            self.missing + other.missing,
-            min(firsts, default=-1),
-            min(self.low, other.low),
-            max(self.high, other.high),
-            min(wrongs, default=None),
-            self.gaps + other.gaps,
-        )
-
-
-def survey(
-    batches: Iterator[pa.RecordBatch], reading: Reading, lattices: Mapping[str, Lattice], shards: int
-) -> Iterator[pa.RecordBatch]:
-    """Facts about all columns, and histograms of those whose lattice is known."""
-    facts = {name: Facts() for name in reading.columns}
-    counts = {name: Counts(lattice.steps + 1) for name, lattice in lattices.items()}
-    kept = seen = 0
-    steps = _Steps([0] * (0 if reading.schema is None else len(reading.schema.declared.steps)))
-    for batch in batches:
-        seen += batch.num_rows
-        rows = batch.column(batch.schema.names.index(ROW)).to_numpy()
-        if rows.size:
-            table = steps.run(batch, rows, reading)
-            kept += 0 if table is None else _survey(table, rows, reading, lattices, facts, counts)
-    told = {
-        "kept": kept,
-        "seen": seen,
-        "facts": {name: _told(found) for name, found in facts.items()},
-        "changed": steps.changed,
-        "wrong": steps.wrong,
-    }
-    text = np.frombuffer(json.dumps(told).encode(), dtype=np.uint8)
-    yield batch_of([(0, _FACTS, packed(text))])
-    for number, name in enumerate(reading.columns):
-        if name in counts:
-            yield batch_of(list(spread(number, *counts[name].result(), shards)))
-
-
-@dataclass(slots=True)
-class _Steps:
-    """What became of the steps before protection.
-
-    Attributes:
-        changed: how many cells each changed.
-        wrong: the first step that could not be run, the first row that it could not be run on, and why.
-    """
-
-    changed: list[int]
-    wrong: tuple[int, int, str, str] | None = None
-
-    def run(self, batch: pa.RecordBatch, rows: NDArray[np.int64], reading: Reading) -> Table | None:
-        table, problem = reading.stepped(batch)
-        if problem is not None:
-            wrong = (len(table.steps), *with_row(problem, rows), problem.code)
-            self.wrong = wrong if self.wrong is None else min(self.wrong, wrong)
-            return None
-        self.changed = [before + more for before, (_, more) in zip(self.changed, table.steps, strict=True)]
-        return table
-
-
-def _survey(
-    table: Table,
-    rows: NDArray[np.int64],
-    reading: Reading,
-    lattices: Mapping[str, Lattice],
-    facts: dict[str, Facts],
-    counts: Mapping[str, Counts],
-) -> int:
-    """Facts about one batch are added; how many of its rows take part."""
-    values: dict[str, NDArray[np.float64]] = {}
-    absent: dict[str, NDArray[np.bool_]] = {}
-    for attribute in reading.attributes:
-        name = attribute.name
-        try:
-            values[name] = numbers(as_declared(table, (attribute,), reading.na), attribute)
-            absent[name] = gaps_of(values[name], attribute)
-        except ShoalError as error:
-            # the first is told; the others in this column are not looked at
-            if facts[name].wrong is None:
-                facts[name].wrong = (*with_row(error, rows), error.code)
-            continue
-        if absent[name].any():
-            facts[name].missing += int(absent[name].sum())
-            if facts[name].first_missing < 0:
-                facts[name].first_missing = int(rows[np.argmax(absent[name])])
-    kept = np.ones(rows.size, dtype=np.bool_)
-    for name in reading.dropping:
-        if name in absent:
-            kept &= ~absent[name]
-    for name, found in values.items():
-        if name not in absent:
-            continue
-        present = kept & ~absent[name]
-        facts[name].gaps += int((kept & absent[name]).sum())
-        here = found if present.all() else found[present]
-        if here.size:
-            facts[name].low = min(facts[name].low, float(here.min()))
-            facts[name].high = max(facts[name].high, float(here.max()))
-            if name in counts:
-                counts[name].add(lattices[name].positions(here))
-    return int(kept.sum())
-
-
-def _told(found: Facts) -> list[Any]:
-    # JSON has no infinite numbers
-    ends = [None if np.isinf(end) else end for end in (found.low, found.high)]
-    return [found.missing, found.first_missing, *ends, found.wrong, found.gaps]
-
-
-def _heard(told: Sequence[Any]) -> Facts:
-    missing, first, low, high, wrong, gaps = told
-    return Facts(
-        missing,
-        first,
-        float("inf") if low is None else low,
-        float("-inf") if high is None else high,
-        None if wrong is None else (wrong[0], wrong[1], wrong[2]),
-        gaps,
-    )
-
-
-def merged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Histograms of the same column put together; everything else as it is."""
-    for bucket, parts in by_bucket(batches):
-        found: list[Blob] = []
-        for part, blobs in parts.items():
-            if part < 0:
-                found += [(bucket, part, packed(*arrays)) for arrays in blobs]
-                continue
-            positions, counts = together([gathered(arrays) for arrays in blobs])
-            found.append((bucket, part, packed(np.diff(positions, prepend=0), counts, squeeze=True)))
-        yield batch_of(found)
 
 
 def found_labels(
@@ -205,7 +48,7 @@ def found_labels(
         if len(seen) > _MOST_LABELS:
             break
     text = np.frombuffer(json.dumps(sorted(seen)).encode(), dtype=np.uint8)
-    yield batch_of([(0, _FACTS, packed(text))])
+    yield batch_of([(0, FACTS, packed(text))])
 
 
 def outside_of(
@@ -221,7 +64,7 @@ def outside_of(
         if outside.any():
             count += int(outside.sum())
             first = int(part.rows[np.argmax(outside)]) if first < 0 else first
-    yield batch_of([(0, _FACTS, packed(np.array([count, first], dtype=np.int64)))])
+    yield batch_of([(0, FACTS, packed(np.array([count, first], dtype=np.int64)))])
 
 
 def unit_rows(
@@ -238,7 +81,7 @@ def unit_rows(
         for value, count in zip(*_counted_values(column), strict=True):
             digest = hashlib.blake2b(str(value).encode(), digest_size=16).digest()
             counted[digest] = counted.get(digest, 0) + count
-    yield batch_of([(0, _FACTS, packed(np.array([missing], dtype=np.int64)))])
+    yield batch_of([(0, FACTS, packed(np.array([missing], dtype=np.int64)))])
     keys = np.frombuffer(b"".join(counted), dtype=np.uint64).reshape(-1, 2)
     counts = np.fromiter(counted.values(), dtype=np.int64, count=len(counted))
     shard = (keys[:, 0] % np.uint64(shards)).astype(np.int64)
@@ -256,7 +99,7 @@ def _counted_values(column: pa.Array) -> tuple[list[Any], list[int]]:
 def most_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The largest number of rows of a unit in each bucket."""
     for bucket, parts in by_bucket(batches):
-        found: list[Blob] = [(bucket, _FACTS, packed(*arrays)) for arrays in parts.get(_FACTS, [])]
+        found: list[Blob] = [(bucket, FACTS, packed(*arrays)) for arrays in parts.get(FACTS, [])]
         if 0 in parts:
             keys = np.concatenate([arrays[0].reshape(-1, 2) for arrays in parts[0]])
             counts = np.concatenate([arrays[1] for arrays in parts[0]])
@@ -340,7 +183,7 @@ class Elsewhere:
             self._changed = [a + b for a, b in zip(self._changed, told["changed"], strict=True)]
             wrongs += [] if told["wrong"] is None else [told["wrong"]]
             for name, found in told["facts"].items():
-                self._facts[name] = self._facts[name].joined(_heard(found))
+                self._facts[name] = self._facts[name].joined(heard(found))
         if seen != self.n:
             raise InputError(
                 f"{seen:,} rows were read of a table of {self.n:,}: the files changed, or not every worker can read "
@@ -392,7 +235,7 @@ class Elsewhere:
         missing, most = False, 0
         for _, part, blob in blobs_in(self.runner.collect("counting rows of a unit", over, *stages)):
             (value,) = unpacked(blob)[0].tolist()
-            if part == _FACTS:
+            if part == FACTS:
                 missing |= value > 0
             else:
                 most = max(most, value)
