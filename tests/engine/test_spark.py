@@ -28,6 +28,20 @@ from shoal.release.engines.stages import Over, Stage
 pytestmark = pytest.mark.system
 DOMAINS = {"a": (0, 1000), "b c": (-5, 5)}
 N = 6000
+SCHEMA = shoal.Schema.from_dict(
+    {
+        "attribute": [
+            {"name": "a", "role": "quasi-identifier"},
+            {"name": "b c", "role": "confidential", "lo": -5, "hi": 5},
+        ]
+    }
+)
+STEPPED = shoal.Schema.from_dict(
+    {
+        "attribute": [{"name": "a", "lo": 0, "hi": 1000}, {"name": "b c", "lo": -5, "hi": 5}],
+        "step": [{"recode": "a", "breaks": [-1, 100, 500, 1000]}, {"top": "b c", "at": 2}],
+    }
+)
 
 
 def people(folder: Path) -> Path:
@@ -45,7 +59,14 @@ def people(folder: Path) -> Path:
 def test_a_session_on_this_machine(tmp_path: Path) -> None:
     data = people(tmp_path)
     with session("local[2]") as spark:
-        for method, more in (("ranking-dp", {"k": 20}), ("tree-dp", {}), ("laplace", {})):
+        for method, more in (
+            ("ranking-dp", {"k": 20}),
+            ("pairs-dp", {}),
+            ("xm-24", {"k": 20}),
+            ("swap-ranking", {"k": 20, "schema": SCHEMA, "epsilon": None, "domains": None}),
+            ("tree-dp", {"schema": STEPPED, "domains": None}),
+            ("laplace", {}),
+        ):
             asked: dict[str, Any] = {"method": method, "epsilon": 1, "domains": DOMAINS, "seed": 4, **more}
             here = shoal.publish(data, out=tmp_path / f"local {method}", engine="local", **asked)
             there = shoal.publish(data, out=tmp_path / f"spark {method}", engine="spark", **asked)
@@ -223,20 +244,3 @@ def test_a_killed_driver_leaves_the_charge_and_nothing_else(tmp_path: Path) -> N
     entries = subprocess.run(exported, env=environment, capture_output=True, text=True).stdout.splitlines()
     # both were charged: the one that was killed may have been seen
     assert sum('"kind": "release"' in entry for entry in entries) == 2
-
-
-@pytest.mark.slow
-def test_the_driver_needs_aggregates_only(tmp_path: Path) -> None:
-    """A million rows pass a driver that may be sent 20 MB; the table itself may not."""
-    rng = np.random.default_rng(2)
-    table = pa.table({name: rng.integers(0, 100_000, 2_000_000) for name in "abcd"})
-    parquet.write_table(table, tmp_path / "in.parquet", row_group_size=1 << 17)
-    with session("local[2]", spark__driver__maxResultSize="20m") as spark:
-        for method in ("ranking-dp", "tree-dp"):
-            made = shoal.publish(
-                tmp_path / "in.parquet", out=tmp_path / method, engine="spark", method=method, epsilon=1,
-                domains=dict.fromkeys("abcd", (0, 100_000)),
-            )  # fmt: skip
-            assert made.release.data.count() == 2_000_000
-        with pytest.raises(Exception, match="maxResultSize"):
-            spark.read.parquet(str(tmp_path / "in.parquet")).collect()
