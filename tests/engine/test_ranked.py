@@ -172,3 +172,46 @@ def test_a_large_file_that_its_engine_cannot_take_is_read_as_a_whole(
     assert made.engine == "memory"
     with pytest.raises(shoal.OptionError, match="lattice positions"):
         shoal.publish(big, out=tmp_path / "no", engine="local", method="xm-21", **MOMENTS)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"method": "ranking-dp", "epsilon": 5, "k": 20},
+        {"method": "optimal-dp", "epsilon": 5, "k": 20, "columns": ["a", "b", "c"]},
+        {"method": "idp-cbls", "epsilon": 5, "k": 5, "floor": "0.001", "columns": ["a", "b", "c"]},
+        {"method": "xm-25", "epsilon": 5, "k": 20, "columns": ["a", "b", "c"]},
+    ],
+    ids=lambda asked: asked["method"],
+)
+def test_missing_values_stay_missing(asked: dict[str, Any], tmp_path: Path) -> None:
+    table = people()
+    for place, name in enumerate(("a", "b", "c"), start=1):
+        # some rows have no value at all
+        gaps = pa.array([i % (place + 2) == 0 for i in range(N)])
+        values = pa.array(
+            [None if gap.as_py() else v for gap, v in zip(gaps, table[name].to_pylist(), strict=True)]
+        )
+        table = table.set_column(place, name, values.cast(table.schema.field(name).type))
+    parquet.write_table(table, tmp_path / "in.parquet", row_group_size=100)
+    facts = [{**one, "missing": "separate"} for one in ATTRIBUTES]
+    for one in facts[:3]:
+        one |= dict(zip(("lo", "hi"), DOMAINS[one["name"]], strict=True))
+    facts[3]["values"] = ["clerk", "cook", "smith", "artist"]
+    schema = shoal.Schema.from_dict({"attribute": facts})
+    made = shoal.publish(
+        tmp_path / "in.parquet", schema, out=tmp_path / "out", engine="local", seed=6, **asked
+    )
+    expected = shoal.protect(tmp_path / "in.parquet", schema, seed=6, **asked)
+    written = parquet.read_table(tmp_path / "out" / "data.parquet")
+    assert written["a"].null_count == N // 3
+    assert rows_of(written) == rows_of(expected.data)
+    assert made.release.statement == expected.statement
+    assert made.release.internal == expected.internal
+    few: dict[str, Any] = {**asked, "k": 500}
+    with pytest.raises(shoal.OptionError) as memory:
+        shoal.protect(tmp_path / "in.parquet", schema, **few)
+    with pytest.raises(shoal.OptionError) as parts:
+        shoal.publish(tmp_path / "in.parquet", schema, out=tmp_path / "no", engine="local", **few)
+    assert "too few rows" in str(parts.value)
+    assert str(parts.value) == str(memory.value)

@@ -174,10 +174,4 @@ def _not_in_parts(method: Method, delivery: Delivery, request: Request, engine: 
         return f"the weights in column '{weight.name}' are looked at beside every swapped column; use engine=memory"
     if weight is not None and weight.release == "raked":
         return RAKED.replace(": use", "; use").rstrip(".")
-    policies = [request.get("missing"), *(a.missing for a in (schema.attributes if schema else ()))]
-    if "separate" in policies:
-        return (
-            "missing=separate groups rows by what they miss; use missing=category with tree-dp, laplace or pairs-dp, "
-            "or engine=memory"
-        )
     return ""

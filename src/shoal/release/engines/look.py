@@ -151,14 +151,11 @@ class Elsewhere:
         policies: Mapping[str, str],
         na: Sequence[str],
     ) -> None:
-        apart = [name for name, policy in policies.items() if policy == "separate"]
-        if apart:
-            raise OptionError(
-                f"missing=separate groups rows by what they miss (column '{apart[0]}'), which takes the table in "
-                "memory: use missing=category with tree-dp, laplace or pairs-dp, or engine=memory."
-            )
-        dropping = tuple(name for name, policy in policies.items() if policy == "drop")
-        self.reading = Reading(tuple(chosen), tuple(na), dropping, self._schema)
+        dropping, apart = (
+            tuple(name for name, policy in policies.items() if policy == wanted)
+            for wanted in ("drop", "separate")
+        )
+        self.reading = Reading(tuple(chosen), tuple(na), dropping, self._schema, apart)
         self._lattices = _known_lattices(table, chosen) if self.counted else {}
         self._survey()
 

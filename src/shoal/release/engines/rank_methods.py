@@ -26,7 +26,7 @@ from shoal.partition.ranking import group_sizes
 from shoal.release.engines.blobs import Blob
 from shoal.release.engines.ranks import Ranges, Ranked, heavy_positions, lay_ranges
 from shoal.release.engines.stages import Stage
-from shoal.release.engines.tasks import RankValues, from_ranges, repeated, to_ranges
+from shoal.release.engines.tasks import OUT, RankValues, from_ranges, repeated, to_ranges
 from shoal.release.engines.work import RUN, Made, Work, cluster_facts
 from shoal.sensitivity.local import CALIBRATIONS, cluster_scales
 
@@ -43,10 +43,11 @@ def by_rank(work: Work) -> Made:
     clusters, exact = [], {}
     for number, name in enumerate(described.columns):
         sizes = _sizes(work, name, histograms[number], work.prepared.plan.shares[name])
-        values, without = _cluster_values(work, name, Ranked.of(histograms[number], sizes))
-        given += ranges.given(number, sizes, values)
+        ranked = Ranked.of(histograms[number], sizes, _missing(work, name))
+        values, without = _cluster_values(work, name, ranked)
+        given += ranges.given(number, sizes, values[: sizes.size])
         exact.update({} if without is None else {name: without})
-        clusters.append(cluster_facts(name, sizes))
+        clusters.append(cluster_facts(name, ranked.sizes))
         work.tell("drawing noise", number + 1, len(described.columns))
     more = {"clusters_without_noise": exact} if exact else {}
     return _looked_up(work, ranges, given, repeated, work.source(), clusters=clusters, **more)
@@ -68,19 +69,19 @@ def by_moments(work: Work) -> Made:
         # without noise there is none to weigh
         share = Fraction(1) if budget is None else budget.means[0]
         sizes = _sizes(work, name, histograms[number], share)
-        ranked = Ranked.of(histograms[number], sizes)
-        centred = Centred.of_runs(*ranked.runs(), ranked.sums(), sizes)
-        partition = Partition(np.empty(0, dtype=np.int64), sizes, (name,))
+        ranked = Ranked.of(histograms[number], sizes, _missing(work, name))
+        centred = Centred.of_runs(*ranked.runs(), ranked.sums(), ranked.sizes)
+        partition = Partition(np.empty(0, dtype=np.int64), ranked.sizes, (name,))
         fixed = calibrate(group, partition, budget, method, centred)
         possible = masked(group, fixed, budget, prepared.source, method, centred)
         statistics = [possible.statistics.means]
         if possible.shape is not None:
             statistics.append(possible.shape.deviations)
             statistics += [] if possible.shape.skewness is None else [possible.shape.skewness]
-        given += ranges.given(number, sizes, *(found[:, 0] for found in statistics))
+        given += ranges.given(number, sizes, *(found[: sizes.size, 0] for found in statistics))
         for what, count in possible.repairs.items():
             repairs[what] = repairs.get(what, 0) + count
-        clusters.append(cluster_facts(name, sizes))
+        clusters.append(cluster_facts(name, ranked.sizes))
         work.tell("drawing noise", number + 1, len(described.columns))
     source = work.source()
     values = partial(
@@ -119,9 +120,13 @@ def _looked_up(
     method, described = work.prepared.method, work.prepared.described
     rows = work.runner.rows if method.link else described.n
     out = work.outgoing(rows, source, linked=method.link)
-    route = partial(to_ranges, reading=work.records.reading, described=work.described, routes=ranges.routes)
+    reading = work.records.reading
+    route = partial(
+        to_ranges, reading=reading, described=work.described, routes=ranges.routes, apart=ranges.buckets
+    )
+    apart = -(-work.runner.rows // OUT) if reading.separating else 0
     place = partial(from_ranges, starts=ranges.starts, out=out, by_rank=not method.link, values=values)
-    stages = (Stage(route, ranges.buckets, tuple(given)), Stage(place, out.buckets))
+    stages = (Stage(route, ranges.buckets + apart, tuple(given)), Stage(place, out.buckets))
     return Made(work.over, stages, out, work.facts(**facts))
 
 
@@ -134,11 +139,16 @@ def _ranges(work: Work, histograms: Sequence[Histogram]) -> Ranges:
     return lay_ranges(histograms, work.heavy_counts(heavy), RUN)
 
 
+def _missing(work: Work, name: str) -> int:
+    """How many records have no value of a column, and get none."""
+    return work.records.missing_of(name) if name in work.records.reading.separating else 0
+
+
 def _sizes(work: Work, name: str, histogram: Histogram, share: Fraction) -> Integers:
     """Sizes of the clusters of a column in order of rank."""
     method, described = work.prepared.method, work.prepared.described
     if method.partition != "optimal":
-        return group_sizes(described.n, method.size, method.remainder)
+        return group_sizes(described.n - _missing(work, name), method.size, method.remainder)
     assert histogram.counts is not None
     # the best runs of values follow from how often each occurs
     ordered = np.repeat(histogram.positions, histogram.counts)

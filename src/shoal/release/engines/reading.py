@@ -54,12 +54,14 @@ class Reading:
         na: texts that stand for a missing value.
         dropping: columns without whose value a row takes no part.
         schema: with steps before protection; None where it has none.
+        separating: columns whose missing values stay missing.
     """
 
     attributes: tuple[Attribute, ...]
     na: tuple[str, ...] = ()
     dropping: tuple[str, ...] = ()
     schema: Schema | None = None
+    separating: tuple[str, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -105,7 +107,9 @@ class Reading:
         for batch in batches:
             part = self.part(batch)
             if part.size:
-                yield part, replace(described, table=part.table, kept=part.kept)
+                here = replace(described, table=part.table, kept=part.kept)
+                gaps = {name: here.absent(name) for name in self.separating}
+                yield part, replace(here, gaps=gaps) if gaps else here
 
 
 def with_row(error: ShoalError, rows: NDArray[np.int64]) -> tuple[int, str]:

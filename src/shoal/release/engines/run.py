@@ -18,7 +18,7 @@ from shoal.io import Table, read_columnwise
 from shoal.io.arrow_files import parquet_rows
 from shoal.mechanisms.table import ENTRIES
 from shoal.method.method import Method
-from shoal.method.stages import PARTITIONS
+from shoal.method.stages import PARTITIONS, check_alike
 from shoal.progress import Progress
 from shoal.release.bundle import check_output, staged, write_documents
 from shoal.release.engines.look import Elsewhere, check_positions
@@ -102,6 +102,16 @@ def check_engine(prepared: Preparation) -> None:
         raise OptionError(RAKED)
     if way_of(method) != "by_record":
         check_positions(described.lattices, described.n)
+    for name in described.table.records.reading.separating:
+        missing = described.table.records.missing_of(name)
+        if missing and not method.link:
+            raise OptionError(
+                f"column '{name}' has missing values that stay missing, and link=False gives it an order of its own: "
+                "use engine=memory."
+            )
+        if missing:
+            check_alike(described.n - missing, (), method, empty=False)
+            check_alike(missing, (name,), method, empty=True)
     if method.partition == "optimal" and described.n > MOST_OPTIMAL:
         raise OptionError(
             f"method '{method.name}' finds its clusters on one machine, from up to {MOST_OPTIMAL:,} rows, and there "
@@ -164,6 +174,7 @@ def write_release(
             method=prepared.method,
             schema=schema,
             unchanged=made.unchanged,
+            gapped=records.reading.separating,
         )
     )
     written = runner.write("writing rows", made.over, *made.stages, last, schema=schema, folder=folder)

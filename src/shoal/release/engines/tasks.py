@@ -133,14 +133,23 @@ def to_ranges(
     reading: Reading,
     described: Described,
     routes: Sequence[Route],
+    apart: int,
 ) -> Iterator[pa.RecordBatch]:
-    """Positions of all columns on the way to where they are ranked, with their rows."""
+    """Positions of all columns on the way to where they are ranked, with their rows.
+
+    Rows whose value stays missing have no rank, and go to buckets from `apart` on.
+    """
     for part, here in reading.parts(batches, described):
         found: list[Blob] = []
         for number, name in enumerate(here.columns):
             positions, _ = here.positions(name)
-            targets = routes[number].of(positions, part.rows)
-            found += scattered(targets, number, positions, part.rows, shrink=True)
+            rows = part.rows
+            if name in here.gaps:
+                missing = rows[here.gaps[name]]
+                found += scattered(apart + missing // OUT, number, missing)
+                positions, rows = positions[~here.gaps[name]], rows[~here.gaps[name]]
+            targets = routes[number].of(positions, rows)
+            found += scattered(targets, number, positions, rows, shrink=True)
         yield batch_of(found)
 
 
@@ -208,6 +217,11 @@ def from_ranges(
     With `by_rank` a value's place follows from its rank and not from its row: columns are not linked.
     """
     for bucket, parts in by_bucket(batches):
+        if _GIVEN not in parts:
+            for number, gaps in parts.items():
+                for (rows,) in gaps:
+                    yield batch_of(list(out.column_blobs(number, rows, np.full(rows.size, np.nan))))
+            continue
         ((sizes, *given),) = parts.pop(_GIVEN)
         ((number, blobs),) = parts.items()
         rows = _ranked(blobs)
@@ -272,8 +286,12 @@ def assembled(
     method: Method,
     schema: pa.Schema,
     unchanged: frozenset[str] = frozenset(),
+    gapped: Sequence[str] = (),
 ) -> Iterator[pa.RecordBatch]:
-    """Released rows in their order, as the columns store them: the very last step."""
+    """Released rows in their order, as the columns store them: the very last step.
+
+    `gapped` are columns whose missing values stay missing.
+    """
     import pyarrow as pa
 
     names = described.columns
@@ -286,17 +304,28 @@ def assembled(
                     columns[number, places] = found
                 filled[places] = True
         whole = bool(filled.all())
+        empty = {*described.flagged, *gapped}
         stored = {
-            name: _stored(described, method, name, row if whole else row[filled], name not in unchanged)
+            name: _stored(
+                described,
+                method,
+                name,
+                row if whole else row[filled],
+                computed=name not in unchanged,
+                gaps=name in empty,
+            )
             for name, row in zip(names, columns, strict=True)
         }
         made = described.released_frame(stored, generalise=method.generalise)
         yield from pa.Table.from_arrays(made.columns, schema=schema).combine_chunks().to_batches()
 
 
-def _stored(described: Described, method: Method, name: str, values: Floats, computed: bool) -> NDArray[Any]:
-    if name not in described.flagged:
+def _stored(
+    described: Described, method: Method, name: str, values: Floats, *, computed: bool, gaps: bool
+) -> NDArray[Any]:
+    if not gaps or not (missing := np.isnan(values)).any():
         return described.stored(name, values, clip=method.clip, computed=computed)
-    gaps = np.isnan(values)
-    filled = np.where(gaps, float(described.lattices[name].lo), values)
-    return with_gaps(described.stored(name, filled, clip=method.clip, computed=computed), gaps)
+    tree = described.tree(name)
+    any_value = float(described.lattices[name].lo) if tree is None else float(tree.domain[0])
+    filled = np.where(missing, any_value, values)
+    return with_gaps(described.stored(name, filled, clip=method.clip, computed=computed), missing)
