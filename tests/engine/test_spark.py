@@ -204,35 +204,48 @@ def test_a_killed_executor_changes_nothing_and_fresh_entropy_would_tear(
         assert torn(control) > 0
 
 
+def command_line(data: Path, out: Path, ledger: Path | None = None) -> tuple[list[str], dict[str, str]]:
+    """`shoal protect` on a session of its own, and the environment for it."""
+    charge = [] if ledger is None else ["--ledger", str(ledger), "--dataset", "people"]
+    words = [
+        *("--engine", "spark", "--master", "local[2]", "--method", "tree-dp", "--epsilon", "1"),
+        *("--domain", "a=0:1000", "--domain", "b c=-5:5", "--columns", "a", "--columns", "b c"),
+    ]
+    command = [sys.executable, "-m", "shoal", "protect", str(data), *words, "--out", str(out), *charge]
+    return command, {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+
+
+def wait_for(pattern: str, folder: Path, process: subprocess.Popen[Any]) -> None:
+    deadline = time.monotonic() + 600
+    while not list(folder.glob(pattern)):
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.mark.slow
+def test_an_interruption_cancels_the_job_and_leaves_nothing(tmp_path: Path) -> None:
+    need_java()
+    command, environment = command_line(people(tmp_path), tmp_path / "out")
+    process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
+    wait_for(".out.partial-*/data/_temporary", tmp_path, process)
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert "interrupted, nothing was written" in told
+    time.sleep(5)
+    assert [path.name for path in tmp_path.iterdir()] == ["my täble"]
+
+
 @pytest.mark.slow
 def test_a_killed_driver_leaves_the_charge_and_nothing_else(tmp_path: Path) -> None:
     need_java()
-    data = people(tmp_path)
-    command = [
-        *(
-            sys.executable,
-            "-m",
-            "shoal",
-            "protect",
-            str(data),
-            "--engine",
-            "spark",
-            "--master",
-            "local[2]",
-        ),
-        *("--method", "tree-dp", "--epsilon", "1", "--out", str(tmp_path / "out")),
-        *("--domain", "a=0:1000", "--domain", "b c=-5:5", "--columns", "a", "--columns", "b c"),
-        *("--ledger", str(tmp_path / "ledger.sqlite"), "--dataset", "people"),
-    ]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    command, environment = command_line(people(tmp_path), tmp_path / "out", tmp_path / "ledger.sqlite")
     shoal_ledger = [sys.executable, "-m", "shoal", "ledger"]
     opened = ["open", str(tmp_path / "ledger.sqlite"), "people", "--epsilon", "10"]
     subprocess.run([*shoal_ledger, *opened], env=environment, check=True, capture_output=True)
     process = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL, start_new_session=True)
-    deadline = time.monotonic() + 300
-    while not list(tmp_path.glob(".out.partial-*/.work/owner.json")) and time.monotonic() < deadline:
-        assert process.poll() is None
-        time.sleep(0.05)
+    wait_for(".out.partial-*/.work/owner.json", tmp_path, process)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     assert list(tmp_path.glob(".out.partial-*"))

@@ -302,3 +302,22 @@ def test_what_a_killed_driver_left_is_removed(tmp_path: Path) -> None:
     )  # fmt: skip
     assert not left["dead"].exists()
     assert left["alive"].exists()
+
+
+def test_what_spark_cannot_freeze_is_refused_with_a_reason(tmp_path: Path) -> None:
+    pytest.importorskip("pyspark")
+    (tmp_path / "people" / "_delta_log").mkdir(parents=True)
+    asked: dict[str, Any] = {"out": tmp_path / "out", "method": "laplace", "epsilon": 1}
+    with pytest.raises(shoal.OptionError, match=r"is a Delta table: pass a pinned version, .*versionAsOf"):
+        shoal.publish(tmp_path / "people", engine="spark", **asked)
+    with pytest.raises(
+        shoal.OptionError, match=r"through a DataFrame: pass spark.read.parquet\('s3a://a/b'\)"
+    ):
+        shoal.publish("s3a://a/b", engine="spark", **asked)
+    remote = type("DataFrame", (), {"__module__": "pyspark.sql.connect.dataframe"})()
+    with pytest.raises(shoal.OptionError, match=r"not for Spark Connect: .* use a session of the cluster"):
+        shoal.protect(remote, work=tmp_path / "out", method="laplace", epsilon=1)
+    parquet.write_table(pa.table({"age": [1]}), tmp_path / "in.parquet")
+    with pytest.raises(shoal.OptionError, match="is not a setting of Spark: write it as"):
+        shoal.publish(tmp_path / "in.parquet", engine="spark", conf=["memory=4g"], **asked)
+    assert not (tmp_path / "out").exists()

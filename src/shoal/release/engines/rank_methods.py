@@ -26,7 +26,7 @@ from shoal.partition.ranking import group_sizes
 from shoal.release.engines.blobs import Blob
 from shoal.release.engines.ranks import Ranges, Ranked, heavy_positions, lay_ranges
 from shoal.release.engines.stages import Stage
-from shoal.release.engines.tasks import OUT, RankValues, from_ranges, repeated, to_ranges
+from shoal.release.engines.tasks import RankValues, buckets_of, from_ranges, repeated, to_ranges
 from shoal.release.engines.work import RUN, Made, Work, cluster_facts
 from shoal.sensitivity.local import CALIBRATIONS, cluster_scales
 
@@ -124,7 +124,7 @@ def _looked_up(
     route = partial(
         to_ranges, reading=reading, described=work.described, routes=ranges.routes, apart=ranges.buckets
     )
-    apart = -(-work.runner.rows // OUT) if reading.separating else 0
+    apart = buckets_of(work.runner.rows) if reading.separating else 0
     place = partial(from_ranges, starts=ranges.starts, out=out, by_rank=not method.link, values=values)
     stages = (Stage(route, ranges.buckets + apart, tuple(given)), Stage(place, out.buckets))
     return Made(work.over, stages, out, work.facts(**facts))

@@ -20,6 +20,7 @@ from urllib.parse import unquote
 from shoal.errors import InputError, OutputError, ShoalError
 from shoal.io.parquet_files import ROW, Frozen
 from shoal.progress import Progress, silent
+from shoal.release.bundle import stoppable
 from shoal.release.engines.blobs import batch_of, blob_schema
 from shoal.release.engines.stages import NUMBER, Over, Sealed, Stage, Task
 from shoal.release.engines.staging import claim
@@ -32,6 +33,8 @@ _GROUP = "shoal"
 _PATH, _INDEX, _FIRST = "shoal path", "shoal index", "shoal first"
 # seconds between two looks at how far a job is
 _LOOK = 0.5
+# seconds that a cancelled job has to end
+_PATIENCE = 60
 _MOST_SHARDS = 32
 
 
@@ -230,13 +233,18 @@ class SparkRunner:
 
         thread = InheritableThread(target=work, daemon=True)
         thread.start()
-        try:
-            while thread.is_alive():
-                thread.join(_LOOK)
-                self._tell(what, *_progress(context))
-        except BaseException:
+
+        def stop() -> None:
             context.cancelJobGroup(_GROUP)
-            thread.join(60)
+            thread.join(_PATIENCE)
+
+        try:
+            with stoppable(stop):
+                while thread.is_alive():
+                    thread.join(_LOOK)
+                    self._tell(what, *_progress(context))
+        except BaseException:
+            stop()
             raise
         if failed:
             raise failure(failed[0], what, self._log)

@@ -38,6 +38,11 @@ OUT = 1 << 19
 _ALL, _GIVEN = -1, -2
 
 
+def buckets_of(rows: int) -> int:
+    """How many buckets so many rows fill."""
+    return max(-(-rows // OUT), 1)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Outgoing:
     """Where released rows go.
@@ -50,7 +55,7 @@ class Outgoing:
 
     @property
     def buckets(self) -> int:
-        return max(-(-self.orders[0].rows // OUT), 1)
+        return buckets_of(self.orders[0].rows)
 
     def order(self, column: int) -> Order:
         return self.orders[column] if len(self.orders) > 1 else self.orders[0]
@@ -142,15 +147,22 @@ def to_ranges(
     for part, here in reading.parts(batches, described):
         found: list[Blob] = []
         for number, name in enumerate(here.columns):
-            positions, _ = here.positions(name)
-            rows = part.rows
             if name in here.gaps:
-                missing = rows[here.gaps[name]]
+                missing = part.rows[here.gaps[name]]
                 found += scattered(apart + missing // OUT, number, missing)
-                positions, rows = positions[~here.gaps[name]], rows[~here.gaps[name]]
+            positions, rows = _present(here, name, part.rows)
             targets = routes[number].of(positions, rows)
             found += scattered(targets, number, positions, rows, shrink=True)
         yield batch_of(found)
+
+
+def _present(here: Described, name: str, rows: Integers) -> tuple[Integers, Integers]:
+    """Positions of the records that have a value, or count as if, and their rows."""
+    positions, _ = here.positions(name)
+    if name not in here.gaps:
+        return positions, rows
+    present = ~here.gaps[name]
+    return positions[present], rows[present]
 
 
 def heavy_rows(
@@ -163,12 +175,11 @@ def heavy_rows(
     """How many records of every heavy position are in each run of `size` rows."""
     found: dict[tuple[int, int], dict[int, int]] = {}
     for part, here in reading.parts(batches, described):
-        runs = part.rows // size
         for name, wanted in heavy.items():
-            positions, _ = here.positions(name)
+            positions, rows = _present(here, name, part.rows)
             for position in wanted:
                 counts = found.setdefault((here.columns.index(name), position), {})
-                some, many = np.unique(runs[positions == position], return_counts=True)
+                some, many = np.unique(rows[positions == position] // size, return_counts=True)
                 for run, count in zip(some.tolist(), many.tolist(), strict=True):
                     counts[run] = counts.get(run, 0) + count
     for (number, position), counts in found.items():
