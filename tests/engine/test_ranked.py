@@ -10,11 +10,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
+from twice import Twice
 
 import shoal
+from shoal.io.parquet_files import frozen
 from shoal.mechanisms.moments.statistics import draw
 from shoal.release import opening
 from shoal.release.engines import rank_methods, ranks, swap_method, tasks, work
+from shoal.release.engines.run import table_elsewhere, write_release
+from shoal.release.protect import prepare
 
 DOMAINS = {"a": (0, 1000), "b": (-5, 5), "c": (0, 1)}
 N = 600
@@ -101,6 +105,18 @@ def test_same_seed_same_rows_as_in_memory(big: Path, tmp_path: Path, asked: dict
     assert made.release.internal == expected.internal
     assert not parquet.read_schema(tmp_path / "out" / "data.parquet").metadata
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize("asked", [{"method": "xm-25", **MOMENTS}, SWAP], ids=lambda asked: asked["method"])
+def test_tasks_that_run_twice_make_the_same_without_a_seed(
+    big: Path, tmp_path: Path, asked: dict[str, Any]
+) -> None:
+    runner = Twice(frozen(big))
+    prepared = prepare(table_elsewhere(runner, counted=True), **asked)
+    before = Twice.compared
+    with runner.working_in(tmp_path / "work"):
+        write_release(prepared, runner, tmp_path, lambda *_: None)
+    assert Twice.compared > before + 20
 
 
 def test_rows_that_are_dropped_have_no_rank(tmp_path: Path) -> None:

@@ -190,7 +190,6 @@ def test_a_killed_executor_changes_nothing_and_fresh_entropy_would_tear(
         "spark__sql__shuffle__orderIndependentChecksum__enabled": "false",
         "spark__sql__shuffle__orderIndependentChecksum__enableFullRetryOnMismatch": "false",
         "spark__sql__shuffle__orderIndependentChecksum__enableQueryLevelRollbackOnMismatch": "false",
-        "spark__sql__files__maxPartitionBytes": "64k",
     }
     with session("local-cluster[2,1,1024]", **settings) as spark:
         key = Keyed(bytes(range(32)))

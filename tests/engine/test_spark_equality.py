@@ -17,12 +17,10 @@ pytestmark = [pytest.mark.system, pytest.mark.slow]
 def test_census_and_adult(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "adult").mkdir()
     subjects = (census(tmp_path), adult(tmp_path / "adult", monkeypatch))
-    # row groups are batches on the local engine, and tasks here
-    with session("local[2]", spark__sql__files__maxPartitionBytes="32m"):
+    with session("local[2]"):
         for subject in subjects:
             for method in METHODS:
-                if method != "laplace":
-                    check_equal(subject, method, "spark", subject.data.parent)
+                check_equal(subject, method, "spark", subject.data.parent)
 
 
 def test_a_million_rows(tmp_path: Path) -> None:

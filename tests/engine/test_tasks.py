@@ -8,7 +8,6 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +15,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
+from twice import Twice
 
 import shoal
 from shoal.io.parquet_files import frozen
 from shoal.noise import Seeded, discrete_laplace, source
 from shoal.noise.entropy import computed_again
 from shoal.noise.keyed import Keyed, fresh_key
-from shoal.release.engines import local, staging
+from shoal.release.engines import staging
 from shoal.release.engines.order import Order
 from shoal.release.engines.run import table_elsewhere, write_release
-from shoal.release.engines.stages import Over, Sealed, Stage
+from shoal.release.engines.stages import Sealed
 from shoal.release.protect import prepare
 
 ENGINES = Path(shoal.__file__).parent / "release" / "engines"
@@ -51,24 +51,6 @@ SCHEMA = shoal.Schema.from_dict(
         ]
     }
 )
-
-
-class Twice(local.LocalRunner):
-    """A runner that runs every task twice on the same batches, as Spark may, and compares the bytes."""
-
-    compared = 0
-
-    def _run(self, what: str, over: Over, stages: Any) -> Iterator[pa.RecordBatch]:
-        def again(batches: Iterator[pa.RecordBatch], task: Any) -> Iterator[pa.RecordBatch]:
-            given = list(batches)
-            # a task goes through pickle on its way to a worker
-            first, second = (list(Sealed(pickle.loads(pickle.dumps(task)))(iter(given))) for _ in range(2))
-            assert [batch.serialize() for batch in first] == [batch.serialize() for batch in second]
-            Twice.compared += len(first)
-            yield from first
-
-        sent = [Stage(partial(again, task=stage.task), stage.buckets, stage.given) for stage in stages]
-        return super()._run(what, over, sent)
 
 
 @pytest.mark.parametrize("method", ["laplace", "tree-dp", "pairs-dp"])
