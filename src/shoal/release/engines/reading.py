@@ -112,15 +112,14 @@ class Reading:
                 yield part, replace(here, gaps=gaps) if gaps else here
 
 
-def with_row(error: ShoalError, rows: NDArray[np.int64]) -> tuple[int, str]:
-    """The row of the table that an error about a batch is about, from 0, and its sentence with that row.
+def with_row(error: ShoalError, first: int) -> str:
+    """The sentence of an error about a batch that begins at a row of the table, counted as the table is.
 
     >>> from shoal.errors import InputError
-    >>> with_row(InputError("column 'a' holds 'x' in row 3: correct it."), np.array([7, 8, 102]))
-    (102, "column 'a' holds 'x' in row 103: correct it.")
+    >>> with_row(InputError("column 'a' holds 'x' in row 3: correct it."), 100)
+    "column 'a' holds 'x' in row 103: correct it."
     """
     sentence = str(error)
     if error.row is None:
-        return int(rows[0]), sentence
-    row = int(rows[error.row - 1])
-    return row, re.sub(rf"\brow {error.row}\b", f"row {row + 1}", sentence, count=1)
+        return sentence
+    return re.sub(rf"\brow {error.row}\b", f"row {error.row + first}", sentence, count=1)

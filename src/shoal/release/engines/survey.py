@@ -100,8 +100,9 @@ class _Steps:
 
     def run(self, batch: pa.RecordBatch, rows: NDArray[np.int64], reading: Reading) -> Table | None:
         table, problem = reading.stepped(batch)
+        first = int(rows[0])
         if problem is not None:
-            wrong = (len(table.steps), *with_row(problem, rows), problem.code)
+            wrong = (len(table.steps), first, with_row(problem, first), problem.code)
             self.wrong = wrong if self.wrong is None else min(self.wrong, wrong)
             return None
         self.changed = [before + more for before, (_, more) in zip(self.changed, table.steps, strict=True)]
@@ -117,6 +118,7 @@ def _survey(
     counts: Mapping[str, Counts],
 ) -> int:
     """Facts about one batch are added; how many of its rows take part."""
+    first = int(rows[0])
     values: dict[str, NDArray[np.float64]] = {}
     absent: dict[str, NDArray[np.bool_]] = {}
     for attribute in reading.attributes:
@@ -127,7 +129,7 @@ def _survey(
         except ShoalError as error:
             # the first is told; the others in this column are not looked at
             if facts[name].wrong is None:
-                facts[name].wrong = (*with_row(error, rows), error.code)
+                facts[name].wrong = (first, with_row(error, first), error.code)
             continue
         if absent[name].any():
             facts[name].missing += int(absent[name].sum())
