@@ -16,7 +16,7 @@ import shoal
 from shoal.io.parquet_files import frozen
 from shoal.mechanisms.moments.statistics import draw
 from shoal.release import opening
-from shoal.release.engines import rank_methods, ranks, swap_method, tasks, work
+from shoal.release.engines import moment_method, neighbours, rank_methods, ranks, swap_method, tasks, work
 from shoal.release.engines.run import table_elsewhere, write_release
 from shoal.release.protect import prepare
 
@@ -53,7 +53,9 @@ def _small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     swap = sys.modules["shoal.mechanisms.kanonymity.algorithms.swap"]
     for module, names in (
         (swap, {"BLOCK": 16}),
-        (swap_method, {"BLOCK": 16, "RANGE": 64, "RUN": 50}),
+        (swap_method, {"RANGE": 64}),
+        (moment_method, {"RANGE": 64}),
+        (neighbours, {"RANGE": 64, "RUN": 50}),
         (work, {"RUN": 50}),
         (rank_methods, {"RUN": 50}),
     ):

@@ -20,7 +20,7 @@ from shoal.mechanisms.moments.masking import Fixed, calibrate, check_noise, mask
 from shoal.mechanisms.moments.statistics import Summary
 from shoal.mechanisms.moments.statistics.draw import Shape, draw_ranks, draw_rows
 from shoal.mechanisms.moments.statistics.match import matched
-from shoal.mechanisms.moments.statistics.power_sums import Centred
+from shoal.mechanisms.moments.statistics.power_sums import Centred, cluster_order
 from shoal.mechanisms.moments.statistics.process import Possible, make_possible
 from shoal.mechanisms.moments.table import joined, statistics_columns
 from shoal.method.budget import Plan
@@ -29,7 +29,6 @@ from shoal.method.stages import Group, check_group, partition_group
 from shoal.noise import Source
 from shoal.partition import Partition
 from shoal.partition.base import check_k
-from shoal.partition.order import stable_order
 
 Floats = NDArray[np.float64]
 
@@ -190,9 +189,8 @@ def _drawn(
 ) -> tuple[Floats, int]:
     if len(group.columns) > 1:
         return draw_rows(means, shape, partition.labels, source)
-    # in order of rank, as an engine draws a column that it never holds as a whole
-    order = stable_order(group.positions[0])
-    order = order[stable_order(partition.labels[order])]
+    # cluster by cluster, as an engine draws a column that it never holds as a whole
+    order = cluster_order(partition.labels)
     skewness = None if shape.skewness is None else shape.skewness[:, 0]
     own = rows_source(source, group.columns[0])
     drawn = np.empty((partition.n, 1))

@@ -150,7 +150,9 @@ class _Buckets:
             if blobs:
                 yield batch_of(blobs)
         if self._waiting:
-            raise RuntimeError("probably a bug, please report: a task sent records to a bucket that is not there.")
+            raise RuntimeError(
+                "probably a bug, please report: a task sent records to a bucket that is not there."
+            )
         if self._folder is not None:
             self._folder.rmdir()
 

@@ -49,7 +49,8 @@ from shoal.mechanisms.tree.mechanism import (
 )
 from shoal.mechanisms.tree.rows import Block, blocks_of
 from shoal.noise import Source
-from shoal.release.engines.rank_methods import by_moments, by_rank
+from shoal.release.engines.moment_method import by_moments
+from shoal.release.engines.rank_methods import by_rank
 from shoal.release.engines.stages import Over, Stage
 from shoal.release.engines.swap_method import by_swap
 from shoal.release.engines.tasks import (

@@ -126,8 +126,8 @@ class Ranges:
     def buckets(self) -> int:
         return self.starts.size
 
-    def given(self, number: int, sizes: Integers, *values: Floats) -> list[Blob]:
-        """What is given for a column's clusters, cut into its ranges."""
+    def given(self, number: int, sizes: Integers, values: Floats) -> list[Blob]:
+        """The values of a column's clusters, cut into its ranges."""
         route = self.routes[number]
         running = np.cumsum(sizes)
         found = []
@@ -139,7 +139,7 @@ class Ranges:
             here = sizes[first : last + 1].copy()
             here[-1] -= int(running[last]) - high
             here[0] -= low - (int(running[first]) - int(sizes[first]))
-            found.append(given_values(bucket, here, *(one[first : last + 1] for one in values)))
+            found.append(given_values(bucket, here, values[first : last + 1]))
         return found
 
 

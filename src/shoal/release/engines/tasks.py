@@ -188,9 +188,9 @@ def heavy_rows(
         yield batch_of([(0, number, packed(np.array([position]), runs, many))])
 
 
-def given_values(bucket: int, sizes: Integers, *values: Floats) -> Blob:
-    """What the records of a range get, in order of rank: how many get the same, and numbers that say what that is."""
-    return bucket, _GIVEN, packed(sizes, *values)
+def given_values(bucket: int, sizes: Integers, values: Floats) -> Blob:
+    """What the records of a range get, in order of rank: values, and how many get each."""
+    return bucket, _GIVEN, packed(sizes, values)
 
 
 def _ranked(blobs: Sequence[Sequence[NDArray[Any]]]) -> Integers:
@@ -206,22 +206,11 @@ def _ranked(blobs: Sequence[Sequence[NDArray[Any]]]) -> Integers:
     return rows[np.lexsort((rows, positions))]
 
 
-# a column's number, the first of some consecutive ranks, how many of them get the same, and what was given come in
-RankValues = Callable[[int, int, Integers, Sequence[Floats]], Floats]
-
-
-def repeated(number: int, first: int, sizes: Integers, given: Sequence[Floats]) -> Floats:
-    """All records of a cluster get its value."""
-    (values,) = given
-    return np.repeat(values, sizes)
-
-
 def from_ranges(
     batches: Iterator[pa.RecordBatch],
     starts: Integers,
     out: Outgoing,
     by_rank: bool,
-    values: RankValues = repeated,
 ) -> Iterator[pa.RecordBatch]:
     """Records get the value of their rank. `starts` are the ranks at which ranges begin.
 
@@ -233,13 +222,12 @@ def from_ranges(
                 for (rows,) in gaps:
                     yield batch_of(list(out.column_blobs(number, rows, np.full(rows.size, np.nan))))
             continue
-        ((sizes, *given),) = parts.pop(_GIVEN)
+        ((sizes, values),) = parts.pop(_GIVEN)
         ((number, blobs),) = parts.items()
         rows = _ranked(blobs)
-        first = int(starts[bucket])
         if by_rank:
-            rows = first + np.arange(rows.size)
-        yield batch_of(list(out.column_blobs(number, rows, values(number, first, sizes, given))))
+            rows = starts[bucket] + np.arange(rows.size)
+        yield batch_of(list(out.column_blobs(number, rows, np.repeat(values, sizes))))
 
 
 def drawn_rows(
