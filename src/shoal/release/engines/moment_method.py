@@ -1,4 +1,4 @@
-"""Moments of clusters of ranks on engines: histograms come in, noise is drawn once, rows are drawn from what is noisy."""
+"""Moments of clusters of ranks on engines: histograms come in, noise is drawn once, stages that draw rows leave."""
 
 from __future__ import annotations
 
