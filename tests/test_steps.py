@@ -305,14 +305,6 @@ def test_rehearsal_tuning_risk_and_queries_come_after_the_steps() -> None:
         looked.facts.attribute("income")
 
 
-def test_a_large_file_with_steps_is_read_whole(tmp_path: Path) -> None:
-    path = tmp_path / "people.parquet"
-    pd.DataFrame(people()).to_parquet(path)
-    with pytest.raises(OptionError, match="engine=memory"):
-        shoal.publish(path, schema(TOP), "laplace", epsilon=1, out=tmp_path / "out", engine="local")
-    assert not (tmp_path / "out").exists()
-
-
 @pytest.mark.parametrize("method", ["laplace", "tree-dp"])
 def test_neighbours_and_one_transcript_give_one_bundle_after_steps(method: str, tmp_path: Path) -> None:
     """One record is replaced by one that every step treats differently; outputs follow the transcript alone."""

@@ -212,7 +212,7 @@ def costs() -> tuple[Cost, ...]:
         ),
         Cost(
             "an engine",
-            "`release/publish.py` chooses it; what it does is a runner like `release/engines/local.py`",
+            "`release/opening.py` chooses it; what it does is a runner like `release/engines/local.py`",
         ),
         Cost("a window on top", "a call of `shoal.publish`"),
     )

@@ -24,6 +24,7 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
+import shoal.release.leaving
 import shoal.release.protect
 from shoal.noise import (
     Seeded,
@@ -234,7 +235,7 @@ class Run:
         return found
 
 
-_row_orders = shoal.release.protect._row_orders
+_row_orders = shoal.release.leaving._row_orders
 
 
 class _Shuffles(Source):
@@ -395,7 +396,7 @@ def _replacements(run: Run) -> dict[Any, Any]:
             "exponential", scores, scale
         ),
         entropy.source: lambda seed: run.source,
-        shoal.release.protect._row_orders: run.orders,
+        shoal.release.leaving._row_orders: run.orders,
     }
 
 

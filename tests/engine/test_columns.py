@@ -11,7 +11,7 @@ import pytest
 from pyarrow import parquet
 
 import shoal
-from shoal.release.engines import local, methods, ranks, run, tasks
+from shoal.release.engines import local, rank_methods, ranks, run, tasks, work
 
 DOMAINS = {"a b": (0, 1000), "größe": (-5, 5), "x.y": (0, 50), "x": (0, 1)}
 N = 5000
@@ -43,9 +43,12 @@ def _small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local, "BATCH", 333)
     monkeypatch.setattr(local, "_WAITING", 5000)
     monkeypatch.setattr(tasks, "OUT", 999)
-    monkeypatch.setattr(methods, "_RUN", 256)
-    monkeypatch.setattr(methods, "lay_ranges", lambda h, heavy, size: ranks.lay_ranges(h, heavy, size, 800))
-    monkeypatch.setattr(methods, "heavy_positions", lambda h: ranks.heavy_positions(h, 1000))
+    for module in (rank_methods, work):
+        monkeypatch.setattr(module, "RUN", 256)
+    monkeypatch.setattr(
+        rank_methods, "lay_ranges", lambda h, heavy, size: ranks.lay_ranges(h, heavy, size, 800)
+    )
+    monkeypatch.setattr(rank_methods, "heavy_positions", lambda h: ranks.heavy_positions(h, 1000))
     monkeypatch.setattr("shoal.mechanisms.tree.rows.BLOCK", 512)
 
 

@@ -8,7 +8,6 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,21 +15,22 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
+from twice import Twice
 
 import shoal
 from shoal.io.parquet_files import frozen
 from shoal.noise import Seeded, discrete_laplace, source
 from shoal.noise.entropy import computed_again
 from shoal.noise.keyed import Keyed, fresh_key
-from shoal.release.engines import local, staging
+from shoal.release.engines import staging
 from shoal.release.engines.order import Order
 from shoal.release.engines.run import table_elsewhere, write_release
-from shoal.release.engines.stages import Over, Sealed, Stage
+from shoal.release.engines.stages import Sealed
 from shoal.release.protect import prepare
 
 ENGINES = Path(shoal.__file__).parent / "release" / "engines"
 # who makes keys and starts sessions works on the driver; everything else is sent to tasks
-ON_THE_DRIVER = {"methods.py", "spark.py", "spark_input.py", "staging.py"}
+ON_THE_DRIVER = {"spark.py", "spark_input.py", "staging.py", "work.py"}
 KINDS = pa.table(
     {
         "age": pa.array([30, 41, None, 55, 67, 30] * 60, pa.int32()),
@@ -51,24 +51,6 @@ SCHEMA = shoal.Schema.from_dict(
         ]
     }
 )
-
-
-class Twice(local.LocalRunner):
-    """A runner that runs every task twice on the same batches, as Spark may, and compares the bytes."""
-
-    compared = 0
-
-    def _run(self, what: str, over: Over, stages: Any) -> Iterator[pa.RecordBatch]:
-        def again(batches: Iterator[pa.RecordBatch], task: Any) -> Iterator[pa.RecordBatch]:
-            given = list(batches)
-            # a task goes through pickle on its way to a worker
-            first, second = (list(Sealed(pickle.loads(pickle.dumps(task)))(iter(given))) for _ in range(2))
-            assert [batch.serialize() for batch in first] == [batch.serialize() for batch in second]
-            Twice.compared += len(first)
-            yield from first
-
-        sent = [Stage(partial(again, task=stage.task), stage.buckets, stage.given) for stage in stages]
-        return super()._run(what, over, sent)
 
 
 @pytest.mark.parametrize("method", ["laplace", "tree-dp", "pairs-dp"])
@@ -237,7 +219,16 @@ def forbidden_names(path: Path) -> set[str]:
 
 def test_no_task_module_names_a_source_of_fresh_randomness(tmp_path: Path) -> None:
     modules = [path for path in ENGINES.glob("*.py") if path.name not in ON_THE_DRIVER]
-    assert {"tasks.py", "look.py", "reading.py", "order.py"} <= {path.name for path in modules}
+    known = {
+        "survey.py",
+        "tasks.py",
+        "look.py",
+        "reading.py",
+        "order.py",
+        "rank_methods.py",
+        "swap_method.py",
+    }
+    assert known <= {path.name for path in modules}
     for path in modules:
         assert not forbidden_names(path), path.name
     broken = tmp_path / "tasks.py"
@@ -293,3 +284,22 @@ def test_what_a_killed_driver_left_is_removed(tmp_path: Path) -> None:
     )  # fmt: skip
     assert not left["dead"].exists()
     assert left["alive"].exists()
+
+
+def test_what_spark_cannot_freeze_is_refused_with_a_reason(tmp_path: Path) -> None:
+    pytest.importorskip("pyspark")
+    (tmp_path / "people" / "_delta_log").mkdir(parents=True)
+    asked: dict[str, Any] = {"out": tmp_path / "out", "method": "laplace", "epsilon": 1}
+    with pytest.raises(shoal.OptionError, match=r"is a Delta table: pass a pinned version, .*versionAsOf"):
+        shoal.publish(tmp_path / "people", engine="spark", **asked)
+    with pytest.raises(
+        shoal.OptionError, match=r"through a DataFrame: pass spark.read.parquet\('s3a://a/b'\)"
+    ):
+        shoal.publish("s3a://a/b", engine="spark", **asked)
+    remote = type("DataFrame", (), {"__module__": "pyspark.sql.connect.dataframe"})()
+    with pytest.raises(shoal.OptionError, match=r"not for Spark Connect: .* use a session of the cluster"):
+        shoal.protect(remote, work=tmp_path / "out", method="laplace", epsilon=1)
+    parquet.write_table(pa.table({"age": [1]}), tmp_path / "in.parquet")
+    with pytest.raises(shoal.OptionError, match="is not a setting of Spark: write it as"):
+        shoal.publish(tmp_path / "in.parquet", engine="spark", conf=["memory=4g"], **asked)
+    assert not (tmp_path / "out").exists()

@@ -21,7 +21,7 @@ from shoal.mechanisms.base import Rebuilt
 from shoal.method.budget import Plan
 from shoal.method.method import Method
 from shoal.noise import Source
-from shoal.release.protect import published_columns
+from shoal.release.leaving import published_columns
 
 Columns = Mapping[str, NDArray[Any]]
 Matrix = NDArray[np.float64]

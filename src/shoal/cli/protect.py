@@ -62,7 +62,7 @@ _HELP = """Protect a table and write a bundle that may be published.
 
 def flags() -> tuple[Flag, ...]:
     """The options of `shoal protect`."""
-    from shoal.release.publish import ENGINES
+    from shoal.release.opening import ENGINES
 
     return (
         options.data(),
@@ -134,7 +134,8 @@ def flags() -> tuple[Flag, ...]:
 
 def protect(typed: Mapping[str, Any]) -> None:
     from shoal.io import known_format
-    from shoal.release.publish import Delivery, opened, plan
+    from shoal.release.opening import Delivery, opened
+    from shoal.release.publish import plan
 
     dry_run, as_json = typed["dry_run"], typed["json"]
     if typed["rehearse"]:

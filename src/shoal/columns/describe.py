@@ -149,15 +149,12 @@ class Described:
 
     def check(self, problems: Problems) -> None:
         """Note now what `positions` would raise once the budget is spent."""
-        records = self.table.records
+        records: Records = self.table.records or InMemory(self.table)
         for name in self.columns:
             with problems.collected():
-                if records is None:
-                    self._outside(name, self._present(name))
-                    continue
                 lattice = self.lattices[name]
                 ends = float(lattice.lo), float(lattice.hi)
-                count, row = records.outside(self.attribute(name), *ends)
+                count, row = records.outside(self.attribute(name), *ends, self.kept)
                 self._check_outside(name, count, row, self.n)
 
     def _present(self, name: str) -> NDArray[np.float64]:
@@ -247,6 +244,8 @@ def describe(
             for name in undeclared
         ]
     records.look(table, chosen, policies, texts)
+    if table.records is not None and table.steps:
+        table = replace(table, steps=table.records.steps())
     absent: dict[str, Absent] = {}
 
     def present(attribute: Attribute) -> Attribute:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ from shoal.columns.attribute import Attribute
 from shoal.columns.coding import labels_of, numbers
 from shoal.errors import InputError
 from shoal.io import Table, first_row
+
+if TYPE_CHECKING:
+    from shoal.columns.schema import Schema
 
 Rows = NDArray[np.int64]
 
@@ -69,8 +72,18 @@ class Records(Protocol):
     def unit(self, name: str, kept: Any) -> tuple[bool, int]:
         """Whether a unit is missing in a row, and the most rows that one unit has."""
 
-    def outside(self, attribute: Attribute, lo: float, hi: float) -> tuple[int, int]:
+    def outside(self, attribute: Attribute, lo: float, hi: float, kept: Any) -> tuple[int, int]:
         """How many values lie outside of a domain, and the number of the first row with one."""
+
+
+class RecordsElsewhere(Records, Protocol):
+    """Who answers for records that are not here."""
+
+    def run_steps(self, schema: Schema, na: Sequence[str]) -> None:
+        """Told first of all, where the schema has steps before protection: answers are about records after them."""
+
+    def steps(self) -> tuple[tuple[str, int], ...]:
+        """The steps, by their keys, and how many cells each changed; known after a look."""
 
 
 class InMemory:
@@ -116,8 +129,14 @@ class InMemory:
         _, counts = np.unique(values if kept is None else values[kept], return_counts=True)
         return False, int(counts.max())
 
-    def outside(self, attribute: Attribute, lo: float, hi: float) -> tuple[int, int]:
-        raise NotImplementedError("a table that is here is asked for its values")
+    def outside(self, attribute: Attribute, lo: float, hi: float, kept: Rows | None) -> tuple[int, int]:
+        values = numbers(self._table, attribute)
+        values = values if kept is None else values[kept]
+        # a missing value is nowhere
+        outside = np.flatnonzero((values < lo) | (values > hi))
+        if not outside.size:
+            return 0, 0
+        return outside.size, int(outside[0] if kept is None else kept[outside[0]])
 
 
 def gaps_of(values: NDArray[np.float64], attribute: Attribute) -> NDArray[np.bool_]:

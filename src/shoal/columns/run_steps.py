@@ -20,7 +20,7 @@ from shoal.columns.coding import labels_of, numbers
 from shoal.columns.labels import texts
 from shoal.columns.provenance import as_declared
 from shoal.columns.steps import Step, above, as_number, places_in_bands
-from shoal.errors import InputError, OptionError
+from shoal.errors import InputError, OptionError, ShoalError
 from shoal.io import Table, check_doubts, first_row
 
 if TYPE_CHECKING:
@@ -46,31 +46,50 @@ def with_steps(table: Table, schema: Schema | None, na: Sequence[str] = ()) -> T
         return table
     if table.steps:
         raise InputError("other steps were run on this table already: pass it as it was read.")
-    if table.path is not None or table.records is not None:
+    if table.path is not None:
         raise OptionError(
             "steps before protection need the table in memory: use engine=memory.", option="engine"
         )
-    declared = schema.declared
     for step in steps:
         table.known(step.column)
+    if table.records is not None:
+        # what is here has no rows, and gets the types that they will have
+        table.records.run_steps(schema, na)
+    table, problem = steps_run(table, schema, na)
+    if problem is not None:
+        raise problem
+    return table
+
+
+def steps_run(table: Table, schema: Schema, na: Sequence[str]) -> tuple[Table, ShoalError | None]:
+    """The table after those steps that could be run, and what is wrong with the first that could not."""
+    declared = schema.declared
+    steps = declared.steps
     touched = {step.column for step in steps}
     table = as_declared(table, [a for a in declared.attributes if a.name in touched], na)
     check_doubts(table, [step.column for step in steps if step.do != "drop"])
     for step, before, _ in declared.walk():
-        if step.withheld:
-            raise OptionError(
-                f"{step.where}: its parameters were taken from other records and are not published: declare them."
-            )
-        if before is None or step.do == "drop":
-            frame, changed = table.frame.drop(step.column), table.n
-            table = replace(table, frame=frame, inferred=table.inferred - {step.column})
-        else:
-            # how such a cell is read depends on the others of its column
-            read_off = {step.column} & table.inferred
-            table, changed = _RUN[step.kind](table, step, before)
-            table = replace(table, guessed=table.guessed | read_off)
+        try:
+            table, changed = _after(table, step, before)
+        except ShoalError as problem:
+            return table, problem
         table = replace(table, steps=(*table.steps, (step.key, changed)))
-    return table
+    return table, None
+
+
+def _after(table: Table, step: Step, before: Attribute | None) -> tuple[Table, int]:
+    """The table after one more step, and how many cells it changed."""
+    if step.withheld:
+        raise OptionError(
+            f"{step.where}: its parameters were taken from other records and are not published: declare them."
+        )
+    if before is None or step.do == "drop":
+        frame = table.frame.drop(step.column)
+        return replace(table, frame=frame, inferred=table.inferred - {step.column}), table.n
+    # how such a cell is read depends on the others of its column
+    read_off = {step.column} & table.inferred
+    table, changed = _RUN[step.kind](table, step, before)
+    return replace(table, guessed=table.guessed | read_off), changed
 
 
 def marked(table: Table, schema: Schema) -> Table:

@@ -32,6 +32,7 @@ class File:
         first: number of its first row.
         values: what the names of the folders above it say, by column.
         mark: size and time of the last change.
+        groups: rows of each of its row groups.
     """
 
     path: Path
@@ -39,6 +40,21 @@ class File:
     first: int
     values: tuple[tuple[str, str], ...]
     mark: tuple[int, int]
+    groups: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Row groups of a file that follow each other.
+
+    Attributes:
+        groups: their numbers.
+        first: number of their first row in the table.
+    """
+
+    file: File
+    groups: tuple[int, ...]
+    first: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,25 +98,43 @@ class Frozen:
                     f"'{file.path}' changed while the release was made: start again on files that stay as they are."
                 )
 
+    def pieces(self, rows: int) -> tuple[Piece, ...]:
+        """The table in pieces of about so many rows: whole row groups of one file."""
+        found: list[Piece] = []
+        for file in self.files:
+            row = start = file.first
+            groups: list[int] = []
+            for number, size in enumerate(file.groups):
+                groups.append(number)
+                row += size
+                if row - start >= rows or number + 1 == len(file.groups):
+                    found.append(Piece(file, tuple(groups), start))
+                    start, groups = row, []
+        return tuple(found)
+
     def batches(self, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
         """All records, with their numbers in `ROW`; batches never reach over the end of a row group."""
         import pyarrow as pa
+
+        for file in self.files:
+            yield from self.piece(Piece(file, tuple(range(len(file.groups))), file.first), columns, size)
+            pa.default_memory_pool().release_unused()
+
+    def piece(self, piece: Piece, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
+        """The records of a piece, the same batches as of the whole table."""
         from pyarrow import parquet
 
         stored = [name for name in columns if name not in self.folders]
-        for file in self.files:
-            row = file.first
-            with parquet.ParquetFile(file.path) as opened:
-                for group in range(opened.num_row_groups):
-                    rows = opened.metadata.row_group(group).num_rows
-                    if not stored:
-                        yield self._with_rows(None, rows, row, columns, file)
-                        row += rows
-                        continue
-                    for batch in opened.iter_batches(size, [group], stored):
-                        yield self._with_rows(batch, batch.num_rows, row, columns, file)
-                        row += batch.num_rows
-            pa.default_memory_pool().release_unused()
+        file, row = piece.file, piece.first
+        with parquet.ParquetFile(file.path) as opened:
+            for group in piece.groups:
+                if not stored:
+                    yield self._with_rows(None, file.groups[group], row, columns, file)
+                    row += file.groups[group]
+                    continue
+                for batch in opened.iter_batches(size, [group], stored):
+                    yield self._with_rows(batch, batch.num_rows, row, columns, file)
+                    row += batch.num_rows
 
     def _with_rows(
         self, batch: pa.RecordBatch | None, rows: int, first: int, columns: Sequence[str], file: File
@@ -141,7 +175,8 @@ def frozen(path: str | Path) -> Frozen:
     for one in found:
         try:
             with parquet.ParquetFile(one) as opened:
-                rows, own = opened.metadata.num_rows, opened.schema_arrow
+                facts, own = opened.metadata, opened.schema_arrow
+                groups = tuple(facts.row_group(number).num_rows for number in range(facts.num_row_groups))
         except (pa.ArrowException, OSError) as error:
             reason = (str(error).splitlines() or ["no reason given"])[0][:160]
             raise InputError(f"'{one}' cannot be read as Parquet: {reason}") from None
@@ -151,8 +186,8 @@ def frozen(path: str | Path) -> Frozen:
             raise InputError(
                 f"'{one}' has other columns or types than '{found[0]}': files of one table must have the same."
             )
-        files.append(File(one, rows, first, _folder_values(one, path), _mark(one)))
-        first += rows
+        files.append(File(one, sum(groups), first, _folder_values(one, path), _mark(one), groups))
+        first += sum(groups)
     assert schema is not None
     if not first:
         raise InputError(f"'{path}' has a header but no rows.")

@@ -25,8 +25,8 @@ class Entry:
         place: module and name, for the package's own; `mechanism` for one from outside.
         outside: whose it is, None for the package's own.
         in_parts: how an engine does it, a function of `shoal.release.engines.methods`; empty where none can, `stage`
-            where that is a matter of the partition stage, and `by_column` where one column at a time is enough if the
-            partition stage says so.
+            where that is a matter of the partition stage.
+        columnwise: an engine does it where every column is treated by itself.
     """
 
     claim: Claim
@@ -34,6 +34,7 @@ class Entry:
     mechanism: Mechanism | None = None
     outside: Outside | None = None
     in_parts: str = ""
+    columnwise: bool = False
 
     def load(self) -> Mechanism:
         if self.mechanism is not None:
@@ -117,7 +118,8 @@ ENTRIES: dict[str, Entry] = {
             proofs=("moments",),
         ),
         ("moments", "MOMENTS"),
-        in_parts="by_column",
+        in_parts="by_moments",
+        columnwise=True,
     ),
     "pairs": Entry(
         Claim(
@@ -151,7 +153,7 @@ ENTRIES: dict[str, Entry] = {
         ("suppression", "SUPPRESS"),
     ),
     "swap-mdav": Entry(_BY_CLOSENESS, ("kanonymity", "SWAP_MDAV")),
-    "swap-ranking": Entry(_BY_CLOSENESS, ("kanonymity", "SWAP_RANKING"), in_parts="by_column"),
+    "swap-ranking": Entry(_BY_CLOSENESS, ("kanonymity", "SWAP_RANKING"), in_parts="by_swap", columnwise=True),
     "t-closeness": Entry(_BY_CLOSENESS, ("kanonymity", "T_CLOSENESS")),
     "tree": Entry(
         Claim(

@@ -295,16 +295,20 @@ def _alike(group: Group, method: Method) -> Iterator[tuple[NDArray[np.int64], li
             continue
         missed = [column in group.gaps and bool(group.gaps[column][which[0]]) for column in group.columns]
         present = [number for number, missing in enumerate(missed) if not missing]
-        # rows without any value need no company, but a cluster of them is summarised like all others
-        least = method.size if present else method.smallest
-        if which.size < least:
-            names = ", ".join(group.columns[number] for number, missing in enumerate(missed) if missing)
-            words = f"that miss {names} and nothing else" if names else "without gaps"
-            needed = (
-                f"for k = {method.size}: lower k" if present else f"where {least} are needed: fill the gaps"
-            )
-            raise OptionError(
-                f"there are too few rows {words}, {which.size} {needed}, use missing=category "
-                "for nominal columns, or put the columns with gaps into groups of their own (groups=)."
-            )
+        names = [group.columns[number] for number, missing in enumerate(missed) if missing]
+        check_alike(which.size, names, method, empty=not present)
         yield which, present
+
+
+def check_alike(rows: int, missed: Sequence[str], method: Method, *, empty: bool) -> None:
+    """Refuse too few rows that miss the same columns; `empty` if these are all columns of their group."""
+    # rows without any value need no company, but a cluster of them is summarised like all others
+    least = method.smallest if empty else method.size
+    if rows >= least:
+        return
+    words = f"that miss {', '.join(missed)} and nothing else" if missed else "without gaps"
+    needed = f"where {least} are needed: fill the gaps" if empty else f"for k = {method.size}: lower k"
+    raise OptionError(
+        f"there are too few rows {words}, {rows} {needed}, use missing=category "
+        "for nominal columns, or put the columns with gaps into groups of their own (groups=)."
+    )

@@ -5,6 +5,8 @@ It is said to the custodian and not published.
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from shoal.columns.coding import releasable
 from shoal.columns.describe import Described
 from shoal.decimals import decimal_text
@@ -13,6 +15,8 @@ from shoal.method.budget import Plan
 from shoal.method.method import Method
 
 _FEW_ROWS = 10
+# expected number of people for whom the promise fails, above which the custodian is warned
+_MOST_FAILURES = Fraction(1, 10)
 # a factor of e^20 is about five hundred million
 _MUCH_EPSILON = 20
 # columns that share ε, and the share from which on noise drowns what a column of most tables says
@@ -24,6 +28,8 @@ def advice(method: Method, described: Described, plan: Plan) -> tuple[str, ...]:
     return tuple(
         line
         for line in (
+            *_starved(method, plan),
+            *_risky(method, described),
             _about_rows(described),
             _about_epsilon(method),
             _about_columns(method, described, plan),
@@ -31,6 +37,31 @@ def advice(method: Method, described: Described, plan: Plan) -> tuple[str, ...]:
         )
         if line is not None
     )
+
+
+def _starved(method: Method, plan: Plan) -> list[str]:
+    """A warning for attributes that an uneven split leaves almost nothing of the budget."""
+    if method.epsilon is None or not method.pure or not plan.shares:
+        return []
+    fair = method.epsilon / len(plan.shares)
+    poor = [name for name, share in plan.shares.items() if share * 20 < fair]
+    if not poor:
+        return []
+    words = method.split if isinstance(method.split, str) else "by weights"
+    return [
+        f"split {words} gives {', '.join(poor)} less than a twentieth of an equal share of ε, because widths are "
+        "compared in the columns' own units: use split=equal where units differ."
+    ]
+
+
+def _risky(method: Method, described: Described) -> list[str]:
+    """A warning for a δ with which somebody's record may well be told: not a figure about the records."""
+    if method.delta * described.n <= _MOST_FAILURES:
+        return []
+    return [
+        f"delta {decimal_text(method.delta)} times the number of rows is above {decimal_text(_MOST_FAILURES)}: the "
+        "promise may fail for somebody; use a delta far below 1 over the number of rows."
+    ]
 
 
 def _about_rows(described: Described) -> str | None:

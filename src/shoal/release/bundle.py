@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 # what is being written right now, by any thread; a process that is told to end removes it first
 _UNFINISHED: set[Path] = set()
+# ways to end what others are doing for this process, such as a cluster
+_STOPPING: list[Callable[[], None]] = []
 # folders that were made above it
 _NEW_PARENTS: set[Path] = set()
 
@@ -226,8 +228,21 @@ def scratch() -> Iterator[Path]:
         _UNFINISHED.discard(folder)
 
 
+@contextlib.contextmanager
+def stoppable(stop: Callable[[], None]) -> Iterator[None]:
+    """Work that others do for this process: it is stopped before what it writes is removed."""
+    _STOPPING.append(stop)
+    try:
+        yield
+    finally:
+        _STOPPING.remove(stop)
+
+
 def remove_unfinished() -> None:
     """Remove what is being written at this moment, because the process is about to end."""
+    for stop in _STOPPING:
+        with contextlib.suppress(Exception):
+            stop()
     for path in list(_UNFINISHED):
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)

@@ -28,8 +28,6 @@ _ENOUGH_SECONDS = 0.3
 _WORD = 8
 # words that an engine holds whatever the table, and rows of a range of ranks
 _IN_PARTS, _RANGE = 1 << 26, 1 << 20
-# words for each row while one column is protected
-_A_COLUMN = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +50,11 @@ class Estimate:
         return f"about {_duration(self.seconds)} and {_size(self.bytes)} of memory ({self.probe})"
 
 
-def estimate(prepared: Preparation, *, in_parts: bool = False, by_column: bool = False) -> Estimate:
+def estimate(prepared: Preparation, *, in_parts: bool = False) -> Estimate:
     """Extrapolate from growing probes.
 
     Args:
         in_parts: the table is never in memory as a whole.
-        by_column: but one of its columns is.
     """
     n = prepared.described.n
     smallest = max(_FIRST_PROBE, 4 * prepared.method.size)
@@ -66,7 +63,7 @@ def estimate(prepared: Preparation, *, in_parts: bool = False, by_column: bool =
     columns = len(prepared.described.columns)
     words = (4 + 5 * columns) * n
     if in_parts:
-        words = _A_COLUMN * n if by_column else _IN_PARTS + 4 * columns * _RANGE
+        words = _IN_PARTS + 4 * columns * _RANGE
     return Estimate(
         expected, words * _WORD, f"from a probe of {rows} made-up rows, growth exponent {exponent:.2f}"
     )

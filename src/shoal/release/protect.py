@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
@@ -14,18 +13,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from shoal import summaries
 from shoal.columns.circumstances import Circumstances
-from shoal.columns.coding import check_storable, restored
+from shoal.columns.coding import check_storable
 from shoal.columns.declaration import Declaration
 from shoal.columns.describe import Described, describe
-from shoal.columns.missing import with_gaps
-from shoal.columns.provenance import public_attribute
 from shoal.columns.schema import Schema
-from shoal.decimals import decimal_text
 from shoal.display import displayed, internal
 from shoal.errors import OptionError, Problems, ShoalError
 from shoal.io import Codebook, Conventions, Table
 from shoal.mechanisms import MECHANISMS
-from shoal.mechanisms.base import Mechanism, Rebuilt
+from shoal.mechanisms.base import Mechanism
 from shoal.mechanisms.promises import noise_allowed, privacy_model, promise_of
 from shoal.mechanisms.stratum_facts import by_stratum
 from shoal.mechanisms.table import ENTRIES
@@ -43,6 +39,7 @@ from shoal.partition import Partition
 from shoal.partition.base import check_k
 from shoal.progress import Progress, silent
 from shoal.release.advice import advice
+from shoal.release.leaving import measured, one_table, public_schema
 from shoal.release.raking import check_raking, with_raked_weight
 from shoal.release.request import Options
 
@@ -59,9 +56,6 @@ _SAID = (
     "most_epsilon",
     "override",
 )
-
-# expected number of people for whom the promise fails, above which the custodian is warned
-_MOST_FAILURES = Fraction(1, 10)
 
 
 @internal()
@@ -199,7 +193,7 @@ def carry_out(prepared: Preparation, progress: Progress | None = None, frozen: A
     else:
         rebuilt = prepared.mechanism.run(*settled, prepared.labels)
     tell("shuffling rows", 0, 1)
-    publish = prepared.mechanism.publish or _one_table
+    publish = prepared.mechanism.publish or one_table
     released, linked = publish(prepared.method, prepared.described, rebuilt, prepared.source)
     notes: tuple[str, ...] = ()
     if prepared.rakes:
@@ -209,7 +203,7 @@ def carry_out(prepared: Preparation, progress: Progress | None = None, frozen: A
         data=released,
         notes=notes,
         linked=linked,
-        aligned=_measured(prepared.described, rebuilt) if rebuilt.aligned else None,
+        aligned=measured(prepared.described, rebuilt) if rebuilt.aligned else None,
         partitions=rebuilt.partitions,
         internal={**rebuilt.internal, **by_stratum(prepared.method, prepared.described, rebuilt)},
         statistics=None if rebuilt.statistics is None else table.like(rebuilt.statistics, keep_dtypes=False),
@@ -326,8 +320,8 @@ def prepare(
     circumstances = replace(circumstances, most_epsilon=declared.most_epsilon, override=declared.override)
     described = replace(described, circumstances=circumstances)
     statement = _statement(settled, described, plan)
-    careful = (*_starved(settled, plan), *_risky(settled, described), *advice(settled, described, plan))
-    described = replace(described, notes=(*described.notes, *found, *careful))
+    notes = (*described.notes, *found, *advice(settled, described, plan))
+    described = replace(described, notes=notes)
     mechanism.refuse(settled, described, plan, labels)
     if _raked(described):
         check_raking(described.schema, described.columns)
@@ -350,16 +344,6 @@ def _statement(method: Method, described: Described, plan: Plan) -> PrivacyState
     circumstances = described.circumstances
     promise = promise_of(method, len(described.lattices), circumstances.nominal)
     return state(method, described.lattices, plan, circumstances, promise)
-
-
-def _risky(method: Method, described: Described) -> list[str]:
-    """A warning for a δ with which somebody's record may well be told: not a figure about the records."""
-    if method.delta * described.n <= _MOST_FAILURES:
-        return []
-    return [
-        f"delta {decimal_text(method.delta)} times the number of rows is above {decimal_text(_MOST_FAILURES)}: the "
-        "promise may fail for somebody; use a delta far below 1 over the number of rows."
-    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -414,111 +398,7 @@ def _looked_at(
     return described
 
 
-def _starved(method: Method, plan: Plan) -> list[str]:
-    """A warning for attributes that an uneven split leaves almost nothing of the budget."""
-    if method.epsilon is None or not method.pure or not plan.shares:
-        return []
-    fair = method.epsilon / len(plan.shares)
-    poor = [name for name, share in plan.shares.items() if share * 20 < fair]
-    if not poor:
-        return []
-    words = method.split if isinstance(method.split, str) else "by weights"
-    return [
-        f"split {words} gives {', '.join(poor)} less than a twentieth of an equal share of ε, because widths are "
-        "compared in the columns' own units: use split=equal where units differ."
-    ]
-
-
-def published_columns(
-    method: Method, described: Described, rebuilt: Rebuilt, source: Source
-) -> dict[str, NDArray[Any]]:
-    """What leaves the house: rows in random order, values as the columns store them."""
-    orders = _row_orders(method, rebuilt, source)
-    found: dict[str, NDArray[Any]] = {}
-    for column, values in rebuilt.values.items():
-        order = orders[column]
-        gaps = _gaps(described, rebuilt, column, values)
-        computed = column not in rebuilt.unchanged
-        if gaps is None:
-            found[column] = described.stored(column, values[order], clip=method.clip, computed=computed)
-            continue
-        # no type holds "nothing" until the values are objects
-        tree = described.tree(column)
-        any_value = float(described.lattices[column].lo) if tree is None else float(tree.domain[0])
-        filled = np.where(gaps, any_value, values)
-        made = described.stored(column, filled[order], clip=method.clip, computed=computed)
-        found[column] = with_gaps(made, gaps[order])
-    return found
-
-
-def _one_table(
-    method: Method, described: Described, rebuilt: Rebuilt, source: Source
-) -> tuple[Any, dict[str, Any]]:
-    released = published_columns(method, described, rebuilt, source)
-    return described.released_frame(released, generalise=method.generalise, emptied=rebuilt.gaps), {}
-
-
-def _gaps(
-    described: Described, rebuilt: Rebuilt, column: str, values: NDArray[np.float64]
-) -> NDArray[np.bool_] | None:
-    """The rows that have no value of a column in the release, in input order."""
-    if column in described.flagged:
-        return np.isnan(values)
-    return rebuilt.gaps.get(column, described.gaps.get(column))
-
-
-def _measured(described: Described, rebuilt: Rebuilt) -> Any:
-    """Unrounded values in input order: numbers as they are, concepts by name, gaps as gaps."""
-    columns: dict[str, NDArray[Any]] = {}
-    gaps = {**described.gaps, **rebuilt.gaps}
-    for column, values in (rebuilt.measured or rebuilt.values).items():
-        found: NDArray[Any] = values
-        if described.tree(column) is not None:
-            found = restored(described.table, described.attribute(column), values)
-            if column in gaps:
-                found = with_gaps(found, gaps[column])
-        elif column in gaps:
-            found = np.where(gaps[column], np.nan, values)
-        columns[column] = found
-    return described.table.like(columns, keep_dtypes=False)
-
-
 def _with_seed(circumstances: Circumstances, source: Source) -> Circumstances:
     if not source.reproducible:
         return circumstances
     return replace(circumstances, experiment=(*circumstances.experiment, SEEDED))
-
-
-def _row_orders(method: Method, rebuilt: Rebuilt, source: Source) -> dict[str, NDArray[np.int64]]:
-    """A random row order: one for all columns, or one for each when columns are not linked."""
-    rows = next(iter(rebuilt.values.values())).size
-    if method.link:
-        return dict.fromkeys(rebuilt.values, source.permutation(rows))
-    return {column: source.permutation(rows) for column in rebuilt.values}
-
-
-def public_schema(described: Described, declared: Declaration) -> Schema:
-    """What a recipe may say: declared facts only, so a domain taken from the data stays out.
-
-    It describes the released columns; `before` are those of the table as it is read, with the steps between.
-    """
-    private = described.circumstances.private_domains
-    attributes = [public_attribute(a, private_domain=a.name in private) for a in described.attributes]
-    whole = described.schema
-    if declared.schema is None or whole is None:
-        return Schema(tuple(attributes), declared.file)
-    weight = whole.weight
-    kept = [] if whole.unit is None else [whole.unit]
-    if weight is not None and weight.name not in described.columns:
-        kept.append(weight)
-    names = {a.name for a in (*attributes, *kept)}
-    margins = tuple(margin for margin in whole.margins if margin.column in names)
-    # a column that is dropped need not be described; steps on others that are not released have no place here
-    steps = tuple(s.public() for s in whole.declared.steps if s.do == "drop" or s.column in names)
-    released = Schema((*attributes, *kept), declared.file, (), margins)
-    if not steps:
-        return released
-    raw = {a.name: public_attribute(a, private_domain=False) for a in whole.declared.attributes}
-    changed = {step.column for step in steps}
-    before = tuple(raw[a.name] if a.name in changed else a for a in released.attributes)
-    return replace(released, before=Schema(before, declared.file, steps, margins))

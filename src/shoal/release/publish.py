@@ -11,92 +11,39 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from shoal import summaries
-from shoal.columns.declaration import missing_texts, read_as_asked
-from shoal.display import displayed, internal
+from shoal.columns.declaration import read_as_asked
+from shoal.display import displayed
 from shoal.errors import OptionError, ShoalError
 from shoal.evaluation import Evaluation
 from shoal.io import (
-    Table,
     check_writable,
-    find_format,
-    is_spark_frame,
-    known_format,
-    read_columnwise,
 )
-from shoal.io.parquet_files import frozen, parquet_files
-from shoal.ledger.units import named_dataset
-from shoal.method.presets import DEFAULT_METHOD, configured, preset
+from shoal.method.presets import DEFAULT_METHOD, preset
 from shoal.progress import Cancel, Progress, silent, watched
-from shoal.release.bundle import check_output, save_bundle
-from shoal.release.engines.local import LocalRunner
+from shoal.release.bundle import save_bundle
 from shoal.release.engines.run import (
-    RAKED,
-    by_column,
     carry_out_on_engine,
     check_engine,
-    refusal,
-    table_elsewhere,
 )
 from shoal.release.estimate import Estimate, estimate
 from shoal.release.expected_noise import ExpectedNoise, drowned, noise_of
 from shoal.release.looked import after_looking, fingerprint_of, reports_about
 from shoal.release.measuring.pages import Look
+from shoal.release.opening import Delivery, Engine, Opened, opened
 from shoal.release.protect import Preparation, Release, carry_out, prepare
 from shoal.release.request import Options, Request
 
 if TYPE_CHECKING:
     from shoal.columns.schema import Schema
     from shoal.ledger.releases import Recorded
-    from shoal.method.method import Method
     from shoal.release.engines.stages import Runner
 
-# `memory` holds the whole table, `local` works through Parquet files in parts, `spark` has a cluster do that
-Engine = Literal["memory", "local", "spark"]
-ENGINES: tuple[Engine, ...] = ("memory", "local", "spark")
 CHARGING = "charging the ledger"
-# number of values (rows times columns) from which a Parquet file is not loaded as a whole
-_LARGE = 20_000_000
 _WORTH_AN_ESTIMATE = 500_000
-_NOT_PARQUET = "engine 'local' reads a Parquet file, or a folder of them, in parts: save the table as one."
 _CLEAN = "its statement says so. Rehearse as often as you like (shoal rehearse), and release once."
-
-
-@dataclass(frozen=True, slots=True)
-class Delivery:
-    """What becomes of a release; `publish` says what each of it means."""
-
-    out: Path | None = None
-    internal: Path | None = None
-    format: str | None = None
-    statistics: bool = False
-    evaluate: bool = False
-    target: str | None = None
-    ledger: str | None = None
-    dataset: str | None = None
-    engine: Engine | None = None
-    master: str | None = None
-    conf: tuple[str, ...] = ()
-
-    @property
-    def places(self) -> tuple[Path, ...]:
-        """The folders that files are written into."""
-        return tuple(path.absolute().parent for path in (self.out, self.internal) if path is not None)
-
-    def check(self) -> None:
-        """Refuse, before the table is read, what could not be done at the end."""
-        if self.out is not None:
-            check_output(self.out, self.internal)
-        named_dataset(self.ledger, self.dataset)
-        if self.format is not None:
-            known_format(self.format)
-        if self.engine is not None and self.engine not in ENGINES:
-            raise OptionError(f"engine '{self.engine}' is not one of {', '.join(ENGINES)}.")
-        for name in ("master", "conf"):
-            if getattr(self, name) and self.engine != "spark":
-                raise OptionError(f"{name} is for engine=spark: leave it out, or give that engine.")
 
 
 @displayed(summaries.of_published)
@@ -375,9 +322,7 @@ def _planned(
     expected = None
     if estimated or prepared.described.n * len(prepared.described.columns) >= _WORTH_AN_ESTIMATE:
         tell("estimating time and memory", 0, 1)
-        expected = estimate(
-            prepared, in_parts=source.runner is not None, by_column=by_column(prepared.method)
-        )
+        expected = estimate(prepared, in_parts=source.runner is not None)
         if estimated and delivery.internal is not None:
             from shoal.release.duration import internal_seconds
 
@@ -407,126 +352,6 @@ def _planned(
             if line
         ),
     )
-
-
-@internal()
-@dataclass(frozen=True, slots=True, eq=False)
-class Opened:
-    """A table to be published: what the caller named, and the table, of which a large file is not in memory yet.
-
-    Attributes:
-        may_be_read: nobody asked for the engine, so a file that it turns out not to take is read as a whole.
-    """
-
-    data: Any
-    table: Table
-    engine: Engine = "memory"
-    runner: Runner | None = None
-    may_be_read: bool = False
-
-    @property
-    def on_disk(self) -> bool:
-        return isinstance(self.data, (str, Path))
-
-
-def opened(
-    data: Any,
-    delivery: Delivery | None = None,
-    progress: Progress | None = None,
-    **request: Unpack[Request],
-) -> Opened:
-    """Read a table as `publish` does: one for an engine stays where it is.
-
-    Raises:
-        OptionError: the method, or what becomes of the release, takes the whole table in memory, and an engine was
-            asked for; nothing was read.
-    """
-    wanted = delivery or Delivery()
-    engine = wanted.engine
-    on_spark = is_spark_frame(data)
-    if engine is None and on_spark:
-        engine = "spark"
-    if on_spark and engine != "spark":
-        raise OptionError(
-            f"engine '{engine}' is not for a Spark DataFrame: leave the engine out, or collect the frame."
-        )
-    path = Path(data) if isinstance(data, (str, Path)) else None
-    if engine == "local" and path is None:
-        raise OptionError(_NOT_PARQUET)
-    method = _asked_method(request)
-    obstacle = _not_in_parts(method, wanted, request, engine)
-    if engine in ("local", "spark") and obstacle:
-        raise OptionError(f"engine '{engine}' works through a table in parts: {obstacle}.")
-    counted = method.stability != "record"
-    na = missing_texts(request.get("na"))
-    if engine == "spark":
-        from shoal.release.engines.spark_input import spark_runner
-
-        runner = spark_runner(data, wanted.out, wanted.master, wanted.conf, progress or silent)
-        return Opened(data, table_elsewhere(runner, counted=counted, na=na), "spark", runner)
-    parquet = path is not None and _is_parquet(path)
-    if engine == "local" and not parquet:
-        raise OptionError(_NOT_PARQUET)
-    if path is not None and parquet and (engine == "local" or (engine is None and not obstacle)):
-        files = frozen(path)
-        if engine == "local" or path.is_dir() or files.rows * len(files.schema) >= _LARGE:
-            local = LocalRunner(files)
-            if by_column(method):
-                # values of a column are asked for, and not only what is known about them
-                may_be_read = engine is None and not path.is_dir()
-                return Opened(data, read_columnwise(path), "local", local, may_be_read)
-            return Opened(data, table_elsewhere(local, counted=counted, na=na), "local", local)
-    if path is not None and path.is_dir() and parquet:
-        raise OptionError(
-            f"'{path}' is a folder of Parquet files, which is worked through in parts: {obstacle}."
-        )
-    return Opened(data, read_as_asked(data, request))
-
-
-def _is_parquet(path: Path) -> bool:
-    if path.is_dir():
-        return bool(parquet_files(path))
-    kind = find_format(path)
-    return kind is not None and kind.name == "parquet"
-
-
-def _asked_method(request: Request) -> Method:
-    """The method with its settings as far as they are right; what is wrong is said when all of it is looked at."""
-    chosen = preset(request.get("method") or DEFAULT_METHOD)
-    settings = {name: request.get(name) for name in ("epsilon", "k", *chosen.adjustable)}
-    try:
-        return configured(chosen.name, **settings)
-    except ShoalError:
-        return chosen
-
-
-def _not_in_parts(method: Method, delivery: Delivery, request: Request, engine: Engine | None) -> str:
-    """Why a table has to be in memory as a whole, in words; empty if it has not."""
-    if words := refusal(method, on_cluster=engine == "spark"):
-        return words
-    if by_column(method) and missing_texts(request.get("na")):
-        return "a text that stands for missing values is looked for in memory; use engine=memory"
-    if delivery.evaluate and delivery.target is not None:
-        return "a classifier learns the target from whole tables; leave it out, or use engine=memory"
-    if delivery.statistics:
-        return "the statistics of clusters are kept in memory; use engine=memory"
-    if delivery.format not in (None, "parquet"):
-        return f"it writes Parquet, not {delivery.format}; leave the format out, or use engine=memory"
-    if request.get("labels") is not None:
-        return "labels have one entry for each row; use engine=memory"
-    schema = request.get("schema")
-    if schema is not None and schema.declared.steps:
-        return "steps before protection need the table in memory; use engine=memory"
-    weight = None if schema is None else schema.weight
-    if weight is not None and weight.release == "raked":
-        return RAKED.replace(": use", "; use").rstrip(".")
-    policies = [request.get("missing"), *(a.missing for a in (schema.attributes if schema else ()))]
-    if "separate" in policies:
-        return (
-            "missing=separate groups rows by what they miss; use missing=category with tree-dp, laplace or pairs-dp, "
-            "or engine=memory"
-        )
-    return ""
 
 
 @contextmanager

@@ -7,7 +7,8 @@ from typing import Any
 
 from shoal.method.log import load_log
 from shoal.progress import Cancel, Progress
-from shoal.release.publish import Engine, Published, publish
+from shoal.release.opening import Engine
+from shoal.release.publish import Published, publish
 
 
 def redo(

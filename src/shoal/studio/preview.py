@@ -14,8 +14,9 @@ from shoal.io import Table
 from shoal.method.recipe import settled_text
 from shoal.method.verdict import PublicVerdict
 from shoal.release.expected_noise import CALM, DROWNED, ExpectedNoise, drowned, noise_of
+from shoal.release.leaving import public_schema
 from shoal.release.looked import after_looking
-from shoal.release.protect import Angle, Preparation, look_at, prepare, public_schema
+from shoal.release.protect import Angle, Preparation, look_at, prepare
 from shoal.report.words import Explanation, explanation
 from shoal.studio.recipe import Recipe
 

@@ -91,7 +91,8 @@ def release(job: Mapping[str, Any], tell: Tell) -> None:
     """Make, measure and write one release."""
     from shoal.evaluation.verdict import verdict
     from shoal.release.looked import after_looking
-    from shoal.release.publish import Delivery, plan
+    from shoal.release.opening import Delivery
+    from shoal.release.publish import plan
     from shoal.studio.facts import judged
 
     folder = Path(job["folder"])

@@ -12,7 +12,8 @@ from shoal.method.presets import preset
 from shoal.method.recipe import settled_text
 from shoal.method.tuned import Tuned, together, tuned_settings
 from shoal.partition.base import check_k
-from shoal.release.protect import Preparation, prepare, public_schema
+from shoal.release.leaving import public_schema
+from shoal.release.protect import Preparation, prepare
 from shoal.tuning.grid import Setting
 
 

@@ -134,13 +134,14 @@ def run_ranking(
     columns = columns_of(method, described)
     cost: dict[str, Any] = {}
 
-    def swapped(own: Columns) -> Swap:
+    def swapped(own: Columns, number: int) -> Swap:
         return swap_ranking(
             [own.ranks(name) for name in names],
             _checked_sizes(method, names, own.n),
             remainder=method.remainder,
             refine=_refine(method, own, names, cost),
-            source=source,
+            # classes must not share a stream
+            source=source.child("class", number),
             progress=lambda done, total: progress("swapping", done, total),
         )
 
@@ -169,7 +170,7 @@ def run_mdav(
     every = [*described.columns, ""]
     cost: dict[str, Any] = {}
 
-    def swapped(own: Columns) -> Swap:
+    def swapped(own: Columns, number: int) -> Swap:
         return swap_mdav(
             [*(own.coordinates(name) for name in described.columns), np.zeros(own.n)],
             _checked_sizes(method, names, own.n),
@@ -217,11 +218,11 @@ def _largest(method: Method) -> int:
     return max((size for _, size in method.sizes or ()), default=method.size)
 
 
-def _by_class(classes: Sequence[Stratum], columns: Columns, swapped: Callable[[Columns], Swap]) -> Swap:
+def _by_class(classes: Sequence[Stratum], columns: Columns, swapped: Callable[[Columns, int], Swap]) -> Swap:
     """A swap of every class, as one of the table."""
     if len(classes) == 1:
-        return swapped(columns)
-    made = [swapped(columns.rows(one.rows)) for one in classes]
+        return swapped(columns, 0)
+    made = [swapped(columns.rows(one.rows), number) for number, one in enumerate(classes)]
     owners = {j: np.arange(columns.n, dtype=np.int64) for j in made[0].owners}
     for one, own in zip(classes, made, strict=True):
         for j, order in own.owners.items():

@@ -53,11 +53,20 @@ def fineness(share: Fraction) -> int:
     return min(max(power, _COARSEST), _FINEST)
 
 
-def calibrate(group: Group, partition: Partition, budget: GroupBudget | None, method: Method) -> Fixed:
-    """Settle what the noise of a group is calibrated to: public widths, or also gaps of the actual covariances."""
+def calibrate(
+    group: Group,
+    partition: Partition,
+    budget: GroupBudget | None,
+    method: Method,
+    centred: Centred | None = None,
+) -> Fixed:
+    """Settle what the noise of a group is calibrated to: public widths, or also gaps of the actual covariances.
+
+    `centred` stands for the records of the clusters, where they are known in another way than from the group.
+    """
     if method.form != "eigen" or budget is None:
         return Fixed(partition)
-    exact = exact_statistics(group, Centred.of(group.positions, partition), budget.summary)
+    exact = exact_statistics(group, centred or Centred.of(group.positions, partition), budget.summary)
     return Fixed(partition, Spectra.of(exact, partition.sizes, budget), exact)
 
 
@@ -76,9 +85,15 @@ def exact_statistics(group: Group, centred: Centred, summary: Summary) -> Statis
 
 
 def mask(
-    group: Group, fixed: Fixed, budget: GroupBudget | None, summary: Summary, source: Source, method: Method
+    group: Group,
+    fixed: Fixed,
+    budget: GroupBudget | None,
+    summary: Summary,
+    source: Source,
+    method: Method,
+    centred: Centred | None = None,
 ) -> Statistics:
-    """Noisy statistics of every cluster of a group.
+    """Noisy statistics of every cluster of a group; `centred` as for `calibrate`.
 
     Guarantee:
         With the clusters held fixed, replacing a record costs at most the group's ε: every statistic is exact, rounded
@@ -90,7 +105,7 @@ def mask(
         the cross-moment paper, Algorithms 1 and 2, Theorem 11; docs/proofs/moments.md, sections 6 and 7.
     """
     partition = fixed.partition
-    centred = Centred.of(group.positions, partition)
+    centred = centred or Centred.of(group.positions, partition)
     sums = _masked_sums(group, fixed, centred, budget, source, method)
     steps = np.array([lattice.steps for lattice in group.lattices], dtype=np.float64)
     means = sums / (partition.sizes[:, np.newaxis] * steps)

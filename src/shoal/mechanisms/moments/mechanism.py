@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -11,14 +11,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shoal.columns.describe import Described
+from shoal.columns.lattice import Lattice
 from shoal.errors import OptionError
 from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
 from shoal.mechanisms.clusters import attribute_groups, cluster_facts, labels_in_use, outlines
 from shoal.mechanisms.moments.budget import GroupBudget, MomentPlan, plan, summary_of
 from shoal.mechanisms.moments.masking import Fixed, calibrate, check_noise, mask
 from shoal.mechanisms.moments.statistics import Summary
-from shoal.mechanisms.moments.statistics.draw import draw_rows
+from shoal.mechanisms.moments.statistics.draw import Shape, draw_ranks, draw_rows
 from shoal.mechanisms.moments.statistics.match import matched
+from shoal.mechanisms.moments.statistics.power_sums import Centred, cluster_order
 from shoal.mechanisms.moments.statistics.process import Possible, make_possible
 from shoal.mechanisms.moments.table import joined, statistics_columns
 from shoal.method.budget import Plan
@@ -68,7 +70,7 @@ def run(
 
     def fixed(number: int, group: Group) -> Fixed:
         made = partition_group(group, method)
-        return calibrate(group, made, _budget(plan, group), method)
+        return calibrate(group, made, budget_of(plan, group), method)
 
     return _spend(method, described, plan, source, progress, labels, fixed)
 
@@ -77,7 +79,7 @@ def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | 
     """Raise what `run` would raise: k, labels and gaps that do not fit the records, noise that cannot be drawn."""
     for group in outlines(method, described, plan, labels):
         check_group(group, method)
-        check_noise(group, _budget(plan, group), method)
+        check_noise(group, budget_of(plan, group), method)
 
 
 def freeze(
@@ -85,7 +87,7 @@ def freeze(
 ) -> tuple[Fixed, ...]:
     """The clusters of every attribute group, and in the eigen form the bounds taken from the actual records."""
     return tuple(
-        replace(calibrate(group, partition_group(group, method), _budget(plan, group), method), exact=None)
+        replace(calibrate(group, partition_group(group, method), budget_of(plan, group), method), exact=None)
         for group in _groups(method, described, plan, progress, labels, {})
     )
 
@@ -118,7 +120,7 @@ def _spend(
     clipped: dict[str, int] = {}
     repairs: dict[str, int] = {}
     for number, group in enumerate(_groups(method, described, plan, progress, labels, clipped)):
-        found = _protect(group, fixed_for(number, group), _budget(plan, group), source, method)
+        found = _protect(group, fixed_for(number, group), budget_of(plan, group), source, method)
         partitions.append(found.partition)
         for place, column in enumerate(group.columns):
             values[column], measured[column] = found.rows[:, place], found.measured[:, place]
@@ -145,31 +147,66 @@ def _spend(
 def _protect(
     group: Group, fixed: Fixed, budget: GroupBudget | None, source: Source, method: Method
 ) -> _Protected:
-    partition, summary = fixed.partition, _summary(method, group)
-    if int(partition.sizes.min()) < summary.smallest:
-        raise OptionError(
-            f"a cluster has {int(partition.sizes.min())} records, and moments of order {summary.order} need at least "
-            f"{summary.smallest}: choose a larger k."
-        )
-    noisy = mask(group, fixed, budget, summary, source, method)
-    possible = make_possible(noisy, partition.sizes, summary, clip=method.clip)
+    partition = fixed.partition
+    possible = masked(group, fixed, budget, source, method)
     means = possible.statistics.means
     if possible.shape is None:
-        rows = _own_units(means, group, clip=method.clip)[partition.labels]
+        rows = own_units(means, group.lattices, clip=method.clip)[partition.labels]
         return _Protected(partition, rows, rows, possible)
-    drawn, adjusted = draw_rows(means, possible.shape, partition.labels, source)
+    drawn, adjusted = _drawn(group, partition, means, possible.shape, source)
     if possible.shape.skewness is not None and possible.shape.correlation is not None:
         more = {"skewness and correlations that do not fit together": adjusted}
         possible = replace(possible, repairs={**possible.repairs, **more})
-    rows = _own_units(drawn, group, clip=method.clip)
+    rows = own_units(drawn, group.lattices, clip=method.clip)
     measured = rows if method.match == "none" else matched(rows, group.values(), partition, method.match)
     return _Protected(partition, rows, measured, possible)
 
 
-def _own_units(scaled: Floats, group: Group, *, clip: bool) -> Floats:
+def masked(
+    group: Group,
+    fixed: Fixed,
+    budget: GroupBudget | None,
+    source: Source,
+    method: Method,
+    centred: Centred | None = None,
+) -> Possible:
+    """Noisy statistics of every cluster of a group, such as a cluster in the domain can have.
+
+    Guarantee: see `shoal.mechanisms.moments.masking.mask`.
+    """
+    sizes, summary = fixed.partition.sizes, _summary(method, group)
+    if int(sizes.min()) < summary.smallest:
+        raise OptionError(
+            f"a cluster has {int(sizes.min())} records, and moments of order {summary.order} need at least "
+            f"{summary.smallest}: choose a larger k."
+        )
+    noisy = mask(group, fixed, budget, summary, source, method, centred)
+    return make_possible(noisy, sizes, summary, clip=method.clip)
+
+
+def _drawn(
+    group: Group, partition: Partition, means: Floats, shape: Shape, source: Source
+) -> tuple[Floats, int]:
+    if len(group.columns) > 1:
+        return draw_rows(means, shape, partition.labels, source)
+    # cluster by cluster, as an engine draws a column that it never holds as a whole
+    order = cluster_order(partition.labels)
+    skewness = None if shape.skewness is None else shape.skewness[:, 0]
+    own = rows_source(source, group.columns[0])
+    drawn = np.empty((partition.n, 1))
+    drawn[order, 0] = draw_ranks(means[:, 0], shape.deviations[:, 0], skewness, partition.sizes, 0, own)
+    return drawn, 0
+
+
+def rows_source(source: Source, column: str) -> Source:
+    """Where the rows of a column that is drawn by itself come from."""
+    return source.child("rows of a column", column.encode())
+
+
+def own_units(scaled: Floats, lattices: Sequence[Lattice], *, clip: bool) -> Floats:
     """Values from multiples of the width, inside the domain unless `clip` is off."""
     columns = []
-    for place, lattice in enumerate(group.lattices):
+    for place, lattice in enumerate(lattices):
         column = lattice.values(scaled[:, place] * lattice.steps)
         columns.append(np.clip(column, float(lattice.lo), float(lattice.hi)) if clip else column)
     return np.stack(columns, axis=1)
@@ -179,7 +216,8 @@ def _summary(method: Method, group: Group) -> Summary:
     return summary_of(method, len(group.columns))
 
 
-def _budget(plan: Plan, group: Group) -> GroupBudget | None:
+def budget_of(plan: Plan, group: Group) -> GroupBudget | None:
+    """What a group may spend; None where nothing is masked."""
     assert isinstance(plan, MomentPlan)
     return None if plan.budgets is None else plan.budgets[group.columns]
 

@@ -149,6 +149,10 @@ class _Buckets:
             blobs = [*self._stored(bucket), *self._read(bucket, b"".join(self._waiting.pop(bucket, [])))]
             if blobs:
                 yield batch_of(blobs)
+        if self._waiting:
+            raise RuntimeError(
+                "probably a bug, please report: a task sent records to a bucket that is not there."
+            )
         if self._folder is not None:
             self._folder.rmdir()
 

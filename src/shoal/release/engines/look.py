@@ -18,150 +18,24 @@ from numpy.typing import NDArray
 from shoal.columns.attribute import Attribute
 from shoal.columns.coding import labels_of, numbers
 from shoal.columns.lattice import Lattice
-from shoal.columns.records import Absent, KeptElsewhere, gaps_of
+from shoal.columns.records import Absent, KeptElsewhere
 from shoal.errors import InputError, OptionError, ShoalError
 from shoal.io import Table
-from shoal.io.parquet_files import ROW
 from shoal.mechanisms.histogram import Histogram
 from shoal.release.engines.blobs import Blob, batch_of, blobs_in, by_bucket, packed, unpacked
-from shoal.release.engines.counting import Counts, gathered, spread, together
-from shoal.release.engines.reading import Reading, with_row
+from shoal.release.engines.counting import gathered, together
+from shoal.release.engines.reading import Reading
 from shoal.release.engines.stages import Over, Runner, Stage
+from shoal.release.engines.survey import FACTS, Facts, heard, merged, survey
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_FACTS = -1
+    from shoal.columns.schema import Schema
+
 _MOST_LABELS = 100_000
 # A histogram on the driver has at most so many entries.
 MOST_POSITIONS = 1 << 26
-
-
-@dataclass(slots=True)
-class Facts:
-    """What is known about a column after a look.
-
-    Attributes:
-        missing, first_missing: how many values are missing, and the first row without one.
-        low, high: smallest and largest value of the rows that take part.
-        wrong: the first row that cannot be read, and what is wrong with it.
-        gaps: missing values in rows that take part.
-    """
-
-    missing: int = 0
-    first_missing: int = -1
-    low: float = float("inf")
-    high: float = float("-inf")
-    wrong: tuple[int, str, str] | None = None
-    gaps: int = 0
-
-    def joined(self, other: Facts) -> Facts:
-        firsts = [first for first in (self.first_missing, other.first_missing) if first >= 0]
-        wrongs = [wrong for wrong in (self.wrong, other.wrong) if wrong is not None]
-        return Facts(
-            self.missing + other.missing,
-            min(firsts, default=-1),
-            min(self.low, other.low),
-            max(self.high, other.high),
-            min(wrongs, default=None),
-            self.gaps + other.gaps,
-        )
-
-
-def survey(
-    batches: Iterator[pa.RecordBatch], reading: Reading, lattices: Mapping[str, Lattice], shards: int
-) -> Iterator[pa.RecordBatch]:
-    """Facts about all columns, and histograms of those whose lattice is known."""
-    facts = {name: Facts() for name in reading.columns}
-    counts = {name: Counts(lattice.steps + 1) for name, lattice in lattices.items()}
-    kept = seen = 0
-    for batch in batches:
-        seen += batch.num_rows
-        rows = batch.column(batch.schema.names.index(ROW)).to_numpy()
-        if rows.size:
-            kept += _survey(batch, rows, reading, lattices, facts, counts)
-    told = {"kept": kept, "seen": seen, "facts": {name: _told(found) for name, found in facts.items()}}
-    text = np.frombuffer(json.dumps(told).encode(), dtype=np.uint8)
-    yield batch_of([(0, _FACTS, packed(text))])
-    for number, name in enumerate(reading.columns):
-        if name in counts:
-            yield batch_of(list(spread(number, *counts[name].result(), shards)))
-
-
-def _survey(
-    batch: pa.RecordBatch,
-    rows: NDArray[np.int64],
-    reading: Reading,
-    lattices: Mapping[str, Lattice],
-    facts: dict[str, Facts],
-    counts: Mapping[str, Counts],
-) -> int:
-    """Facts about one batch are added; how many of its rows take part."""
-    first = int(rows[0])
-    values: dict[str, NDArray[np.float64]] = {}
-    absent: dict[str, NDArray[np.bool_]] = {}
-    for attribute in reading.attributes:
-        name = attribute.name
-        try:
-            alone = Reading((attribute,), reading.na)
-            values[name] = numbers(alone.table(batch), attribute)
-            absent[name] = gaps_of(values[name], attribute)
-        except ShoalError as error:
-            # the first is told; the others in this column are not looked at
-            if facts[name].wrong is None:
-                facts[name].wrong = (first, with_row(error, first), error.code)
-            continue
-        if absent[name].any():
-            facts[name].missing += int(absent[name].sum())
-            if facts[name].first_missing < 0:
-                facts[name].first_missing = int(rows[np.argmax(absent[name])])
-    kept = np.ones(rows.size, dtype=np.bool_)
-    for name in reading.dropping:
-        if name in absent:
-            kept &= ~absent[name]
-    for name, found in values.items():
-        if name not in absent:
-            continue
-        present = kept & ~absent[name]
-        facts[name].gaps += int((kept & absent[name]).sum())
-        here = found if present.all() else found[present]
-        if here.size:
-            facts[name].low = min(facts[name].low, float(here.min()))
-            facts[name].high = max(facts[name].high, float(here.max()))
-            if name in counts:
-                counts[name].add(lattices[name].positions(here))
-    return int(kept.sum())
-
-
-def _told(found: Facts) -> list[Any]:
-    # JSON has no infinite numbers
-    ends = [None if np.isinf(end) else end for end in (found.low, found.high)]
-    return [found.missing, found.first_missing, *ends, found.wrong, found.gaps]
-
-
-def _heard(told: Sequence[Any]) -> Facts:
-    missing, first, low, high, wrong, gaps = told
-    return Facts(
-        missing,
-        first,
-        float("inf") if low is None else low,
-        float("-inf") if high is None else high,
-        None if wrong is None else (wrong[0], wrong[1], wrong[2]),
-        gaps,
-    )
-
-
-def merged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Histograms of the same column put together; everything else as it is."""
-    for bucket, parts in by_bucket(batches):
-        found: list[Blob] = []
-        for part, blobs in parts.items():
-            if part < 0:
-                found += [(bucket, part, packed(*arrays)) for arrays in blobs]
-                continue
-            positions, counts = together([gathered(arrays) for arrays in blobs])
-            found.append((bucket, part, packed(np.diff(positions, prepend=0), counts, squeeze=True)))
-        yield batch_of(found)
 
 
 def found_labels(
@@ -174,7 +48,7 @@ def found_labels(
         if len(seen) > _MOST_LABELS:
             break
     text = np.frombuffer(json.dumps(sorted(seen)).encode(), dtype=np.uint8)
-    yield batch_of([(0, _FACTS, packed(text))])
+    yield batch_of([(0, FACTS, packed(text))])
 
 
 def outside_of(
@@ -190,7 +64,7 @@ def outside_of(
         if outside.any():
             count += int(outside.sum())
             first = int(part.rows[np.argmax(outside)]) if first < 0 else first
-    yield batch_of([(0, _FACTS, packed(np.array([count, first], dtype=np.int64)))])
+    yield batch_of([(0, FACTS, packed(np.array([count, first], dtype=np.int64)))])
 
 
 def unit_rows(
@@ -207,7 +81,7 @@ def unit_rows(
         for value, count in zip(*_counted_values(column), strict=True):
             digest = hashlib.blake2b(str(value).encode(), digest_size=16).digest()
             counted[digest] = counted.get(digest, 0) + count
-    yield batch_of([(0, _FACTS, packed(np.array([missing], dtype=np.int64)))])
+    yield batch_of([(0, FACTS, packed(np.array([missing], dtype=np.int64)))])
     keys = np.frombuffer(b"".join(counted), dtype=np.uint64).reshape(-1, 2)
     counts = np.fromiter(counted.values(), dtype=np.int64, count=len(counted))
     shard = (keys[:, 0] % np.uint64(shards)).astype(np.int64)
@@ -225,7 +99,7 @@ def _counted_values(column: pa.Array) -> tuple[list[Any], list[int]]:
 def most_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The largest number of rows of a unit in each bucket."""
     for bucket, parts in by_bucket(batches):
-        found: list[Blob] = [(bucket, _FACTS, packed(*arrays)) for arrays in parts.get(_FACTS, [])]
+        found: list[Blob] = [(bucket, FACTS, packed(*arrays)) for arrays in parts.get(FACTS, [])]
         if 0 in parts:
             keys = np.concatenate([arrays[0].reshape(-1, 2) for arrays in parts[0]])
             counts = np.concatenate([arrays[1] for arrays in parts[0]])
@@ -251,6 +125,8 @@ class Elsewhere:
     _lattices: dict[str, Lattice] = field(default_factory=dict)
     _histograms: dict[str, Histogram] = field(default_factory=dict)
     na: tuple[str, ...] = ()
+    _schema: Schema | None = None
+    _changed: list[int] = field(default_factory=list)
 
     @property
     def n(self) -> int:
@@ -258,7 +134,15 @@ class Elsewhere:
 
     @property
     def _all(self) -> Over:
-        return Over(self.reading.columns)
+        return Over(self.reading.read)
+
+    def run_steps(self, schema: Schema, na: Sequence[str]) -> None:
+        self._schema = schema
+        self.na = tuple(na)
+
+    def steps(self) -> tuple[tuple[str, int], ...]:
+        steps = () if self._schema is None else self._schema.declared.steps
+        return tuple((step.key, count) for step, count in zip(steps, self._changed, strict=True))
 
     def look(
         self,
@@ -267,14 +151,11 @@ class Elsewhere:
         policies: Mapping[str, str],
         na: Sequence[str],
     ) -> None:
-        apart = [name for name, policy in policies.items() if policy == "separate"]
-        if apart:
-            raise OptionError(
-                f"missing=separate groups rows by what they miss (column '{apart[0]}'), which takes the table in "
-                "memory: use missing=category with tree-dp, laplace or pairs-dp, or engine=memory."
-            )
-        dropping = tuple(name for name, policy in policies.items() if policy == "drop")
-        self.reading = Reading(tuple(chosen), tuple(na), dropping)
+        dropping, apart = (
+            tuple(name for name, policy in policies.items() if policy == wanted)
+            for wanted in ("drop", "separate")
+        )
+        self.reading = Reading(tuple(chosen), tuple(na), dropping, self._schema, apart)
         self._lattices = _known_lattices(table, chosen) if self.counted else {}
         self._survey()
 
@@ -282,6 +163,8 @@ class Elsewhere:
         shards = self.runner.shards
         self._facts = {name: Facts() for name in self.reading.columns}
         self._kept = seen = 0
+        self._changed = [0] * (0 if self._schema is None else len(self._schema.declared.steps))
+        wrongs = []
         pieces: dict[str, list[tuple[NDArray[np.int64], NDArray[np.int64]]]] = {}
         stages = (
             Stage(partial(survey, reading=self.reading, lattices=self._lattices, shards=shards), shards),
@@ -294,24 +177,29 @@ class Elsewhere:
             told = json.loads(unpacked(blob)[0].tobytes())
             self._kept += told["kept"]
             seen += told["seen"]
+            self._changed = [a + b for a, b in zip(self._changed, told["changed"], strict=True)]
+            wrongs += [] if told["wrong"] is None else [told["wrong"]]
             for name, found in told["facts"].items():
-                self._facts[name] = self._facts[name].joined(_heard(found))
+                self._facts[name] = self._facts[name].joined(heard(found))
         if seen != self.n:
             raise InputError(
                 f"{seen:,} rows were read of a table of {self.n:,}: the files changed, or not every worker can read "
                 "them."
             )
+        if wrongs:
+            *_, sentence, code = min(wrongs)
+            raise InputError(sentence, code=code)
         empty = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
         for name in self._lattices:
             positions, counts = together(pieces.get(name, [empty]))
             self._histograms[name] = Histogram(positions, counts)
 
     def labels(self, attribute: Attribute) -> list[str]:
-        reading = Reading((attribute,), self.na)
+        reading = Reading((attribute,), self.na, schema=self._schema)
         task = partial(found_labels, reading=reading, attribute=attribute)
         seen: set[str] = set()
         for _, _, blob in blobs_in(
-            self.runner.collect("looking at the records", Over(reading.columns), Stage(task))
+            self.runner.collect("looking at the records", Over(reading.read), Stage(task))
         ):
             seen |= set(json.loads(unpacked(blob)[0].tobytes()))
         if len(seen) > _MOST_LABELS:
@@ -336,7 +224,7 @@ class Elsewhere:
 
     def unit(self, name: str, kept: Any) -> tuple[bool, int]:
         shards = self.runner.shards
-        over = Over(tuple(dict.fromkeys((*self.reading.columns, name))))
+        over = Over(tuple(dict.fromkeys((*self.reading.read, name))))
         stages = (
             Stage(partial(unit_rows, reading=self.reading, name=name, shards=shards), shards),
             Stage(most_rows),
@@ -344,13 +232,13 @@ class Elsewhere:
         missing, most = False, 0
         for _, part, blob in blobs_in(self.runner.collect("counting rows of a unit", over, *stages)):
             (value,) = unpacked(blob)[0].tolist()
-            if part == _FACTS:
+            if part == FACTS:
                 missing |= value > 0
             else:
                 most = max(most, value)
         return missing, most
 
-    def outside(self, attribute: Attribute, lo: float, hi: float) -> tuple[int, int]:
+    def outside(self, attribute: Attribute, lo: float, hi: float, kept: Any) -> tuple[int, int]:
         found = self._facts[attribute.name]
         if found.low >= lo and found.high <= hi:
             return 0, 0

@@ -34,7 +34,7 @@ class Ranked:
 
     Attributes:
         positions, counts: its histogram.
-        sizes: of the clusters, in order of rank.
+        sizes: of the clusters, in order of rank; records without a value are one more, behind all others.
     """
 
     positions: Integers
@@ -42,9 +42,14 @@ class Ranked:
     sizes: Integers
 
     @classmethod
-    def of(cls, histogram: Histogram, sizes: Integers) -> Ranked:
+    def of(cls, histogram: Histogram, sizes: Integers, missing: int = 0) -> Ranked:
+        """`missing` records without a value count as the first of the domain, in a cluster of their own."""
         assert histogram.counts is not None
-        return cls(histogram.positions, histogram.counts, sizes)
+        if not missing:
+            return cls(histogram.positions, histogram.counts, sizes)
+        return cls(
+            np.append(histogram.positions, 0), np.append(histogram.counts, missing), np.append(sizes, missing)
+        )
 
     @property
     def ends(self) -> Integers:

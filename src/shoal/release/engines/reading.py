@@ -15,12 +15,15 @@ from shoal.columns.attribute import Attribute
 from shoal.columns.coding import numbers
 from shoal.columns.describe import Described
 from shoal.columns.provenance import as_declared
+from shoal.columns.run_steps import steps_run
 from shoal.errors import ShoalError
 from shoal.io import Table, without_texts
 from shoal.io.parquet_files import ROW
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from shoal.columns.schema import Schema
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,23 +53,40 @@ class Reading:
         attributes: the released columns.
         na: texts that stand for a missing value.
         dropping: columns without whose value a row takes no part.
+        schema: with steps before protection; None where it has none.
+        separating: columns whose missing values stay missing.
     """
 
     attributes: tuple[Attribute, ...]
     na: tuple[str, ...] = ()
     dropping: tuple[str, ...] = ()
+    schema: Schema | None = None
+    separating: tuple[str, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
         return tuple(attribute.name for attribute in self.attributes)
 
-    def table(self, batch: pa.RecordBatch) -> Table:
-        """The records of a batch in their declared types."""
+    @property
+    def read(self) -> tuple[str, ...]:
+        """The columns that are read: the released ones, and those that steps look at."""
+        stepped = () if self.schema is None else (step.column for step in self.schema.declared.steps)
+        return tuple(dict.fromkeys((*self.columns, *stepped)))
+
+    def stepped(self, batch: pa.RecordBatch) -> tuple[Table, ShoalError | None]:
+        """The records of a batch after the steps of the schema, as far as they went, and what is wrong then."""
         import pyarrow as pa
 
-        frame = pa.Table.from_batches([batch]).select(list(self.columns))
-        table = Table(nw.from_native(frame, eager_only=True), "parquet")
-        return as_declared(without_texts(table, self.na), self.attributes, self.na)
+        frame = pa.Table.from_batches([batch]).select(list(self.read))
+        table = without_texts(Table(nw.from_native(frame, eager_only=True), "parquet"), self.na)
+        return (table, None) if self.schema is None else steps_run(table, self.schema, self.na)
+
+    def table(self, batch: pa.RecordBatch) -> Table:
+        """The records of a batch after the steps of the schema, in their declared types."""
+        table, problem = self.stepped(batch)
+        if problem is not None:
+            raise problem
+        return as_declared(table, self.attributes, self.na)
 
     def part(self, batch: pa.RecordBatch) -> Part:
         """The records of a batch that take part."""
@@ -87,7 +107,9 @@ class Reading:
         for batch in batches:
             part = self.part(batch)
             if part.size:
-                yield part, replace(described, table=part.table, kept=part.kept)
+                here = replace(described, table=part.table, kept=part.kept)
+                gaps = {name: here.absent(name) for name in self.separating}
+                yield part, replace(here, gaps=gaps) if gaps else here
 
 
 def with_row(error: ShoalError, first: int) -> str:

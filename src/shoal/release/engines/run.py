@@ -18,11 +18,9 @@ from shoal.io import Table, read_columnwise
 from shoal.io.arrow_files import parquet_rows
 from shoal.mechanisms.table import ENTRIES
 from shoal.method.method import Method
-from shoal.method.stages import PARTITIONS
+from shoal.method.stages import PARTITIONS, check_alike
 from shoal.progress import Progress
 from shoal.release.bundle import check_output, staged, write_documents
-from shoal.release.engines.by_column import not_by_column, write_by_column
-from shoal.release.engines.local import LocalRunner
 from shoal.release.engines.look import Elsewhere, check_positions
 from shoal.release.engines.stages import Runner, Stage
 from shoal.release.engines.staging import WORK, remove_abandoned
@@ -41,8 +39,6 @@ if TYPE_CHECKING:
 RAKED = "weights are raked to margins of several columns, which takes the table in memory: use engine=memory."
 # optimal-dp holds a column in order of rank on the driver
 MOST_OPTIMAL = 1 << 24
-# on one machine, which holds a column as a whole
-_BY_COLUMN = "by_column"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,35 +61,41 @@ def table_elsewhere(runner: Runner, *, counted: bool, na: tuple[str, ...] = ()) 
 
 
 def way_of(method: Method) -> str:
-    """How a method is done on an engine, a function of `methods` or `by_column`; empty where it cannot be done."""
-    if method.groups is not None:
+    """How a method is done on an engine, a function of `methods`; empty where it cannot be done."""
+    entry = ENTRIES[method.mechanism]
+    if method.groups is not None or method.strata or (entry.columnwise and not method.columnwise):
         return ""
-    way = ENTRIES[method.mechanism].in_parts
-    if way == _BY_COLUMN:
-        return way if method.columnwise else ""
-    if way != "stage":
-        return way
+    if entry.in_parts != "stage":
+        return entry.in_parts
     return PARTITIONS["alone" if method.stability == "record" else method.partition].in_parts
 
 
-def by_column(method: Method) -> bool:
-    """Whether a method is done one column at a time, which takes the table as a file of this machine."""
-    return way_of(method) == _BY_COLUMN
-
-
-def refusal(method: Method, *, on_cluster: bool) -> str:
+def refusal(method: Method) -> str:
     """Why a method has no engine, in words, and the nearest that has; empty if it has one."""
-    if way_of(method) and not (on_cluster and by_column(method)):
-        return ""
-    if by_column(method):
+    if not way_of(method):
         return (
-            f"method '{method.name}' needs all values of a column on one machine, and cannot be distributed exactly: "
-            f"use ranking-dp or tree-dp, or engine=local"
+            f"method '{method.name}' {_obstacle(method)}, and cannot be distributed exactly: use {_nearest(method)}, "
+            "or engine=memory"
         )
-    return (
-        f"method '{method.name}' looks at the records one after the other, or at all of them at once, and cannot be "
-        f"distributed exactly: use ranking-dp or tree-dp, or engine=memory"
-    )
+    if method.l is not None:
+        return (
+            f"l of method '{method.name}' joins groups that are far apart; leave it out, or use engine=memory"
+        )
+    return ""
+
+
+def _obstacle(method: Method) -> str:
+    if method.strata:
+        return "with strata groups the records of each stratum by themselves"
+    return "looks at the records one after the other, or at all of them at once"
+
+
+def _nearest(method: Method) -> str:
+    """Methods that promise the like of it and have an engine."""
+    if method.strata and way_of(replace(method, strata=None)):
+        return "it without strata"
+    of_noise = any("dp" in case.model for case in ENTRIES[method.mechanism].claim.cases)
+    return "ranking-dp or tree-dp" if of_noise else "swap-ranking"
 
 
 def check_engine(prepared: Preparation) -> None:
@@ -101,13 +103,18 @@ def check_engine(prepared: Preparation) -> None:
     described, method = prepared.described, prepared.method
     if prepared.rakes:
         raise OptionError(RAKED)
-    if by_column(method):
-        if obstacle := not_by_column(prepared):
-            raise OptionError(
-                f"method '{method.name}' is done one column at a time: {obstacle}; use engine=memory."
-            )
-    elif way_of(method) != "by_record":
+    if way_of(method) != "by_record":
         check_positions(described.lattices, described.n)
+    for name in described.table.records.reading.separating:
+        missing = described.table.records.missing_of(name)
+        if missing and not method.link:
+            raise OptionError(
+                f"column '{name}' has missing values that stay missing, and link=False gives it an order of its own: "
+                "use engine=memory."
+            )
+        if missing:
+            check_alike(described.n - missing, (), method, empty=False)
+            check_alike(missing, (name,), method, empty=True)
     if method.partition == "optimal" and described.n > MOST_OPTIMAL:
         raise OptionError(
             f"method '{method.name}' finds its clusters on one machine, from up to {MOST_OPTIMAL:,} rows, and there "
@@ -156,8 +163,6 @@ def write_release(
     Guarantee:
         The same as `shoal.protect` with the same arguments, whatever tasks the runner runs again.
     """
-    if by_column(prepared.method):
-        return _written_by_column(prepared, runner, folder, tell)
     # every mechanism comes along, which takes a while
     from shoal.release.engines import methods
 
@@ -174,24 +179,11 @@ def write_release(
             method=prepared.method,
             schema=schema,
             unchanged=made.unchanged,
+            gapped=records.reading.separating,
         )
     )
     written = runner.write("writing rows", made.over, *made.stages, last, schema=schema, folder=folder)
     return written, Outcome(made.internal, made.conditions)
-
-
-def _written_by_column(
-    prepared: Preparation, runner: Runner, folder: Path, tell: Progress
-) -> tuple[Path, Outcome]:
-    if not isinstance(runner, LocalRunner) or runner.folder is None:
-        raise OptionError(f"{refusal(prepared.method, on_cluster=True)}.")
-    target = folder / "data.parquet"
-    schema = released_schema(prepared.described, prepared.method)
-    runner.files.check_unchanged()
-    facts = write_by_column(prepared, runner.folder, target, schema, tell)
-    # columns were read at different moments
-    runner.files.check_unchanged()
-    return target, Outcome(facts)
 
 
 def released_schema(described: Described, method: Method) -> pa.Schema:

@@ -12,16 +12,16 @@ import hashlib
 import shutil
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
 from shoal.errors import InputError, OutputError, ShoalError
-from shoal.io.parquet_files import ROW, Frozen
+from shoal.io.parquet_files import Frozen, Piece
 from shoal.progress import Progress, silent
+from shoal.release.bundle import stoppable
 from shoal.release.engines.blobs import batch_of, blob_schema
-from shoal.release.engines.stages import NUMBER, Over, Sealed, Stage, Task
+from shoal.release.engines.stages import BATCH, NUMBER, Over, Sealed, Stage, Task
 from shoal.release.engines.staging import claim
 
 if TYPE_CHECKING:
@@ -29,10 +29,15 @@ if TYPE_CHECKING:
 
 _BLOBS = "bucket int, part int, blob binary"
 _GROUP = "shoal"
-_PATH, _INDEX, _FIRST = "shoal path", "shoal index", "shoal first"
+# how lines begin that say why a task failed
+_TELLING = ("RuntimeError:", "shoal.errors.", "MemoryError", "OSError:", "pyarrow.lib.")
 # seconds between two looks at how far a job is
 _LOOK = 0.5
+# seconds that a cancelled job has to end
+_PATIENCE = 60
 _MOST_SHARDS = 32
+# rows of a piece of the input, about
+_PIECE = 1 << 19
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +53,35 @@ class _SameCode:
                 "a worker has another version of Shoal than the driver: install the same everywhere, and start again."
             )
         return self.task(batches)
+
+
+@dataclass(frozen=True, slots=True)
+class _OfFiles:
+    """A task whose worker reads pieces of the input by itself: records that pass through Java cost twice as much.
+
+    Attributes:
+        files: the input, by paths that every worker knows.
+        pieces: those parts of it whose numbers a worker gets.
+    """
+
+    task: Task
+    files: Frozen
+    pieces: tuple[Piece, ...]
+    columns: tuple[str, ...]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return self.task(self._records(batches))
+
+    def _records(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                piece = self.pieces[number]
+                path = piece.file.path
+                if not path.exists():
+                    raise InputError(f"a worker cannot read '{path}': put it where all workers see it.")
+                if path.stat().st_size != piece.file.mark[0]:
+                    raise InputError(f"'{path}' changed while the release was made: start again.")
+                yield from self.files.piece(piece, self.columns, BATCH)
 
 
 def code_hash() -> str:
@@ -83,7 +117,6 @@ class SparkRunner:
         self.session, self.files, self.snapshot = session, files, snapshot
         self._tell: Progress = silent
         self._log = log
-        self._named: dict[str, str] | None = None
 
     @property
     def rows(self) -> int:
@@ -146,15 +179,26 @@ class SparkRunner:
         return target
 
     def _plan(self, over: Over, stages: Sequence[Stage], last: Any) -> Any:
-        frame = self._numbers(over.count) if over.count else self._records(over.columns)
+        first, frame = self._first(over, stages[0].task)
         for number, stage in enumerate(stages):
-            task = _SameCode(Sealed(stage.task), code_hash())
+            task = _SameCode(Sealed(stage.task if number else first), code_hash())
             frame = frame.mapInArrow(task, last if number + 1 == len(stages) else _BLOBS)
             if number + 1 < len(stages):
                 if stage.given:
                     frame = frame.unionAll(self._given(stage))
                 frame = _shuffled(frame, stage.buckets)
         return frame
+
+    def _first(self, over: Over, task: Task) -> tuple[Task, Any]:
+        """The first task, and the numbers that it works on: of blocks, or of pieces of the input."""
+        if over.count:
+            return task, self._numbers(over.count)
+        parallel = int(self.session.sparkContext.defaultParallelism)
+        # workers have other working folders
+        own = tuple(replace(file, path=file.path.absolute()) for file in self.files.files)
+        files = replace(self.files, files=own)
+        pieces = files.pieces(min(_PIECE, -(-self.rows // (2 * parallel))))
+        return _OfFiles(task, files, pieces, over.columns), self._numbers(len(pieces))
 
     def _given(self, stage: Stage) -> Any:
         import pyarrow as pa
@@ -165,52 +209,6 @@ class SparkRunner:
     def _numbers(self, count: int) -> Any:
         frame = self.session.range(0, count, 1, count)
         return frame.withColumnRenamed("id", NUMBER)
-
-    def _records(self, columns: Sequence[str]) -> Any:
-        from pyspark.sql import functions as F  # noqa: N812
-
-        reader = self.session.read.schema(self._spark_schema())
-        names = [*(_quoted(name) for name in columns)]
-        paths = [str(file.path.absolute()) for file in self.files.files]
-        frame = reader.parquet(*paths)
-        row = F.col("_metadata.row_index").cast("long")
-        if len(paths) == 1 and not self.files.folders:
-            return frame.select(*names, row.alias(ROW))
-        # rows of a file are numbered from its first; what its folders say goes along
-        frame = frame.select("*", row.alias(_INDEX), F.col("_metadata.file_path").alias(_PATH))
-        frame = frame.join(F.broadcast(self._starts(paths)), _PATH)
-        return frame.select(*names, (F.col(_INDEX) + F.col(_FIRST)).alias(ROW))
-
-    def _starts(self, paths: Sequence[str]) -> Any:
-        """For every file the number of its first row and what the names of its folders say."""
-        import pyarrow as pa
-
-        if self._named is None:
-            # Spark spells paths in its own way: it is asked how
-            listed = self.session.read.parquet(*paths).selectExpr("_metadata.file_path path").distinct()
-            self._named = {_plain(row.path): row.path for row in listed.collect()}
-        files = [file for file in self.files.files if file.rows]
-        columns = {
-            _PATH: pa.array([self._named[str(file.path.absolute())] for file in files]),
-            _FIRST: pa.array([file.first for file in files], pa.int64()),
-        }
-        for number, name in enumerate(self.files.folders):
-            said = pa.array([file.values[number][1] for file in files], pa.string())
-            columns[name] = said.cast(self.files.schema.field(name).type)
-        return self.session.createDataFrame(pa.table(columns))
-
-    def _spark_schema(self) -> Any:
-        import pyarrow as pa
-        from pyspark.sql.pandas.types import from_arrow_schema
-
-        stored = [field for field in self.files.schema if field.name not in self.files.folders]
-        try:
-            return from_arrow_schema(pa.schema(stored))
-        except Exception as error:
-            raise InputError(
-                f"Spark has no place for a column's type ({_first_line(error)}): convert the column, or use "
-                "engine=local."
-            ) from None
 
     def _run(self, what: str, job: Callable[[], Any]) -> Any:
         """Carry a job out, tell how far it is, and cancel it where the one who is told says so."""
@@ -230,13 +228,18 @@ class SparkRunner:
 
         thread = InheritableThread(target=work, daemon=True)
         thread.start()
-        try:
-            while thread.is_alive():
-                thread.join(_LOOK)
-                self._tell(what, *_progress(context))
-        except BaseException:
+
+        def stop() -> None:
             context.cancelJobGroup(_GROUP)
-            thread.join(60)
+            thread.join(_PATIENCE)
+
+        try:
+            with stoppable(stop):
+                while thread.is_alive():
+                    thread.join(_LOOK)
+                    self._tell(what, *_progress(context))
+        except BaseException:
+            stop()
             raise
         if failed:
             raise failure(failed[0], what, self._log)
@@ -248,21 +251,6 @@ def _shuffled(frame: Any, buckets: int) -> Any:
     from pyspark.sql import functions as F  # noqa: N812
 
     return frame.repartitionById(buckets, F.col("bucket"))
-
-
-def _plain(path: str) -> str:
-    """A path as Spark spells it, without scheme and escapes.
-
-    >>> _plain("file:///data/a%20b.parquet"), _plain("file:/data/c.parquet")
-    ('/data/a b.parquet', '/data/c.parquet')
-    """
-    return "/" + unquote(path.partition(":")[2]).lstrip("/")
-
-
-def _quoted(name: str) -> Any:
-    from pyspark.sql import functions as F  # noqa: N812
-
-    return F.col("`" + name.replace("`", "``") + "`")
 
 
 def _progress(context: Any) -> tuple[int, int]:
@@ -313,7 +301,7 @@ def failure(error: BaseException, what: str, log: Path | None) -> BaseException:
 def _reason(error: BaseException) -> str:
     """The line of a failure that says most: the last of a Python traceback in a task, or the first there is."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    told = [line for line in lines if line.startswith(("RuntimeError:", "shoal.errors.", "MemoryError"))]
+    told = [line for line in lines if line.startswith(_TELLING)]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     chosen = (told or causes or [_first_line(error)])[-1]
     return chosen[:240].rstrip(".")

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 # Settings that a session gets unless the caller says otherwise.
 _USUAL = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "131072",
-    "spark.sql.files.maxPartitionBytes": "32m",
     "spark.sql.adaptive.enabled": "false",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",

@@ -38,6 +38,11 @@ OUT = 1 << 19
 _ALL, _GIVEN = -1, -2
 
 
+def buckets_of(rows: int) -> int:
+    """How many buckets so many rows fill."""
+    return max(-(-rows // OUT), 1)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Outgoing:
     """Where released rows go.
@@ -50,7 +55,7 @@ class Outgoing:
 
     @property
     def buckets(self) -> int:
-        return max(-(-self.orders[0].rows // OUT), 1)
+        return buckets_of(self.orders[0].rows)
 
     def order(self, column: int) -> Order:
         return self.orders[column] if len(self.orders) > 1 else self.orders[0]
@@ -133,20 +138,31 @@ def to_ranges(
     reading: Reading,
     described: Described,
     routes: Sequence[Route],
-    values: Callable[[Described, str], Floats] | None = None,
+    apart: int,
 ) -> Iterator[pa.RecordBatch]:
     """Positions of all columns on the way to where they are ranked, with their rows.
 
-    Where `values` is given, the records' own values go along.
+    Rows whose value stays missing have no rank, and go to buckets from `apart` on.
     """
     for part, here in reading.parts(batches, described):
         found: list[Blob] = []
         for number, name in enumerate(here.columns):
-            positions, _ = here.positions(name)
-            own = [] if values is None else [values(here, name)]
-            targets = routes[number].of(positions, part.rows)
-            found += scattered(targets, number, positions, part.rows, *own, shrink=True)
+            if name in here.gaps:
+                missing = part.rows[here.gaps[name]]
+                found += scattered(apart + missing // OUT, number, missing)
+            positions, rows = _present(here, name, part.rows)
+            targets = routes[number].of(positions, rows)
+            found += scattered(targets, number, positions, rows, shrink=True)
         yield batch_of(found)
+
+
+def _present(here: Described, name: str, rows: Integers) -> tuple[Integers, Integers]:
+    """Positions of the records that have a value, or count as if, and their rows."""
+    positions, _ = here.positions(name)
+    if name not in here.gaps:
+        return positions, rows
+    present = ~here.gaps[name]
+    return positions[present], rows[present]
 
 
 def heavy_rows(
@@ -159,12 +175,11 @@ def heavy_rows(
     """How many records of every heavy position are in each run of `size` rows."""
     found: dict[tuple[int, int], dict[int, int]] = {}
     for part, here in reading.parts(batches, described):
-        runs = part.rows // size
         for name, wanted in heavy.items():
-            positions, _ = here.positions(name)
+            positions, rows = _present(here, name, part.rows)
             for position in wanted:
                 counts = found.setdefault((here.columns.index(name), position), {})
-                some, many = np.unique(runs[positions == position], return_counts=True)
+                some, many = np.unique(rows[positions == position] // size, return_counts=True)
                 for run, count in zip(some.tolist(), many.tolist(), strict=True):
                     counts[run] = counts.get(run, 0) + count
     for (number, position), counts in found.items():
@@ -178,31 +193,38 @@ def given_values(bucket: int, sizes: Integers, values: Floats) -> Blob:
     return bucket, _GIVEN, packed(sizes, values)
 
 
-def _ranked(blobs: Sequence[Sequence[NDArray[Any]]]) -> list[NDArray[Any]]:
-    """Positions and rows of a range (and what goes along) in order of rank: by position, equal ones by row."""
-    columns = [np.concatenate([arrays[part] for arrays in blobs]) for part in range(len(blobs[0]))]
-    positions, rows = columns[0].astype(np.int64), columns[1].astype(np.int64)
+def _ranked(blobs: Sequence[Sequence[NDArray[Any]]]) -> Integers:
+    """The rows of a range in order of rank: by position, equal ones by row."""
+    positions, rows = (
+        np.concatenate([arrays[part] for arrays in blobs]).astype(np.int64) for part in range(2)
+    )
     low, bits = int(positions.min()), int(rows.max()).bit_length()
     span = int(positions.max()) - low
-    if len(columns) == 2 and span.bit_length() + bits < 63:
+    if span.bit_length() + bits < 63:
         # one number that holds both sorts faster than two
-        keys = np.sort((positions - low) << bits | rows)
-        return [(keys >> bits) + low, keys & ((1 << bits) - 1)]
-    order = np.lexsort((rows, positions))
-    return [positions[order], rows[order], *(column[order] for column in columns[2:])]
+        return np.sort((positions - low) << bits | rows) & ((1 << bits) - 1)
+    return rows[np.lexsort((rows, positions))]
 
 
 def from_ranges(
-    batches: Iterator[pa.RecordBatch], starts: Integers, out: Outgoing, by_rank: bool
+    batches: Iterator[pa.RecordBatch],
+    starts: Integers,
+    out: Outgoing,
+    by_rank: bool,
 ) -> Iterator[pa.RecordBatch]:
     """Records get the value of their rank. `starts` are the ranks at which ranges begin.
 
     With `by_rank` a value's place follows from its rank and not from its row: columns are not linked.
     """
     for bucket, parts in by_bucket(batches):
+        if _GIVEN not in parts:
+            for number, gaps in parts.items():
+                for (rows,) in gaps:
+                    yield batch_of(list(out.column_blobs(number, rows, np.full(rows.size, np.nan))))
+            continue
         ((sizes, values),) = parts.pop(_GIVEN)
         ((number, blobs),) = parts.items()
-        _, rows = _ranked(blobs)
+        rows = _ranked(blobs)
         if by_rank:
             rows = starts[bucket] + np.arange(rows.size)
         yield batch_of(list(out.column_blobs(number, rows, np.repeat(values, sizes))))
@@ -263,8 +285,12 @@ def assembled(
     method: Method,
     schema: pa.Schema,
     unchanged: frozenset[str] = frozenset(),
+    gapped: Sequence[str] = (),
 ) -> Iterator[pa.RecordBatch]:
-    """Released rows in their order, as the columns store them: the very last step."""
+    """Released rows in their order, as the columns store them: the very last step.
+
+    `gapped` are columns whose missing values stay missing.
+    """
     import pyarrow as pa
 
     names = described.columns
@@ -277,17 +303,28 @@ def assembled(
                     columns[number, places] = found
                 filled[places] = True
         whole = bool(filled.all())
+        empty = {*described.flagged, *gapped}
         stored = {
-            name: _stored(described, method, name, row if whole else row[filled], name not in unchanged)
+            name: _stored(
+                described,
+                method,
+                name,
+                row if whole else row[filled],
+                computed=name not in unchanged,
+                gaps=name in empty,
+            )
             for name, row in zip(names, columns, strict=True)
         }
         made = described.released_frame(stored, generalise=method.generalise)
         yield from pa.Table.from_arrays(made.columns, schema=schema).combine_chunks().to_batches()
 
 
-def _stored(described: Described, method: Method, name: str, values: Floats, computed: bool) -> NDArray[Any]:
-    if name not in described.flagged:
+def _stored(
+    described: Described, method: Method, name: str, values: Floats, *, computed: bool, gaps: bool
+) -> NDArray[Any]:
+    if not gaps or not (missing := np.isnan(values)).any():
         return described.stored(name, values, clip=method.clip, computed=computed)
-    gaps = np.isnan(values)
-    filled = np.where(gaps, float(described.lattices[name].lo), values)
-    return with_gaps(described.stored(name, filled, clip=method.clip, computed=computed), gaps)
+    tree = described.tree(name)
+    any_value = float(described.lattices[name].lo) if tree is None else float(tree.domain[0])
+    filled = np.where(missing, any_value, values)
+    return with_gaps(described.stored(name, filled, clip=method.clip, computed=computed), missing)

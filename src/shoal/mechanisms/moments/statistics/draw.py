@@ -19,6 +19,8 @@ Whole = NDArray[np.int64]
 
 # A skew-normal variable has |skewness| below (4-π)/2 · (2/(π-2))^1.5 = 0.99527.
 LARGEST_SKEWNESS = 0.995
+# Ranks of one attribute whose rows are drawn from a stream of their own.
+BLOCK = 1 << 16
 _HALF_NORMAL_MEAN = float(np.sqrt(2 / np.pi))
 
 
@@ -62,6 +64,51 @@ def draw_rows(means: Floats, shape: Shape, labels: Whole, source: Source) -> tup
     return means[labels] + shape.deviations[labels] * drawn, adjusted
 
 
+def draw_ranks(
+    means: Floats,
+    deviations: Floats,
+    skewness: Floats | None,
+    sizes: Whole,
+    first: int,
+    source: Source,
+) -> Floats:
+    """One attribute of the records of consecutive ranks, from the distributions of their clusters.
+
+    What a rank gets does not depend on the ranks before it: each block of ranks has a stream of its own, so that any
+    part of a column can be drawn by itself.
+
+    Args:
+        means: of the clusters in order of rank, like the deviations and skewnesses.
+        sizes: how many of the ranks belong to each.
+        first: the first of the ranks.
+
+    >>> from shoal.noise import Seeded
+    >>> whole, tail = np.array([70_000, 9]), np.array([9])
+    >>> drawn = draw_ranks(np.array([0.0, 5.0]), np.array([1.0, 2.0]), None, whole, 0, Seeded(1))
+    >>> bool((drawn[-9:] == draw_ranks(np.array([5.0]), np.array([2.0]), None, tail, 70_000, Seeded(1))).all())
+    True
+    """
+    labels = np.repeat(np.arange(sizes.size), sizes)
+    if skewness is None:
+        (drawn,) = _normals_of_ranks(first, labels.size, 1, source)
+    else:
+        delta = skewness_parameter(skewness)
+        half, other = _normals_of_ranks(first, labels.size, 2, source)
+        drawn = _skewed(delta[labels], half, other)
+    return np.asarray(means[labels] + deviations[labels] * drawn)
+
+
+def _normals_of_ranks(first: int, count: int, each: int, source: Source) -> Floats:
+    """Normal deviates of consecutive ranks, several for each."""
+    found = np.empty((each, count))
+    for block in range(first // BLOCK, -(-(first + count) // BLOCK)):
+        # a block is drawn as a whole, whatever part of it is asked for
+        drawn = standard_normal(each * BLOCK, source.child("ranks", block)).reshape(each, BLOCK)
+        low, high = max(first, block * BLOCK), min(first + count, (block + 1) * BLOCK)
+        found[:, low - first : high - first] = drawn[:, low - block * BLOCK : high - block * BLOCK]
+    return found
+
+
 def skewness_parameter(skewness: Floats) -> Floats:
     """Azzalini's δ of standardised skew-normal variables with these skewnesses, which are at most 0.995 in size.
 
@@ -76,10 +123,14 @@ def _skewed_apart(skewness: Floats, labels: Whole, source: Source) -> Floats:
     """Independent skew-normal attributes of mean 0 and variance 1: δ|U| + √(1-δ²)·V, standardised."""
     delta = skewness_parameter(skewness)
     shape = (labels.size, skewness.shape[1])
-    half = np.abs(standard_normal(labels.size * shape[1], source)).reshape(shape)
+    half = standard_normal(labels.size * shape[1], source).reshape(shape)
     other = standard_normal(labels.size * shape[1], source).reshape(shape)
-    drawn = delta[labels] * half + np.sqrt(np.maximum(1 - delta**2, 0.0))[labels] * other
-    return _standardised(drawn, delta, labels)
+    return _skewed(delta[labels], half, other)
+
+
+def _skewed(delta: Floats, half: Floats, other: Floats) -> Floats:
+    drawn = delta * np.abs(half) + np.sqrt(np.maximum(1 - delta**2, 0.0)) * other
+    return _standardised(drawn, delta)
 
 
 def _skewed_together(
@@ -104,12 +155,12 @@ def _skewed_together(
     joint, moved = nearest_correlations(joint)
     drawn = _correlated(joint, number + 1, labels, source)
     signed = np.where(drawn[:, :1] < 0, -drawn[:, 1:], drawn[:, 1:])
-    return _standardised(signed, joint[:, 0, 1:], labels), int(moved.sum())
+    return _standardised(signed, joint[:, 0, 1:][labels]), int(moved.sum())
 
 
-def _standardised(drawn: Floats, delta: Floats, labels: Whole) -> Floats:
+def _standardised(drawn: Floats, delta: Floats) -> Floats:
     centre = _HALF_NORMAL_MEAN * delta
-    return (drawn - centre[labels]) / np.sqrt(1 - centre**2)[labels]
+    return np.asarray((drawn - centre) / np.sqrt(1 - centre**2))
 
 
 def _correlated(correlation: Floats | None, number: int, labels: Whole, source: Source) -> Floats:

@@ -29,12 +29,25 @@ class Centred:
         starts: where each cluster begins.
         sizes: number of records of each cluster.
         totals: sum of each attribute's own positions in each cluster.
+        counts: how many records each entry stands for, where equal ones are one entry.
     """
 
     columns: tuple[Whole, ...]
     starts: Whole
     sizes: Whole
     totals: tuple[Whole, ...]
+    counts: Whole | None = None
+
+    @classmethod
+    def of_runs(cls, labels: Whole, positions: Whole, counts: Whole, totals: Whole, sizes: Whole) -> Centred:
+        """One attribute, equal positions of a cluster as one entry with their number; labels ascend.
+
+        >>> made = Centred.of_runs(*map(np.array, ([0, 0, 1], [4, 6, 9], [2, 1, 5], [14, 45], [3, 5])))
+        >>> made.sums(0, 0).tolist()
+        [4, 0]
+        """
+        starts = np.searchsorted(labels, np.arange(sizes.size))
+        return cls((positions - (totals // sizes)[labels],), starts, sizes, (totals,), counts)
 
     @classmethod
     def of(cls, positions: Sequence[Whole], partition: Partition) -> Centred:
@@ -54,7 +67,10 @@ class Centred:
         >>> made.sums(0, 0).tolist() == [2 * (2**51) ** 2, 0]
         True
         """
-        return _product_sums([self.columns[number] for number in attributes], self.starts, self.sizes)
+        factors = [self.columns[number] for number in attributes]
+        if self.counts is not None:
+            factors.append(self.counts)
+        return _product_sums(factors, self.starts, self.sizes)
 
 
 def cluster_order(labels: Whole) -> NDArray[np.intp]:

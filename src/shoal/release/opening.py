@@ -1,0 +1,177 @@
+"""Which engine makes a release: what a caller named comes in, a table in memory or one that stays elsewhere leaves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Unpack
+
+from shoal.columns.declaration import missing_texts, read_as_asked
+from shoal.display import internal
+from shoal.errors import OptionError, ShoalError
+from shoal.io import Table, find_format, is_spark_frame, known_format
+from shoal.io.parquet_files import frozen, parquet_files
+from shoal.ledger.units import named_dataset
+from shoal.method.presets import DEFAULT_METHOD, configured, preset
+from shoal.progress import Progress, silent
+from shoal.release.bundle import check_output
+from shoal.release.engines.local import LocalRunner
+from shoal.release.engines.run import RAKED, refusal, table_elsewhere, way_of
+from shoal.release.request import Request
+
+if TYPE_CHECKING:
+    from shoal.method.method import Method
+    from shoal.release.engines.stages import Runner
+
+# `memory` holds the whole table, `local` works through Parquet files in parts, `spark` has a cluster do that
+Engine = Literal["memory", "local", "spark"]
+ENGINES: tuple[Engine, ...] = ("memory", "local", "spark")
+# number of values (rows times columns) from which a Parquet file is not loaded as a whole
+_LARGE = 20_000_000
+_NOT_PARQUET = "engine 'local' reads a Parquet file, or a folder of them, in parts: save the table as one."
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """What becomes of a release; `publish` says what each of it means."""
+
+    out: Path | None = None
+    internal: Path | None = None
+    format: str | None = None
+    statistics: bool = False
+    evaluate: bool = False
+    target: str | None = None
+    ledger: str | None = None
+    dataset: str | None = None
+    engine: Engine | None = None
+    master: str | None = None
+    conf: tuple[str, ...] = ()
+
+    @property
+    def places(self) -> tuple[Path, ...]:
+        """The folders that files are written into."""
+        return tuple(path.absolute().parent for path in (self.out, self.internal) if path is not None)
+
+    def check(self) -> None:
+        """Refuse, before the table is read, what could not be done at the end."""
+        if self.out is not None:
+            check_output(self.out, self.internal)
+        named_dataset(self.ledger, self.dataset)
+        if self.format is not None:
+            known_format(self.format)
+        if self.engine is not None and self.engine not in ENGINES:
+            raise OptionError(f"engine '{self.engine}' is not one of {', '.join(ENGINES)}.")
+        for name in ("master", "conf"):
+            if getattr(self, name) and self.engine != "spark":
+                raise OptionError(f"{name} is for engine=spark: leave it out, or give that engine.")
+
+
+@internal()
+@dataclass(frozen=True, slots=True, eq=False)
+class Opened:
+    """A table to be published: what the caller named, and the table, of which a large file is not in memory yet.
+
+    Attributes:
+        may_be_read: nobody asked for the engine, so a file that it turns out not to take is read as a whole.
+    """
+
+    data: Any
+    table: Table
+    engine: Engine = "memory"
+    runner: Runner | None = None
+    may_be_read: bool = False
+
+    @property
+    def on_disk(self) -> bool:
+        return isinstance(self.data, (str, Path))
+
+
+def opened(
+    data: Any,
+    delivery: Delivery | None = None,
+    progress: Progress | None = None,
+    **request: Unpack[Request],
+) -> Opened:
+    """Read a table as `publish` does: one for an engine stays where it is.
+
+    Raises:
+        OptionError: the method, or what becomes of the release, takes the whole table in memory, and an engine was
+            asked for; nothing was read.
+    """
+    wanted = delivery or Delivery()
+    engine = wanted.engine
+    on_spark = is_spark_frame(data)
+    if engine is None and on_spark:
+        engine = "spark"
+    if on_spark and engine != "spark":
+        raise OptionError(
+            f"engine '{engine}' is not for a Spark DataFrame: leave the engine out, or collect the frame."
+        )
+    path = Path(data) if isinstance(data, (str, Path)) else None
+    if engine == "local" and path is None:
+        raise OptionError(_NOT_PARQUET)
+    method = _asked_method(request)
+    obstacle = _not_in_parts(method, wanted, request)
+    if engine in ("local", "spark") and obstacle:
+        raise OptionError(f"engine '{engine}' works through a table in parts: {obstacle}.")
+    counted = method.stability != "record"
+    na = missing_texts(request.get("na"))
+    if engine == "spark":
+        from shoal.release.engines.spark_input import spark_runner
+
+        runner = spark_runner(data, wanted.out, wanted.master, wanted.conf, progress or silent)
+        return Opened(data, table_elsewhere(runner, counted=counted, na=na), "spark", runner)
+    parquet = path is not None and _is_parquet(path)
+    if engine == "local" and not parquet:
+        raise OptionError(_NOT_PARQUET)
+    if path is not None and parquet and (engine == "local" or (engine is None and not obstacle)):
+        files = frozen(path)
+        if engine == "local" or path.is_dir() or files.rows * len(files.schema) >= _LARGE:
+            local = LocalRunner(files)
+            may_be_read = engine is None and not path.is_dir()
+            return Opened(data, table_elsewhere(local, counted=counted, na=na), "local", local, may_be_read)
+    if path is not None and path.is_dir() and parquet:
+        raise OptionError(
+            f"'{path}' is a folder of Parquet files, which is worked through in parts: {obstacle}."
+        )
+    return Opened(data, read_as_asked(data, request))
+
+
+def _is_parquet(path: Path) -> bool:
+    if path.is_dir():
+        return bool(parquet_files(path))
+    kind = find_format(path)
+    return kind is not None and kind.name == "parquet"
+
+
+def _asked_method(request: Request) -> Method:
+    """The method with its settings as far as they are right; what is wrong is said when all of it is looked at."""
+    chosen = preset(request.get("method") or DEFAULT_METHOD)
+    settings = {name: request.get(name) for name in ("epsilon", "k", *chosen.adjustable)}
+    try:
+        return configured(chosen.name, **settings)
+    except ShoalError:
+        return chosen
+
+
+def _not_in_parts(method: Method, delivery: Delivery, request: Request) -> str:
+    """Why a table has to be in memory as a whole, in words; empty if it has not."""
+    if words := refusal(method):
+        return words
+    if delivery.evaluate and delivery.target is not None:
+        return "a classifier learns the target from whole tables; leave it out, or use engine=memory"
+    if delivery.statistics:
+        return "the statistics of clusters are kept in memory; use engine=memory"
+    if delivery.format not in (None, "parquet"):
+        return f"it writes Parquet, not {delivery.format}; leave the format out, or use engine=memory"
+    if request.get("labels") is not None:
+        return "labels have one entry for each row; use engine=memory"
+    schema = request.get("schema")
+    if schema is not None and schema.declared.steps and (delivery.evaluate or delivery.internal is not None):
+        return "measures compare with the original after its steps, in memory; leave them out, or use engine=memory"
+    weight = None if schema is None else schema.weight
+    if weight is not None and way_of(method) == "by_swap":
+        return f"the weights in column '{weight.name}' are looked at beside every swapped column; use engine=memory"
+    if weight is not None and weight.release == "raked":
+        return RAKED.replace(": use", "; use").rstrip(".")
+    return ""

@@ -1,0 +1,32 @@
+"""Equality with the engine in memory, same seed, method by method: Census, Adult and a million rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from equality import METHODS, Subject, adult, census, check_equal, million
+
+
+@pytest.mark.parametrize("method", ["idp-cbls", "swap-ranking", "xm-22"])
+def test_census(method: str, tmp_path: Path) -> None:
+    check_equal(census(tmp_path), method, "local", tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", METHODS)
+def test_census_and_adult(method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    check_equal(census(tmp_path), method, "local", tmp_path)
+    (tmp_path / "adult").mkdir()
+    check_equal(adult(tmp_path / "adult", monkeypatch), method, "local", tmp_path / "adult")
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> Subject:
+    return million(tmp_path_factory.mktemp("million"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", METHODS)
+def test_a_million_rows(method: str, rows: Subject, tmp_path: Path) -> None:
+    check_equal(rows, method, "local", tmp_path)

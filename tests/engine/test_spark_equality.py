@@ -1,0 +1,44 @@
+"""Every method on Spark beside the engine in memory: Census, Adult, a million rows; a driver that sees aggregates."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from equality import METHODS, adult, census, check_equal, million
+from spark_session import session
+
+import shoal
+from benchmarks.engines import DOMAINS, make_table
+
+pytestmark = [pytest.mark.system, pytest.mark.slow]
+
+
+def test_census_and_adult(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "adult").mkdir()
+    subjects = (census(tmp_path), adult(tmp_path / "adult", monkeypatch))
+    with session("local[2]"):
+        for subject in subjects:
+            for method in METHODS:
+                check_equal(subject, method, "spark", subject.data.parent)
+
+
+def test_a_million_rows(tmp_path: Path) -> None:
+    subject = million(tmp_path)
+    with session("local[2]"):
+        for method in METHODS:
+            check_equal(subject, method, "spark", tmp_path)
+
+
+def test_ten_million_rows_pass_a_driver_that_may_be_sent_20_mb(tmp_path: Path) -> None:
+    """The table itself may not: 160 MB of numbers."""
+    data = tmp_path / "in.parquet"
+    make_table(data, 10_000_000)
+    with session("local[2]", spark__driver__maxResultSize="20m") as spark:
+        with pytest.raises(Exception, match="maxResultSize"):
+            spark.read.parquet(str(data)).collect()
+        for method in ("ranking-dp", "tree-dp", "xm-21"):
+            made = shoal.publish(
+                data, out=tmp_path / method, engine="spark", method=method, epsilon=1, domains=DOMAINS
+            )
+            assert made.release.data.count() == 10_000_000
