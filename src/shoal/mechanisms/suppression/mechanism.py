@@ -140,6 +140,8 @@ def run(
     quasi = keys_of(method, described)
     columns = columns_of(method, described)
     codes = np.stack([_codes(columns.values[name], described.gaps.get(name)) for name in quasi], axis=1)
+    # of the whole table, so that all strata give up the same columns first
+    sizes = tuple(np.unique(column[column > 0]).size for column in codes.T)
     strata = strata_of(method, described)
     gone = np.zeros(codes.shape, dtype=np.bool_)
     facts = []
@@ -154,6 +156,7 @@ def run(
             quasi,
             codes[stratum.rows],
             None if columns.weights is None else columns.weights[stratum.rows],
+            sizes,
         )
         gone[stratum.rows], bound = own.emptied(report)
         facts.append(_facts(method, stratum, quasi, gone[stratum.rows], bound))
@@ -195,12 +198,13 @@ def _facts(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Work:
-    """The keys of one stratum, 0 for an empty cell."""
+    """The keys of one stratum, 0 for an empty cell, and how many values each has in the whole table."""
 
     method: Method
     quasi: tuple[str, ...]
     codes: Integers
     weights: NDArray[np.float64] | None
+    sizes: tuple[int, ...]
 
     def emptied(self, report: Any) -> tuple[NDArray[np.bool_], float | None]:
         """Which cells to empty, and a lower bound of their cost where there is one."""
@@ -227,7 +231,7 @@ class _Work:
 
     def _ordered(self, wish: Combination) -> list[int]:
         """The columns of a wish, important ones and those with few values first."""
-        return sorted(wish.columns, key=lambda column: (-self._costs[column], self._sizes[column], column))
+        return sorted(wish.columns, key=lambda column: (-self._costs[column], self.sizes[column], column))
 
     def _bound(self, wishes: list[Combination]) -> float:
         """What all wishes together cost at least: each alone is a bound, and those without a common column add up."""
@@ -244,11 +248,6 @@ class _Work:
         return total
 
     @property
-    def _sizes(self) -> list[int]:
-        """How many values each column has."""
-        return [int(np.unique(self.codes[:, column]).size) for column in range(len(self.quasi))]
-
-    @property
     def _costs(self) -> NDArray[np.float64]:
         given = dict(self.method.importance or ())
         return np.array([float(given.get(name, 1)) for name in self.quasi])
@@ -257,7 +256,7 @@ class _Work:
         codes = self.codes.copy()
         risk = None if self.method.risk is None else float(self.method.risk)
         # many categories go first, as offices have it, where no importance is given
-        costs, sizes = self._costs, self._sizes
+        costs, sizes = self._costs, self.sizes
         ranked = sorted(range(len(sizes)), key=lambda column: (costs[column], -sizes[column], -column))
         for _ in range(1 + codes.size):
             before = int((codes == 0).sum())
