@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +13,7 @@ from conftest import data_file, offices_file
 
 import shoal
 from shoal import Attribute, OptionError, Schema
+from shoal.evaluation.information_loss import il1s
 from shoal.report import internal_report
 from tools.offices import census
 
@@ -54,6 +56,26 @@ def test_mdav_within_strata_is_the_stored_one(table: pa.Table) -> None:
     page = internal_report(made)
     assert f'<td class="number" data-label="loss">{facts[0]["loss"]:.3g}</td>' in page
     assert any("within strata" in condition for condition in made.statement.conditions)
+
+
+@pytest.mark.parametrize("k", [3, 5])
+def test_mdav_within_strata_loses_what_is_stored(k: int, table: pa.Table) -> None:
+    stored = json.loads(offices_file("results_numeric.json").read_text())[f"census_mdav{k}_strata"]
+    names = tuple(stored["first5"][0])
+    own = Schema(
+        (*(Attribute(name, "numeric", "quasi-identifier") for name in names), schema().attributes[-1])
+    )
+    made = shoal.protect(table, own, "k-anonymity", k=k, normalise="zscore", strata="stratum", seed=1)
+    before, after = (
+        np.stack([numbers(data, name) for name in names], axis=1) for data in (table, made.aligned)
+    )
+    for line, theirs in zip(after, stored["first5"], strict=False):
+        assert line == pytest.approx([theirs[name] for name in names], rel=1e-6)
+    assert after.mean(axis=0) == pytest.approx(np.array(stored["colmeans_after"]), rel=1e-9)
+    assert il1s(before, after) == pytest.approx(stored["IL1s"], rel=1e-6)
+    within = ((before - after) ** 2 / before.var(axis=0)).mean() * 100
+    assert within == pytest.approx(stored["SSE_over_SST_pct"], rel=1e-6)
+    assert sum(one["groups"] for one in made.internal["strata"]) == stored["groups"]
 
 
 @pytest.mark.parametrize("method", ["swap-mdav", "swap-ranking"])
