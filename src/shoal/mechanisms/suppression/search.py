@@ -16,6 +16,7 @@ from shoal.mechanisms.suppression import program as programs
 from shoal.mechanisms.suppression.greedy import Assignment, finished, lend
 from shoal.mechanisms.suppression.keys import Integers, Keys
 from shoal.mechanisms.suppression.program import Program
+from shoal.mechanisms.suppression.whole import best_masks, pairs_of
 
 # different rare rows of a block: the solver is quick with so many
 _BLOCK = 700
@@ -25,6 +26,7 @@ _OFFERS = 12
 _NODES = 2000
 # what counts as a part of a record, and as a released row that is open for the most
 _SOME, _MOSTLY = 0.05, 0.4
+_SLACK = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,7 +82,13 @@ def fewest(
             part = whole if len(blocks) == 1 else whole.of_rows(keys, block)
             _carried_out(guided, programs.promising(part, _OFFERS), exact=False)
     best = min((finished(guided), finished(plain)), key=lambda masks: _cost(keys, masks))
-    return Found(best, _cost(keys, best), programs.rounded_up(bound, keys.costs))
+    bound = programs.rounded_up(bound, keys.costs)
+    pairs = pairs_of(keys, k) if bound < _cost(keys, best) - _SLACK else None
+    if pairs is not None:
+        better, whole_bound = best_masks(keys, k, pairs, _cost(keys, best))
+        best = best if better is None else better
+        bound = max(bound, programs.rounded_up(whole_bound, keys.costs))
+    return Found(best, _cost(keys, best), bound)
 
 
 def lower_bound(keys: Keys, k: int, most_pairs: int = programs.MOST_PAIRS) -> float:
