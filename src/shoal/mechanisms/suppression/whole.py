@@ -1,7 +1,7 @@
 """Suppression of a small table as one program without any simplification: keys come in, the fewest cells leave.
 
-All rows take part, frequent ones too, so what is solved to the end is as good as any way to blank. It has an unknown for
-every different row and everything that it can become, which only small tables can afford.
+All rows take part, frequent ones too, so what is solved to the end is as good as any way to blank. It has an unknown
+for every different row and everything that it can become, which only small tables can afford.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def best_masks(keys: Keys, k: int, pairs: Pairs, limit: float) -> tuple[Integers
     found = milp(
         np.concatenate([pairs.paid, np.zeros(names)]),
         constraints=LinearConstraint(matrix.tocsr(), low, high),
-        integrality=np.ones(size + names),
+        integrality=np.ones(size + names, dtype=np.int64),
         bounds=Bounds(0.0, np.concatenate([counts[pairs.row], np.ones(names)])),
         options={"node_limit": _NODES, "mip_rel_gap": 0.0},
     )
