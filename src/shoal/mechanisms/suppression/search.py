@@ -72,7 +72,8 @@ def fewest(
         return Found(plain.masks, 0.0, 0.0)
     rare = plain.rare
     whole = programs.program_of(keys, k, rare)
-    bound = programs.share_bound(whole)
+    # a bound over all that rows can become, where it is listed
+    bound = programs.share_bound(whole) if keys.listed else 0.0
     guided = Assignment.start(keys, k)
     if keys.listed and whole.pairs <= programs.FEW_PAIRS:
         bound = max(bound, _carried_out(guided, whole, exact=True))

@@ -16,9 +16,9 @@ from scipy.sparse import coo_matrix
 from shoal.mechanisms.suppression.keys import Integers, Keys
 
 # pairs of a different row and what it can become
-MOST_PAIRS = 4_000
+MOST_PAIRS = 1_200
 # nodes of the solver's search: a limit in seconds would make results depend on the machine
-_NODES = 500
+_NODES = 200
 
 
 @dataclass(frozen=True, slots=True, eq=False)

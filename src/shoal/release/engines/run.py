@@ -63,7 +63,7 @@ def table_elsewhere(runner: Runner, *, counted: bool, na: tuple[str, ...] = ()) 
 
 def way_of(method: Method) -> str:
     """How a method is done on an engine, a function of `methods` or `by_column`; empty where it cannot be done."""
-    if method.groups is not None:
+    if method.groups is not None or method.strata:
         return ""
     way = ENTRIES[method.mechanism].in_parts
     if way == _BY_COLUMN:
@@ -82,6 +82,8 @@ def refusal(method: Method, *, on_cluster: bool) -> str:
     """Why a method has no engine, in words, and the nearest that has; empty if it has one."""
     if way_of(method) and not (on_cluster and by_column(method)):
         return ""
+    if method.strata:
+        return "groups within strata are made where all rows are: use engine=memory, or leave strata out"
     if by_column(method):
         return (
             f"method '{method.name}' needs all values of a column on one machine, and cannot be distributed exactly: "
