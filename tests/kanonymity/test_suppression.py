@@ -273,6 +273,7 @@ def test_nor_than_in_the_stored_run_within_strata() -> None:
         assert shoal.risk(kept, list(KEYS4), special=False).fk.min() >= 3
 
 
+@pytest.mark.slow
 def test_nor_than_in_the_stored_run_of_all_combinations() -> None:
     stored = stored_run("a5_K4_k3_combs3_2")
     table, own = adult_keys(KEYS4)
@@ -284,6 +285,8 @@ def test_nor_than_in_the_stored_run_of_all_combinations() -> None:
     claimed = shoal.protect(table, own, "suppress", k=1, combinations=wished, seed=1)
     for names, k in wished.items():
         assert shoal.check(claimed.data, names.split(",")).k >= k
+    # all columns with the largest k imply every wish, and cost 254
+    assert cells(claimed) < 254
 
 
 def test_a_risk_threshold_takes_fewer_cells_than_one_column_of_every_endangered_record() -> None:
@@ -374,6 +377,15 @@ def test_combinations_have_a_k_of_their_own() -> None:
     assert shoal.check(made.data, ["town", "sex"]).k >= 12
     assert shoal.check(made.data, KEYS).k >= 2
     assert "Every combination of town, sex is shared by at least 12 rows." in made.statement.conditions
+
+
+def test_many_combinations_cost_no_more_than_all_columns_with_the_largest_k() -> None:
+    wished = {"town,sex": 4, "town,job": 3, "sex,job": 5}
+    made = shoal.protect(people(), schema(), "suppress", k=1, combinations=wished, seed=1)
+    for names, k in wished.items():
+        assert shoal.check(made.data, names.split(",")).k >= k
+    assert cells(made) < cells(shoal.protect(people(), schema(), "suppress", k=5, seed=1))
+    assert made.internal["cells_emptied"][0]["lower_bound"] <= cells(made)
 
 
 def test_important_columns_keep_their_cells() -> None:

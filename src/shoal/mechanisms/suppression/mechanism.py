@@ -18,8 +18,8 @@ from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
 from shoal.mechanisms.kanonymity.columns import columns_of, listed, quasi_identifiers
 from shoal.mechanisms.kanonymity.verify import reached
 from shoal.mechanisms.strata import Stratum, check_strata, strata_of, strata_words
-from shoal.mechanisms.suppression.keys import Integers, Keys
-from shoal.mechanisms.suppression.search import fewest, lower_bound
+from shoal.mechanisms.suppression.keys import Integers
+from shoal.mechanisms.suppression.several import Combination, emptied_for_all
 from shoal.mechanisms.suppression.wildcard import Wish, emptied
 from shoal.method.budget import Plan
 from shoal.method.forms import columns_of_combination
@@ -27,14 +27,6 @@ from shoal.method.method import Method
 from shoal.noise import Source
 
 _SLACK = 1e-9
-
-
-@dataclass(frozen=True, slots=True)
-class Combination:
-    """Quasi-identifiers, by their place, every combination of which is to occur so often."""
-
-    columns: tuple[int, ...]
-    k: int
 
 
 def settle(method: Method, described: Described) -> tuple[Method, tuple[str, ...]]:
@@ -211,41 +203,12 @@ class _Work:
         wishes = _combinations(self.method, self.quasi)
         if self.method.missing_as == "wildcard":
             return self._as_wildcard(wishes, report), None
-        codes = self.codes.copy()
-        bound = self._bound(wishes) if len(wishes) > 1 else 0.0
-        # what is emptied for one combination can make another one rare: until all hold
-        for _ in range(1 + codes.size):
-            before = int((codes == 0).sum())
-            for wish in wishes:
-                chosen = self._ordered(wish)
-                keys = Keys(codes[:, chosen], self._costs[chosen])
-                found = fewest(keys, wish.k, report)
-                if len(wishes) == 1:
-                    bound = found.bound
-                block = codes[:, chosen]
-                block[keys.cells(found.masks)] = 0
-                codes[:, chosen] = block
-            if len(wishes) == 1 or int((codes == 0).sum()) == before:
-                break
+        # important columns and those with few values first
+        order = sorted(
+            range(len(self.quasi)), key=lambda place: (-self._costs[place], self.sizes[place], place)
+        )
+        codes, bound = emptied_for_all(self.codes, wishes, self._costs, order, report)
         return (codes == 0) & (self.codes > 0), bound
-
-    def _ordered(self, wish: Combination) -> list[int]:
-        """The columns of a wish, important ones and those with few values first."""
-        return sorted(wish.columns, key=lambda column: (-self._costs[column], self.sizes[column], column))
-
-    def _bound(self, wishes: list[Combination]) -> float:
-        """What all wishes together cost at least: each alone is a bound, and those without a common column add up."""
-        alone = []
-        for wish in wishes:
-            chosen = self._ordered(wish)
-            keys = Keys(self.codes[:, chosen], self._costs[chosen])
-            alone.append((lower_bound(keys, wish.k), set(wish.columns)))
-        total, taken = 0.0, set[int]()
-        for bound, columns in sorted(alone, key=lambda one: -one[0]):
-            if not columns & taken:
-                total += bound
-                taken |= columns
-        return total
 
     @property
     def _costs(self) -> NDArray[np.float64]:
