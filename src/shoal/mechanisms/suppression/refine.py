@@ -18,7 +18,7 @@ from shoal.mechanisms.suppression.program import Program
 
 # different rows of a part, and released rows that each of them may become
 _PART, _OFFERS = 40, 14
-_PASSES = 4
+_PASSES, _FEW = 4, 10
 # nodes of the solver's search for a part
 _NODES = 40
 # different rows that are blanked anew, all parts together, for a table of so many rows; fewer for larger tables
@@ -31,6 +31,9 @@ def refined(found: Assignment, tell: Callable[[int, int], None] | None = None) -
     Cost: a few thousand rows are tried, whatever the table; about a millisecond each.
     """
     left = most = _MOST_ROWS * _FOR_ROWS // max(found.keys.n, _FOR_ROWS)
+    if most < _FEW * _PART:
+        # a few parts of a large table make no difference
+        return
     groups = _Groups(found)
     for number in range(_PASSES):
         better = False
