@@ -8,7 +8,8 @@ from typing import Any
 
 import typer
 
-from shoal.cli import options, risk
+from shoal.cli import options
+from shoal.cli.any_table import SURVEY, columns_flag, table_and_columns
 from shoal.cli.command import Flag
 from shoal.cli.output import complain, print_json, progress_bar, results
 
@@ -22,8 +23,8 @@ def flags() -> tuple[Flag, ...]:
     ratio = "Ask for ratios of shares, group to table, of at most this."
     return (
         options.data("table"),
-        Flag("quasi", known, "input", many=True, common=True, placeholder="A,B,C"),
-        Flag("confidential", hidden, "input", many=True, common=True, placeholder="A,B,C"),
+        columns_flag("quasi", known),
+        columns_flag("confidential", hidden),
         replace(options.SCHEMA, help=roles),
         *options.ABOUT_FILES,
         Flag("k", "Ask for at least k rows in a group.", "promise", int, ("--k", "-k"), common=True),
@@ -37,7 +38,7 @@ def flags() -> tuple[Flag, ...]:
         ),
         Flag("t_emd", apart, "promise", float, common=True, placeholder="T"),
         Flag("t_ratio", ratio, "promise", float, common=True, placeholder="T"),
-        *risk.SURVEY,
+        *SURVEY,
         replace(options.JSON, common=True),
     )
 
@@ -52,18 +53,11 @@ def check(typed: Mapping[str, Any]) -> None:
 
       shoal check release/data.csv --quasi age,sex,town --confidential illness --k 5 --l 2
     """
-    from shoal.columns.declaration import read_declared
-    from shoal.columns.schema import Schema
     from shoal.evaluation.checks import check as measure
 
-    declared = None if typed["schema"] is None else Schema.load(typed["schema"])
     with progress_bar() as progress:
         progress("reading the table", 0, 1)
-        data = read_declared(typed["table"], declared, na=typed["na"] or (), **options.file_arguments(typed))
-        named = {
-            name: None if typed[name] is None else options.column_names(typed[name], data.names)
-            for name in ("quasi", "confidential")
-        }
+        data, declared, named = table_and_columns(typed, ("quasi", "confidential"))
         levels = {name: typed[name] for name in ("k", "l", "t_emd", "t_ratio", "weight", "household")}
         found = measure(
             data, named["quasi"], named["confidential"], schema=declared, progress=progress, **levels
