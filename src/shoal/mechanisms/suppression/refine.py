@@ -21,8 +21,9 @@ _PART, _OFFERS = 40, 14
 _PASSES, _FEW = 4, 10
 # nodes of the solver's search for a part
 _NODES = 40
-# different rows that are blanked anew, all parts together, for a table of so many rows; fewer for larger tables
-_MOST_ROWS, _FOR_ROWS = 2_000, 8_000
+# different rows that are blanked anew, all parts together, for a table of so many rows and such a k; fewer for larger
+# tables and for a larger k, which the solver takes longer with
+_MOST_ROWS, _FOR_ROWS, _FOR_K = 2_000, 8_000, 3
 
 
 def refined(found: Assignment, tell: Callable[[int, int], None] | None = None) -> None:
@@ -30,7 +31,7 @@ def refined(found: Assignment, tell: Callable[[int, int], None] | None = None) -
 
     Cost: a few thousand rows are tried, whatever the table; about a millisecond each.
     """
-    left = most = _MOST_ROWS * _FOR_ROWS // max(found.keys.n, _FOR_ROWS)
+    left = most = _MOST_ROWS * _FOR_ROWS * _FOR_K // (max(found.keys.n, _FOR_ROWS) * max(found.k, _FOR_K))
     if most < _FEW * _PART:
         # a few parts of a large table make no difference
         return
