@@ -158,7 +158,7 @@ class Method:
                     "stratum as one more column instead.",
                     option="strata",
                 )
-            if name == "strata" and self.mechanism == "t-closeness":
+            if name == "strata" and name not in self.adjustable and self.t is not None:
                 raise OptionError(
                     f"strata are not for method '{self.name}', which compares every group with the whole table: leave "
                     "strata out, or protect every stratum as a table of its own.",
