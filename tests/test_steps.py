@@ -21,8 +21,8 @@ from pyarrow import csv
 import shoal
 from shoal import Attribute, InputError, OptionError, Schema, Step
 from shoal.cli import run
+from shoal.columns.bands import breaks_of
 from shoal.columns.run_steps import with_steps
-from shoal.columns.steps import breaks_of, places_in_bands
 from shoal.io import read
 from shoal.query.facts import prepare as query_table
 
@@ -381,16 +381,16 @@ def test_bands_taken_from_the_data_are_those_of_the_reference(
 ) -> None:
     ends = breaks_of(ages, classes, spacing)
     step = Step.recode("age", breaks=list(ends), both_ends=classes > 1, source="these records")
-    counts = np.bincount(places_in_bands(step, ages), minlength=len(step.bands))
+    counts = np.bincount(step.places(ages), minlength=len(step.bands))
     assert dict(zip(step.bands, counts.tolist(), strict=True)) == reference("recode")[f"{name}_{classes}"]
 
 
 def test_given_bands_are_those_of_the_reference(ages: np.ndarray) -> None:
     step = Step.recode("age", breaks=[0, 25, 35, 45, 55, 65, 100])
-    found = dict(zip(step.bands, np.bincount(places_in_bands(step, ages)).tolist(), strict=True))
+    found = dict(zip(step.bands, np.bincount(step.places(ages)).tolist(), strict=True))
     assert found == reference("recode")["explicit_0_25_35_45_55_65_100"]
     edge = Step.recode("age", breaks=[0, 10, 20], outside="missing")
-    places = places_in_bands(edge, np.array([0, 1, 10, 11, 20, 21, np.nan]))
+    places = edge.places(np.array([0, 1, 10, 11, 20, 21, np.nan]))
     assert [edge.bands[p] if p >= 0 else None for p in places] == reference("recode")["edge"]
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import shoal
 import shoal.auditing
 from shoal.auditing import CAVEAT, Audit
 from shoal.cli import run
@@ -94,3 +95,20 @@ def test_bad_input_is_one_line(
     assert captured.out == ""
     assert says in captured.err
     assert captured.err.count("\n") == 1
+
+
+def test_steps_of_the_schema_come_first(table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The audit is about the release after its steps: bands have no number to move, and a cut number moves less."""
+    schema = '[[attribute]]\nname = "x"\ntype = "integer"\nlo = 0\nhi = 100\nsource = "law"\n[[step]]\n'
+    Path("bands.toml").write_text(f'{schema}recode = "x"\nbreaks = [-1, 10, 60, 100]\nsource = "law"\n')
+    Path("top.toml").write_text(f'{schema}top = "x"\nat = 60\nsource = "law"\n')
+    common = ["--epsilon", "1", "--runs", "400", "--seed", "2", "--workers", "1", "--json"]
+    for name in ("bands", "top"):
+        assert run(["audit", table, "--schema", f"{name}.toml", "--method", "laplace", *common]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert found["claimed"]
+        assert not found["refuted"]
+        assert 0 <= found["bound"] <= 1
+    # a release with the declared range instead would not be of whole bands
+    made = shoal.protect(table, shoal.Schema.load("bands.toml"), "laplace", epsilon=1, seed=1)
+    assert set(made.data["x"].to_pylist()) <= {"(-1,10]", "(10,60]", "(60,100]"}

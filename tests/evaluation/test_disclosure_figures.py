@@ -201,22 +201,11 @@ def test_fitted_means_of_the_log_linear_model() -> None:
     assert fitted == pytest.approx(nonempty, rel=1e-7)
 
 
-def test_small_tables_of_frequencies_and_where_the_reference_forgets_records() -> None:
-    """Complete records of the reference do not count records that miss every key, which fit them by its own rule."""
-    differing = []
-    for number, stored in enumerate(figures("fuzz_freq")):
+def test_small_tables_of_frequencies() -> None:
+    empty = 0
+    for stored in figures("fuzz_freq"):
         keys = [name for name in stored["x"] if name != "w"]
         found = shoal.risk(pa.table(stored["x"]), keys, weight="w", alpha=stored["alpha"])
-        gaps = np.array([[value is None for value in stored["x"][name]] for name in keys])
-        empty = gaps.all(axis=0)
-        if len(keys) > 1 and empty.any() and stored["alpha"] > 0:
-            differing.append(number)
-            whole = ~gaps.any(axis=0)
-            lost = stored["alpha"] * empty.sum()
-            assert found.fk[whole] == pytest.approx(np.array(stored["fk"])[whole] + lost)
-            if stored["alpha"] == 1:
-                assert (found.fk[empty] == empty.size).all()
-            continue
         assert found.fk == pytest.approx(np.array(stored["fk"]), rel=1e-12)
         assert found.Fk == pytest.approx(np.array(stored["Fk"]), rel=1e-12)
         # between 1 and 2 the reference has no formula and says 0
@@ -225,8 +214,76 @@ def test_small_tables_of_frequencies_and_where_the_reference_forgets_records() -
         assert found.individual[~between] == pytest.approx(theirs[~between], rel=1e-9)
         assert (theirs[between] == 0).all()
         assert (found.individual[between] > 0).all()
-    # the first of them has no complete record
-    assert differing == [7, 27, 28, 31, 40, 55]
+        empty += any(all(stored["x"][key][row] is None for key in keys) for row in range(len(theirs)))
+    # records without any key have a rule of their own, and are there
+    assert empty > 5
+
+
+def toy() -> pa.Table:
+    rows = [
+        (1, 1, 1, 10, 1, 1, 1),
+        (1, 1, 1, 12, 1, 2, 1),
+        (1, 1, 2, 1, 2, 1, 2),
+        (1, 2, 2, 7, 2, 1, 1),
+        (1, 2, 2, 9.5, 2, 3, 2),
+        (2, 1, 1, 4, 3, 2, 2),
+        (2, 1, None, 3, 3, 2, 1),
+        (2, 2, 2, 20, 4, 1, 1),
+        (2, None, 2, 8, 4, 3, 1),
+        (None, 2, 2, 5, 5, 3, 2),
+        (3, 3, 3, 6, 6, 1, 1),
+        (3, 3, 3, 2, 6, None, 2),
+    ]
+    names = ("a", "b", "c", "w", "hid", "s1", "s2")
+    return pa.table({name: [row[place] for row in rows] for place, name in enumerate(names)})
+
+
+@pytest.mark.parametrize("alpha", [1, 0.5, 0])
+def test_the_toy_table(alpha: float) -> None:
+    stored = figures("results_risk")["toy_freq_risk"]
+    found = shoal.risk(toy(), ["a", "b", "c"], "w", "hid", alpha=alpha, sensitive=["s2"])
+    theirs = stored[f"alpha_{alpha}"]
+    assert found.fk.tolist() == theirs["fk"]
+    assert found.Fk.tolist() == theirs["Fk"]
+    risks = np.array(theirs["rk_approx"])
+    # where the reference has no formula
+    assert found.individual[risks > 0] == pytest.approx(risks[risks > 0])
+    if alpha == 1:
+        assert found.household == pytest.approx([one["hier_risk"] for one in stored["hier"]["fast"]])
+        assert found.household_expected == pytest.approx(stored["hier"]["hier_risk_ER"])
+        assert found.global_risk == pytest.approx(stored["hier"]["global_risk"])
+    scores = figures("results_risk")["toy_suda"]["with_na"]
+    assert found.special is not None
+    assert found.special.scores.tolist() == scores["score"]
+    assert found.special.dis == pytest.approx(np.array(scores["disScore"]), rel=DIS)
+    assert found.special.contributions.tolist() == scores["contributionPercent"]
+    diverse = figures("results_risk")["toy_ldiv"]["toy"]
+    for name in ("distinct", "entropy", "recursive"):
+        own = getattr(found.diversity["s2"], name).tolist()
+        assert own == pytest.approx([one[f"s2_{name.title()}_Ldiversity"] for one in diverse])
+
+
+def test_small_probes() -> None:
+    stored = figures("results_extra")
+    empty = pa.table({"a": [1, 2, None], "b": [1, 2, None], "w": [5, 7, 3]})
+    found = shoal.risk(empty, ["a", "b"], weight="w")
+    assert (found.fk.tolist(), found.Fk.tolist()) == (
+        stored["allNA_asymmetry"]["fk"],
+        stored["allNA_asymmetry"]["Fk"],
+    )
+    # in the order of the rows or not, by number or by text: households are the same
+    table = people("a5")
+    moved = (table["hid"].to_numpy() * 7919) % 2003
+    for name, ids in (("hid_unsorted", moved), ("hid_character", table["hid"].to_numpy().astype(str))):
+        again = table.set_column(table.column_names.index("hid"), "hid", pa.array(ids))
+        own = shoal.risk(again, KEYS["K4"], "w10", "hid", special=False).household_expected
+        assert own == pytest.approx(stored[name]["ER" if name == "hid_unsorted" else "factor"], rel=1e-10)
+    # the reference cuts keys to whole numbers, and finds nothing
+    cut = stored["suda_noninteger"]
+    assert not any(cut["score"])
+    suda = shoal.risk(pa.Table.from_pylist(cut["x"]), ["a", "b", "c"]).suda
+    assert suda is not None
+    assert suda.tolist() == [2.0, 2.0, 0.0, 0.0, 0.0]
 
 
 def test_small_tables_of_special_uniques_and_where_the_reference_errs() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
-from office_figures import census_numbers, figures
+from office_figures import census_numbers, figures, people
 
 import shoal
 from shoal import InputError, OptionError
@@ -108,3 +108,29 @@ def test_tables_in_the_same_order_must_have_as_many_rows() -> None:
     )
     with pytest.raises(OptionError, match="same_order is for two plain tables"):
         shoal.evaluate(one, release, same_order=True)
+
+
+def test_loss_of_mixed_columns_is_the_stored_one() -> None:
+    """Names of which some are gone, an order moved by a place, and numbers by one."""
+    stored = figures("results_numeric")["gowerIL_variables_mixed"]
+    table = people("a5")
+    row = np.arange(5000)
+    names = [str(value) for value in table["workclass"].to_pylist()]
+    places, hours = (
+        table["age_band"].to_numpy().astype(float),
+        table["hours_per_week"].to_numpy().astype(float),
+    )
+    before = {"f": names, "o": places, "h": hours}
+    after = {
+        "f": [None if place % 10 == 0 else name for place, name in zip(row, names, strict=True)],
+        "o": np.where(row % 5 == 0, np.minimum(places + 1, 9), places),
+        "h": hours + (row % 7 == 0),
+    }
+    columns = {
+        one.name: one
+        for one in columns_of(make_pair(pa.table(before), pa.table(after), same_order=True), list("fh"))
+    }
+    columns["o"] = Ordered("o", "ordinal", before["o"], after["o"], np.empty(0), (1, 9))
+    for name, loss in stored["per_variable"].items():
+        assert cell_loss(columns[name]).mean() == pytest.approx(loss)
+    assert variable_loss(list(columns.values())) == pytest.approx(stored["total"])

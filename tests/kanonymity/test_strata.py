@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +13,9 @@ from conftest import data_file, offices_file
 
 import shoal
 from shoal import Attribute, OptionError, Schema
+from shoal.evaluation.information_loss import il1s
+from shoal.method.presets import configured
+from shoal.release.engines.run import refusal
 from shoal.report import internal_report
 from tools.offices import census
 
@@ -54,6 +58,26 @@ def test_mdav_within_strata_is_the_stored_one(table: pa.Table) -> None:
     page = internal_report(made)
     assert f'<td class="number" data-label="loss">{facts[0]["loss"]:.3g}</td>' in page
     assert any("within strata" in condition for condition in made.statement.conditions)
+
+
+@pytest.mark.parametrize("k", [3, 5])
+def test_mdav_within_strata_loses_what_is_stored(k: int, table: pa.Table) -> None:
+    stored = json.loads(offices_file("results_numeric.json").read_text())[f"census_mdav{k}_strata"]
+    names = tuple(stored["first5"][0])
+    own = Schema(
+        (*(Attribute(name, "numeric", "quasi-identifier") for name in names), schema().attributes[-1])
+    )
+    made = shoal.protect(table, own, "k-anonymity", k=k, normalise="zscore", strata="stratum", seed=1)
+    before, after = (
+        np.stack([numbers(data, name) for name in names], axis=1) for data in (table, made.aligned)
+    )
+    for line, theirs in zip(after, stored["first5"], strict=False):
+        assert line == pytest.approx([theirs[name] for name in names], rel=1e-6)
+    assert after.mean(axis=0) == pytest.approx(np.array(stored["colmeans_after"]), rel=1e-9)
+    assert il1s(before, after) == pytest.approx(stored["IL1s"], rel=1e-6)
+    within = ((before - after) ** 2 / before.var(axis=0)).mean() * 100
+    assert within == pytest.approx(stored["SSE_over_SST_pct"], rel=1e-6)
+    assert sum(one["groups"] for one in made.internal["strata"]) == stored["groups"]
 
 
 @pytest.mark.parametrize("method", ["swap-mdav", "swap-ranking"])
@@ -132,10 +156,23 @@ def test_a_weighted_median_is_a_value_that_is_there() -> None:
     assert set(shoal.protect(data, alike, "k-anonymity", k=4, seed=1).data["grade"].to_pylist()) == {"low"}
 
 
-def test_clusters_given_the_partition_stay_in_their_stratum(table: pa.Table) -> None:
+@pytest.mark.parametrize(
+    ("method", "model"),
+    [
+        ("mdav-dp", "dp-given-partition"),
+        ("ranking-dp", "dp-given-partition"),
+        ("optimal-dp", "dp-given-partition"),
+        ("idp-ls", "idp-given-partition"),
+        ("idp-cbls", "idp-given-partition"),
+        ("xm-2", "dp-given-partition"),
+        ("xm-15", "idp-given-partition"),
+        ("xm-22", "dp-given-partition"),
+    ],
+)
+def test_clusters_given_the_partition_stay_in_their_stratum(method: str, model: str, table: pa.Table) -> None:
     made = shoal.protect(
         table,
-        method="mdav-dp",
+        method=method,
         epsilon=1,
         k=20,
         columns=list(DOMAINS),
@@ -144,9 +181,11 @@ def test_clusters_given_the_partition_stay_in_their_stratum(table: pa.Table) -> 
         outside="clip",
         seed=1,
     )
-    labels, strata = made.partition[0].labels, numbers(table, "stratum")
-    assert made.statement.model == "dp-given-partition"
-    assert all(np.unique(strata[labels == cluster]).size == 1 for cluster in range(len(made.partition[0])))
+    strata = numbers(table, "stratum")
+    assert made.statement.model == model
+    for clusters in made.partition:
+        assert all(np.unique(strata[clusters.labels == one]).size == 1 for one in range(len(clusters)))
+    assert [one["rows"] for one in made.internal["strata"]] == [270] * 4
     assert any("treated as fixed and known" in condition for condition in made.statement.conditions)
 
 
@@ -158,6 +197,8 @@ def test_clusters_given_the_partition_stay_in_their_stratum(table: pa.Table) -> 
         {"method": "laplace"},
         {"method": "ranking-dp", "k": 20, "link": False},
         {"method": "mdav-dp", "k": 1},
+        {"method": "insensitive-dp"},
+        {"method": "xm-20", "k": 1},
     ],
 )
 def test_claims_about_the_original_records_refuse_strata(options: dict[str, object], table: pa.Table) -> None:
@@ -170,6 +211,30 @@ def test_claims_about_the_original_records_refuse_strata(options: dict[str, obje
     }
     with pytest.raises(OptionError, match="one more column instead"):
         shoal.protect(table, **asked, **options)
+
+
+@pytest.mark.parametrize("group_by", ["quasi", "confidential"])
+def test_linked_tables_have_groups_within_strata(group_by: str, table: pa.Table) -> None:
+    own = schema(FICA="confidential")
+    made = shoal.protect(table, own, "anatomy", k=5, strata="stratum", group_by=group_by, seed=1)
+    labels, strata = made.partition[0].labels, numbers(table, "stratum")
+    assert all(np.unique(strata[labels == group]).size == 1 for group in range(len(made.partition[0])))
+    assert any("within strata" in condition for condition in made.statement.conditions)
+    shown = made.data.to_pandas()
+    assert (shown.groupby("group").stratum.nunique() == 1).all()
+
+
+@pytest.mark.parametrize("options", [{"method": "t-closeness"}, {"method": "anatomy", "t": 2}])
+def test_closeness_to_the_whole_table_refuses_strata(options: dict[str, object], table: pa.Table) -> None:
+    with pytest.raises(OptionError, match=r"whole table: leave .* every stratum as a table of its own"):
+        shoal.protect(table, schema(FICA="confidential"), k=10, strata="stratum", **options)
+
+
+def test_engines_leave_strata_to_memory() -> None:
+    plain = configured("ranking-dp", epsilon=1, k=20)
+    assert refusal(plain, on_cluster=False) == ""
+    divided = configured("ranking-dp", epsilon=1, k=20, strata=["stratum"])
+    assert "strata" in refusal(divided, on_cluster=False)
 
 
 def test_a_stratum_that_is_too_small_is_named(table: pa.Table) -> None:

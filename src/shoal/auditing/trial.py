@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -77,13 +78,37 @@ class World:
     def outputs(self, runs: int, source: Source) -> Outputs:
         """So many releases."""
         made = [self.run(self, source) for _ in range(runs)]
-        tables = [np.column_stack(list(one.columns.values())) for one in made]
+        tables = [_as_numbers(self.described, one.columns) for one in made]
         rows = max(table.shape[0] for table in tables)
         stacked = np.full((runs, rows, len(self.described.columns)), np.nan)
         for table, place in zip(tables, stacked, strict=True):
             place[: table.shape[0]] = table
         names = [name for name, values in made[0].statistics.items() if values.dtype.kind == "f"]
         return Outputs(stacked, {name: np.stack([one.statistics[name] for one in made]) for name in names})
+
+
+def _as_numbers(described: Described, columns: Columns) -> Matrix:
+    """A released table as numbers: an ordered value by its place, a day by its number, a missing one as NaN."""
+    found = []
+    for name, values in columns.items():
+        attribute = described.attribute(name)
+        if values.dtype.kind == "M":
+            days = values.astype("datetime64[D]")
+            found.append(np.where(np.isnat(days), np.nan, days.astype(np.float64)))
+        elif values.dtype.kind in "OU":
+            place = {text: float(number) for number, text in enumerate(attribute.ordered or ())}
+            found.append(np.array([_place(value, place) for value in values.tolist()]))
+        else:
+            found.append(values.astype(np.float64))
+    return np.column_stack(found)
+
+
+def _place(value: Any, place: Mapping[str, float]) -> float:
+    if value is None or value != value:
+        return np.nan
+    if isinstance(value, date):
+        return float(value.toordinal() - date(1970, 1, 1).toordinal())
+    return place[str(value)] if str(value) in place else float(value)
 
 
 def release(world: World, source: Source) -> Released:

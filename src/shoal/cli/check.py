@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from shoal.cli import options, risk
+from shoal.cli import options
+from shoal.cli.any_table import SURVEY, columns_flag
 from shoal.cli.command import Flag
 from shoal.cli.output import complain, print_json, progress_bar, results
 
@@ -29,8 +30,8 @@ def flags() -> tuple[Flag, ...]:
     ratio = "Ask for ratios of shares, group to table, of at most this."
     return (
         options.data("table"),
-        Flag("quasi", known, "input", many=True, common=True, placeholder="A,B,C"),
-        Flag("confidential", hidden, "input", many=True, common=True, placeholder="A,B,C"),
+        columns_flag("quasi", known),
+        columns_flag("confidential", hidden),
         replace(options.SCHEMA, help=roles),
         *options.ABOUT_FILES,
         Flag("k", "Ask for at least k rows in a group.", "promise", int, ("--k", "-k"), common=True),
@@ -44,7 +45,7 @@ def flags() -> tuple[Flag, ...]:
         ),
         Flag("t_emd", apart, "promise", float, common=True, placeholder="T"),
         Flag("t_ratio", ratio, "promise", float, common=True, placeholder="T"),
-        *risk.SURVEY,
+        *SURVEY,
         replace(options.JSON, common=True),
         *options.ENGINE,
     )

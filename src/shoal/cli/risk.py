@@ -8,26 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from shoal.cli import options
+from shoal.cli.any_table import SURVEY, columns_flag, table_and_columns
 from shoal.cli.command import Flag
 from shoal.cli.output import print_json, progress_bar, results
 
-# what commands that measure risk ask about a survey
-SURVEY = (
-    Flag(
-        "weight",
-        "Column of sampling weights; by default by role.",
-        "input",
-        common=True,
-        placeholder="COLUMN",
-    ),
-    Flag(
-        "household",
-        "Column that says who lives together; by default the unit.",
-        "input",
-        common=True,
-        placeholder="COLUMN",
-    ),
-)
 # what the library calls as the command line does
 _NAMED = (
     "weight",
@@ -56,9 +40,9 @@ def flags() -> tuple[Flag, ...]:
     per_record = "New file for the risk of each record: internal, not for publication."
     return (
         options.data("table"),
-        Flag("keys", known, "input", many=True, common=True, placeholder="A,B,C"),
+        columns_flag("keys", known),
         *SURVEY,
-        Flag("sensitive", hidden, "input", many=True, common=True, placeholder="A,B,C"),
+        columns_flag("sensitive", hidden),
         replace(options.SCHEMA, help="Schema file: roles of the columns."),
         *options.ABOUT_FILES,
         Flag("missing", gaps, "odd values", default="wildcard", common=True, placeholder="RULE"),
@@ -96,18 +80,11 @@ def risk(typed: Mapping[str, Any]) -> None:
 
       shoal risk release/data.csv --keys age,sex,region --missing category --sensitive illness
     """
-    from shoal.columns.declaration import read_declared
-    from shoal.columns.schema import Schema
     from shoal.evaluation.disclosure import risk as measure
 
-    declared = None if typed["schema"] is None else Schema.load(typed["schema"])
     with progress_bar() as progress:
         progress("reading the table", 0, 1)
-        data = read_declared(typed["table"], declared, na=typed["na"] or (), **options.file_arguments(typed))
-        columns = {
-            name: None if typed[name] is None else options.column_names(typed[name], data.names)
-            for name in ("keys", "sensitive")
-        }
+        data, declared, columns = table_and_columns(typed, ("keys", "sensitive"))
         joint = [options.column_names([text], data.names) for text in typed["interactions"] or ()]
         found = measure(
             data,

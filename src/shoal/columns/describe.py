@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.columns.attribute import Attribute
+from shoal.columns.chosen import chosen_columns
 from shoal.columns.circumstances import Circumstances
 from shoal.columns.coding import numbers, releasable, stored_numbers
 from shoal.columns.declaration import Declaration
@@ -23,7 +24,6 @@ from shoal.columns.provenance import (
     facts_from_records,
     stated_facts,
     steps_from_records,
-    with_listed_type,
     with_stored_type,
 )
 from shoal.columns.records import Absent, InMemory, Records
@@ -32,7 +32,7 @@ from shoal.columns.schema import Schema
 from shoal.columns.weight import weight_words
 from shoal.decimals import exact
 from shoal.display import internal
-from shoal.errors import InputError, OptionError, Problems, did_you_mean
+from shoal.errors import InputError, OptionError, Problems
 from shoal.io import Table, check_doubts
 from shoal.taxonomy import Taxonomy
 
@@ -219,7 +219,7 @@ def describe(
         raise InputError("the table has no rows: there is nothing to protect.")
     texts = tuple(dict.fromkeys((*declared.na, *declared.file.na)))
     table = with_steps(table, declared.schema, texts)
-    schema, chosen, notes = _choose(table, declared, kinds, free)
+    schema, chosen, notes = chosen_columns(table, declared, kinds, free)
     table = as_declared(table, chosen, texts)
     # texts where numbers should be are complained about with their row
     check_doubts(table, [a.name for a in chosen if not a.kind_facts.measured or table.is_numeric(a.name)])
@@ -342,86 +342,6 @@ def _with_values(table: Table, records: Records, attribute: Attribute, undeclare
         raise InputError(f"column '{attribute.name}' has no value at all: leave it out.")
     undeclared.append(attribute.name)
     return replace(attribute, values=tuple(found))
-
-
-def _choose(
-    table: Table, declared: Declaration, kinds: Sequence[str], free: bool
-) -> tuple[Schema, list[Attribute], list[str]]:
-    """The attributes to release, in column order, and notes about those left out."""
-    schema = declared.schema or Schema.infer(table)
-    for attribute in schema.stepped.attributes:
-        # a raked weight is made anew: that of the table has no part in it
-        if attribute.release != "raked":
-            table.known(attribute.name)
-    domains = declared.domains or {}
-    for name in (*domains, *(declared.types or {})):
-        table.known(name)
-    if declared.columns is not None:
-        for name in declared.columns:
-            table.known(name)
-            if declared.columns.count(name) > 1:
-                raise OptionError(f"columns names '{name}' twice.")
-        for name in domains:
-            if name not in declared.columns:
-                raise OptionError(f"a domain is given for column '{name}', which is not among columns.")
-    requested = set(declared.columns or ()) | set(domains)
-    if declared.schema is None:
-        # whoever names a column knows better than a guess from its name
-        schema = Schema(
-            tuple(replace(a, role="confidential") if a.name in requested else a for a in schema.attributes)
-        )
-    described = set(schema.stepped.names)
-    for name in requested - described:
-        raise OptionError(f"column '{name}' is not described in the schema.{did_you_mean(name, described)}")
-    schema = schema.with_domains(domains).with_types(declared.types or {}).stepped
-    schema = replace(schema, attributes=tuple(with_listed_type(table, a) for a in schema.attributes))
-    chosen: list[Attribute] = []
-    notes: list[str] = []
-    for name in table.names:
-        wanted = name in declared.columns if declared.columns is not None else name in described
-        if not wanted:
-            if declared.columns is None:
-                notes.append(f"column '{name}' is not released: the schema does not describe it.")
-            continue
-        attribute = schema[name]
-        reason = ""
-        if attribute.dropped:
-            reason = f"its role is {attribute.role}"
-        elif attribute.kind not in kinds:
-            reason = f"it is {attribute.kind}, and this method takes {_or(kinds)} columns"
-        elif attribute.kind_facts.listed and not attribute.ordered:
-            reason = "its order is not declared (ordered in the schema)"
-        elif (
-            not attribute.kind_facts.ordered
-            and attribute.tree is None
-            and not free
-            and declared.schema is None
-            and name not in requested
-        ):
-            reason = "its values are not declared (values or taxonomy in a schema)"
-        elif attribute.kind_facts.days and attribute.lo is None and not free:
-            reason = "it has no public domain (lo and hi in the schema)"
-        if reason and name in requested:
-            raise OptionError(
-                f"column '{name}' cannot be released: {reason}; correct the schema if that is wrong."
-            )
-        if reason:
-            if attribute.release != "raked":
-                notes.append(f"column '{name}' is not released: {reason}.")
-            continue
-        chosen.append(attribute)
-    if not chosen:
-        why = f" ({notes[0].rstrip('.')})" if notes else ""
-        raise InputError(
-            f"no {_or(kinds)} column is left to protect{why}: name some with columns=, or check the schema.",
-            code="no-column",
-            option="columns",
-        )
-    return schema, chosen, notes
-
-
-def _or(words: Sequence[str]) -> str:
-    return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 def _without_problems(

@@ -15,11 +15,13 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.columns.after_step import above
 from shoal.columns.attribute import Attribute
+from shoal.columns.bounds import as_number
 from shoal.columns.coding import labels_of, numbers
 from shoal.columns.labels import texts
 from shoal.columns.provenance import as_declared
-from shoal.columns.steps import Step, above, as_number, places_in_bands
+from shoal.columns.steps import Step
 from shoal.errors import InputError, OptionError, ShoalError
 from shoal.io import Table, check_doubts, first_row
 
@@ -99,7 +101,7 @@ def marked(table: Table, schema: Schema) -> Table:
 
 def _bands(table: Table, step: Step, before: Attribute) -> tuple[Table, int]:
     values = numbers(table, before)
-    places = places_in_bands(step, values)
+    places = step.places(values)
     outside = places == -2
     if outside.any() and step.outside == "error":
         raise InputError(

@@ -11,27 +11,22 @@ import itertools
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from datetime import date
-from decimal import Decimal
-from fractions import Fraction
+from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from shoal import summaries
+from shoal.columns.after_step import AFTER, withheld
 from shoal.columns.attribute import RECORDS, SOURCES, Attribute
-from shoal.columns.dates import ISO_DAY, day_number
-from shoal.decimals import decimal_text, exact
+from shoal.columns.bands import places_in
+from shoal.columns.bounds import Bound, as_number, bound_of, bound_text
 from shoal.display import displayed, names_in_words
 from shoal.errors import OptionError, did_you_mean
 
 Verb = Literal["recode", "top", "bottom", "drop"]
 VERBS: tuple[Verb, ...] = get_args(Verb)
-Spacing = Literal["equal", "log", "quantiles"]
-# a number, an open end, or the text of a date
-Bound = Fraction | float | str
 
 # which parameters each kind of step has, the needed one first
 _PARAMETERS: Mapping[str, tuple[str, ...]] = {
@@ -122,7 +117,7 @@ class Step:
                 raise OptionError(f"{where}: unknown key '{key}'.{did_you_mean(key, known)}")
         if "breaks" in values:
             values["breaks"] = tuple(
-                _bound(b, where, "breaks") for b in _listed(values["breaks"], where, "breaks")
+                bound_of(b, where, "breaks") for b in _listed(values["breaks"], where, "breaks")
             )
         if "labels" in values:
             values["labels"] = tuple(str(text) for text in _listed(values["labels"], where, "labels"))
@@ -130,7 +125,7 @@ class Step:
             values["mapping"] = _pairs(values["mapping"], where)
         for key in ("at", "put"):
             if values.get(key) is not None:
-                values[key] = _bound(values[key], where, key)
+                values[key] = bound_of(values[key], where, key)
         return cls(verb, raw[verb], **values)
 
     def to_dict(self) -> dict[str, Any]:
@@ -248,6 +243,10 @@ class Step:
         """The step as it may be published."""
         return Step(self.do, self.column, source=self.source) if self.from_records else self
 
+    def places(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        """The band of each value; -1 for a missing one, -2 outside of all bands."""
+        return places_in(self.ends, values, right=self.closed == "right", both_ends=self.both_ends)
+
     def attribute(self, before: Attribute) -> Attribute | None:
         """The public facts about the column after the step; None if it is dropped.
 
@@ -255,80 +254,8 @@ class Step:
             OptionError: the column is of a kind that has no such step, or its facts and the step do not fit.
         """
         if self.withheld:
-            return _withheld(self, before)
-        return _AFTER[self.kind](self, before)
-
-
-def breaks_of(values: ArrayLike, classes: int, spacing: Spacing = "equal") -> tuple[Fraction, ...]:
-    """Breaks of bands, taken from the records: their source is "these records", and they taint a statement.
-
-    Args:
-        values: of the column, missing ones as NaN.
-        classes: number of bands; with 1 the only band reaches from the least value minus 1 to the largest plus 1.
-        spacing: `equal` widths from the least value minus 1 to the largest plus 1, `log`: the same of logarithms,
-            both in whole numbers if these are different; `quantiles`: about as many records in each.
-
-    Bands with these breaks include both ends (`both_ends`), unless there is one class only.
-
-    >>> [int(b) for b in breaks_of([17, 30, 90], 5)]
-    [16, 31, 46, 61, 76, 91]
-    """
-    if type(classes) is not int or classes < 1:
-        raise OptionError(f"classes must be a whole number, at least 1, got {classes!r}.")
-    if spacing not in get_args(Spacing):
-        raise OptionError(f"spacing '{spacing}' is not one of {', '.join(get_args(Spacing))}.")
-    found = np.asarray(values, dtype=np.float64)
-    found = found[np.isfinite(found)]
-    if not found.size:
-        raise OptionError("there is no value to take breaks from.")
-    least, largest = float(found.min()), float(found.max())
-    if classes == 1:
-        ends = np.array([least - 1, largest + 1])
-    elif spacing == "quantiles":
-        # equal quantiles are one break
-        ends = np.unique(np.quantile(found, np.linspace(0, 1, classes + 1)))
-    else:
-        if spacing == "log" and least <= 0:
-            raise OptionError(f"log spacing needs positive values, and the least is {least:g}: use equal.")
-        low, high = (math.log(least), math.log(largest)) if spacing == "log" else (least, largest)
-        ends = np.linspace(low - 1, high + 1, classes + 1)
-        ends = np.exp(ends) if spacing == "log" else ends
-        whole = np.rint(ends)
-        ends = whole if np.unique(whole).size == ends.size else ends
-    return tuple(exact(float(end), "a break") for end in ends)
-
-
-def places_in_bands(step: Step, values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The band of each value; -1 for a missing one, -2 outside of all bands."""
-    ends = np.array(step.ends)
-    right = step.closed == "right"
-    places = np.searchsorted(ends, values, side="left" if right else "right").astype(np.int64) - 1
-    if step.both_ends:
-        edge, band = (ends[0], 0) if right else (ends[-1], len(ends) - 2)
-        places = np.where(values == edge, band, places)
-    places = np.where((places < 0) | (places > len(ends) - 2), -2, places)
-    return np.where(np.isnan(values), -1, places)
-
-
-def as_number(bound: Bound) -> float:
-    """A bound as a number; a date as days since 1970-01-01."""
-    return float(day_number(bound, "a date")) if isinstance(bound, str) else float(bound)
-
-
-def bound_text(bound: Any) -> str:
-    """A bound as people write it."""
-    return decimal_text(bound) if isinstance(bound, Fraction) else str(bound)
-
-
-def _bound(value: object, where: str, key: str) -> Bound:
-    if isinstance(value, date):
-        value = value.isoformat()[:10]
-    if isinstance(value, str) and ISO_DAY.match(value.strip()):
-        day_number(value, f"{where}: {key}")
-        return value.strip()
-    if isinstance(value, (float, Decimal)) and math.isinf(value):
-        return float(value)
-    return exact(value, f"{where}: {key}")
+            return withheld(self, before)
+        return AFTER[self.kind](self, before)
 
 
 def _listed(value: object, where: str, key: str) -> Sequence[Any]:
@@ -350,130 +277,6 @@ def _pairs(value: Any, where: str) -> tuple[tuple[str, str], ...]:
     return pairs
 
 
-def _settled(step: Step, before: Attribute, *facts: str) -> dict[str, str]:
-    """The sources of an attribute after a step: of what the step decides, that of the step."""
-    kept = {fact: origin for fact, origin in before.source.items() if fact not in facts}
-    known = step.source if step.source and not step.from_records else before.source.get("domain", "")
-    return kept | (dict.fromkeys(facts, known) if known and known != RECORDS else {})
-
-
-def _bands(step: Step, before: Attribute) -> Attribute:
-    if not before.kind_facts.ranged:
-        raise OptionError(f"{step.where}: breaks are for numbers and dates, and the column is {before.kind}.")
-    if any(isinstance(end, str) for end in step.breaks) and not before.kind_facts.days:
-        raise OptionError(f"{step.where}: its breaks are dates, and the column is {before.kind}.")
-    if len(step.bands) < 2:
-        raise OptionError(f"{step.where}: one band for all values says nothing: drop the column.")
-    settled = _settled(step, before, "kind", "type", "domain")
-    return replace(_without_range(before), kind="ordinal", type="text", ordered=step.bands, source=settled)
-
-
-def _without_range(before: Attribute) -> Attribute:
-    """A column of names, without what only numbers and dates have."""
-    return replace(
-        before, kind="nominal", type="text", lo=None, hi=None, step=None, decimals=None, format=None
-    )
-
-
-def _level(step: Step, before: Attribute) -> Attribute:
-    tree = replace(before, missing=None).tree
-    if before.taxonomy is None or tree is None:
-        raise OptionError(f"{step.where}: level needs the taxonomy of a nominal column: declare one.")
-    assert step.level is not None
-    if step.level >= tree.levels:
-        raise OptionError(
-            f"{step.where}: level must be above its values, below {tree.levels}, got {step.level}: level 1 is just "
-            "below the root."
-        )
-    groups = tuple(dict.fromkeys(above(step, before).values()))
-    return replace(
-        before,
-        taxonomy=tree.minimal(groups),
-        values=groups,
-        type="text",
-        source=_settled(step, before, "type", "domain"),
-    )
-
-
-def above(step: Step, before: Attribute) -> dict[str, str]:
-    """The concept at the level of the step above each value; a value that is not so deep stays."""
-    tree = replace(before, missing=None).tree
-    assert tree is not None
-    assert step.level is not None
-    found = {}
-    for code in tree.domain:
-        line = tree.ancestors(code)
-        found[tree.labels[code]] = tree.labels[line[max(len(line) - 1 - step.level, 0)]]
-    return found
-
-
-def _mapping(step: Step, before: Attribute) -> Attribute:
-    if before.kind_facts.ranged:
-        raise OptionError(
-            f"{step.where}: mapping is for names, and the column is {before.kind}: give breaks, or declare it nominal."
-        )
-    renamed = dict(step.mapping)
-    names = before.ordered or before.values or (before.taxonomy.values if before.taxonomy is not None else ())
-    if names:
-        for old in renamed:
-            if old not in names:
-                raise OptionError(f"{step.where}: the column has no value '{old}'.{did_you_mean(old, names)}")
-    now = [renamed.get(name, name) for name in names]
-    merged = tuple(dict.fromkeys(now))
-    if before.ordered and len(merged) != 1 + sum(a != b for a, b in itertools.pairwise(now)):
-        raise OptionError(f"{step.where}: values with one new name must be neighbours in the order.")
-    if before.ordered and len(merged) < 2:
-        raise OptionError(f"{step.where}: one name for all values says nothing: drop the column.")
-    settled = replace(before, type="text", source=_settled(step, before, "type", "domain"))
-    if before.ordered:
-        return replace(settled, ordered=merged)
-    return replace(settled, values=merged, taxonomy=None)
-
-
-def _coded(step: Step, before: Attribute) -> Attribute:
-    if not before.kind_facts.ranged:
-        raise OptionError(f"{step.where}: it is for numbers and dates, and the column is {before.kind}.")
-    if before.kind_facts.days != isinstance(step.at, str):
-        shown = "a date such as 1984-05-31" if before.kind_facts.days else "a number"
-        raise OptionError(f"{step.where}: at must be {shown}, got '{bound_text(step.at)}'.")
-    at, put = (_exact(end) for end in (step.at, step.at if step.put is None else step.put))
-    if before.type == "integer" and put.denominator != 1:
-        raise OptionError(f"{step.where}: the column holds whole numbers, and {bound_text(put)} is none.")
-    if before.lo is None or before.hi is None:
-        return before
-    is_top = step.do == "top"
-    inside = (before.lo, min(before.hi, at)) if is_top else (max(before.lo, at), before.hi)
-    # nothing is replaced where the declared range ends before
-    touched = before.hi > at if is_top else before.lo < at
-    lo, hi = (min(inside[0], put), max(inside[1], put)) if touched else (before.lo, before.hi)
-    if lo >= hi:
-        raise OptionError(f"{step.where}: nothing is left between {bound_text(lo)} and {bound_text(hi)}.")
-    return replace(before, lo=lo, hi=hi)
-
-
-def _exact(bound: Any) -> Fraction:
-    return day_number(bound, "a date")
-
-
-def _withheld(step: Step, before: Attribute) -> Attribute:
-    """What can be said about a column whose step is not published: no range, and no names."""
-    if step.do == "recode":
-        return _without_range(replace(before, ordered=(), values=(), taxonomy=None))
-    return replace(before, lo=None, hi=None)
-
-
-def _drop(step: Step, before: Attribute) -> None:
-    return None
-
-
-_AFTER: Mapping[str, Callable[[Step, Attribute], Attribute | None]] = {
-    "bands": _bands,
-    "level": _level,
-    "mapping": _mapping,
-    "top": _coded,
-    "bottom": _coded,
-    "drop": _drop,
-}
 _VERB_WORDS = {
     "recode": "column {} is recoded",
     "top": "large values of column {} are replaced",

@@ -175,7 +175,7 @@ def freeze(
     return tuple(
         _clusters(group, method, plan)
         for group in attribute_groups(
-            groups, described, plan, given, progress, clipped={}, strata=_rows_by_stratum(method, described)
+            groups, described, plan, given, progress, clipped={}, strata=rows_by_stratum(method, described)
         )
     )
 
@@ -208,7 +208,7 @@ def _spend(
     partitions: list[Partition] = []
     clipped: dict[str, int] = {}
     exact: dict[str, int] = {}
-    strata = _rows_by_stratum(method, described)
+    strata = rows_by_stratum(method, described)
     for place, group in enumerate(
         attribute_groups(groups, described, plan, given, progress, clipped, strata)
     ):
@@ -281,7 +281,8 @@ def attribute_groups(
         )
 
 
-def _rows_by_stratum(method: Method, described: Described) -> tuple[NDArray[np.int64], ...]:
+def rows_by_stratum(method: Method, described: Described) -> tuple[NDArray[np.int64], ...]:
+    """The rows of each stratum; nothing where no column divides the table."""
     return tuple(stratum.rows for stratum in strata_of(method, described)) if method.strata else ()
 
 

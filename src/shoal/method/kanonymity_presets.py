@@ -76,6 +76,6 @@ KANONYMITY_PRESETS: tuple[Method, ...] = (
         rebuild="none",
         k=10,
         kinds=KINDS,
-        adjustable=("k", "t", "l", "t_emd", "group_by", "normalise", "partition", "gamma"),
+        adjustable=("k", "t", "l", "t_emd", "group_by", "normalise", "partition", "gamma", "strata"),
     ),
 )

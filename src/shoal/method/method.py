@@ -158,6 +158,12 @@ class Method:
                     "stratum as one more column instead.",
                     option="strata",
                 )
+            if name == "strata" and name not in self.adjustable and self.t is not None:
+                raise OptionError(
+                    f"strata are not for method '{self.name}', which compares every group with the whole table: leave "
+                    "strata out, or protect every stratum as a table of its own.",
+                    option="strata",
+                )
             if name not in self.adjustable:
                 raise OptionError(
                     f"method '{self.name}' has no option '{name}'; it takes {', '.join(self.adjustable)}."

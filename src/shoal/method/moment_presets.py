@@ -76,7 +76,7 @@ class _Line:
         return tuple(Fraction(weight) for weight in _STRATEGIES[self.moments, self.strategy])
 
     def _adjustable(self) -> tuple[str, ...]:
-        found = ["clip", "k", "groups", "partition", "normalise", "gamma", "remainder", "split"]
+        found = ["clip", "k", "groups", "partition", "normalise", "gamma", "remainder", "split", "strata"]
         if self.masked:
             found.insert(0, "epsilon")
             found += ["noise", "optimise"] if self.form == "C" else []

@@ -14,7 +14,7 @@ from shoal.method.moment_presets import MOMENT_PRESETS
 DEFAULT_METHOD = "pairs-dp"
 _ALWAYS = ("epsilon", "clip")
 _NOISE = ("noise", "optimise")
-_INDIVIDUAL = ("k", "split", "remainder", "floor", "groups", "partition", "normalise", "gamma")
+_INDIVIDUAL = ("k", "split", "remainder", "floor", "groups", "partition", "normalise", "gamma", "strata")
 
 PRESETS: dict[str, Method] = {
     method.name: method
@@ -82,7 +82,7 @@ PRESETS: dict[str, Method] = {
             split="equal",
             k=3,
             kinds=ORDERED_KINDS,
-            adjustable=(*_ALWAYS, "k", "split", "link", *_NOISE),
+            adjustable=(*_ALWAYS, "k", "split", "link", "strata", *_NOISE),
         ),
         Method(
             name="idp-ls",

@@ -104,9 +104,10 @@ class RiskFigures:
             if self.weight is None
             else f"Weights: {self.weight}."
         )
+        lived = "" if self.household is None else f"Households: {self.household}. "
         return (
             f"fk, Fk and individual risk: {self.missing_words}; {_FORM_WORDS[self.form]} of Benedetti and Franconi. "
-            f"{sampled} SUDA2, τ and l: a missing key fits no other value."
+            f"{sampled} {lived}SUDA2, τ and l: a missing key fits no other value."
             + ("" if self.suda is not None else " Special uniques were not searched.")
         )
 

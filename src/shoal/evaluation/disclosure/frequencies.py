@@ -35,6 +35,9 @@ def as_wildcard(found: Patterns, alpha: float = 1.0) -> Frequencies:
     Two records are compatible if they agree in every key that neither of them misses. A compatible record counts 1 if
     it misses nothing or is equal to the record asked about, gaps included, and `alpha` otherwise.
 
+    A record that misses all of several keys shows nothing: it is one of all records, whatever alpha, and does not count
+    for those that miss nothing, else a few of them would make everybody look safe.
+
     Cost:
         For every set of missing keys that occurs, one pass over the patterns; at most 2^keys of them.
 
@@ -58,6 +61,8 @@ def as_wildcard(found: Patterns, alpha: float = 1.0) -> Frequencies:
             row_groups(found.codes[key, inside] for key in left).labels if left else np.zeros_like(inside)
         )
         for asked in sets[(sets | union) == union]:
+            if asked == 0 and not left and len(found.codes) > 1:
+                continue
             met = (gone[inside] | asked) == union
             if not met.any():
                 continue
@@ -70,6 +75,8 @@ def as_wildcard(found: Patterns, alpha: float = 1.0) -> Frequencies:
     partly = gone != 0
     fk[partly] += (1.0 - alpha) * found.counts[partly]
     population[partly] += (1.0 - alpha) * found.weights[partly]
+    empty = (found.codes == MISSING).all(axis=0)
+    fk[empty], population[empty] = found.counts.sum(), found.weights.sum()
     return fk, population
 
 
@@ -89,13 +96,15 @@ def frequencies_one_by_one(found: Patterns, alpha: float = 1.0) -> Frequencies:
     """The slow reference of `as_wildcard`: every pattern is compared with every other."""
     size = found.counts.size
     fk, population = np.zeros(size), np.zeros(size)
-    complete = found.complete
+    complete, empty = found.complete, (found.codes == MISSING).all(axis=0)
     for i in range(size):
         own = found.codes[:, i]
         for j in range(size):
             other = found.codes[:, j]
             if ((own == other) | (own == MISSING) | (other == MISSING)).all():
-                share = 1.0 if complete[j] or i == j else alpha
+                share = 1.0 if complete[j] or empty[i] or i == j else alpha
+                if complete[i] and empty[j] and len(own) > 1:
+                    share = 0.0
                 fk[i] += share * found.counts[j]
                 population[i] += share * found.weights[j]
     return fk, population

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -56,18 +56,30 @@ def similar_records(
 
 
 def grouped(
-    method: Method, columns: Columns, names: Sequence[str], progress: Progress, labels: ArrayLike | None
+    method: Method,
+    columns: Columns,
+    names: Sequence[str],
+    progress: Progress,
+    labels: ArrayLike | None,
+    make: Callable[[Columns], Partition] | None = None,
 ) -> tuple[Partition, dict[str, Any]]:
-    """Groups of similar records, joined until they are as diverse and close as asked for, stratum by stratum."""
+    """Groups of similar records, joined until they are as diverse and close as asked for, stratum by stratum.
+
+    Args:
+        names: the columns that records of a group are close in.
+        make: another way to make groups than the method's partition.
+    """
     if not method.strata:
-        made = similar_records(method, columns, names, progress, labels)
+        made = similar_records(method, columns, names, progress, labels) if make is None else make(columns)
         return enforced(method, columns, columns.points(names), made)
     given_labels = None if labels is None else _of_rows_kept(columns.described, labels)
     parts, costs = [], []
     strata = strata_of(method, columns.described)
     for stratum in strata:
         own = columns.rows(stratum.rows)
-        if given_labels is not None:
+        if make is not None:
+            made = make(own)
+        elif given_labels is not None:
             made = given(given_labels[stratum.rows], method.size)
         else:
             made = similar_records(method, own, names, progress, None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from numpy.typing import ArrayLike, NDArray
@@ -23,8 +23,9 @@ from shoal.mechanisms.kanonymity.columns import (
     named,
     with_role,
 )
-from shoal.mechanisms.kanonymity.grouping import enforced, internal_facts, similar_records
+from shoal.mechanisms.kanonymity.grouping import grouped, internal_facts
 from shoal.mechanisms.kanonymity.verify import linked_tables_hold
+from shoal.mechanisms.strata import strata_words
 from shoal.method.budget import Plan
 from shoal.method.method import Method
 from shoal.noise import Source
@@ -49,6 +50,7 @@ def plan(method: Method, described: Described) -> Plan:
         found.append("The second table holds buckets instead of values.")
     elif method.group_by == "confidential":
         found.append("Groups are made of close confidential values: their surroundings are not hidden.")
+    found += strata_words(method)
     if method.l is not None:
         found.append(f"Every group has at least {method.l} different values of each confidential column.")
     return Plan({}, {}, tuple(found))
@@ -58,6 +60,12 @@ def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | 
     """Raise what `run` would raise."""
     if method.t is not None and (labels is not None or method.l is not None):
         raise OptionError("t makes its own groups: leave out labels and l, or leave out t.")
+    if method.t is not None and method.strata:
+        raise OptionError(
+            "strata are not for groups by t, which compares every group with the whole table: leave out one of the "
+            "two, or protect every stratum as a table of its own.",
+            option="strata",
+        )
     grouping.check(method, described, plan, labels)
 
 
@@ -147,15 +155,21 @@ def _groups(
 ) -> tuple[Partition, dict[str, Any]]:
     if method.t is not None:
         return groups_by_buckets(method, columns, names, progress)
-    if method.group_by == "confidential" and labels is None:
-        # Algorithm 7.1 is individual ranking with the remainder in the middle; several columns are a compound one
-        least = check_k(method.size, columns.described.n)
-        points = columns.points(names)
-        made = ranking(columns.ranks(names[0]), least) if len(names) == 1 else columns.clusters(names, least)
-        return enforced(method, columns, points, made)
     known = with_role(columns.described, "quasi-identifier")
-    made = similar_records(method, columns, known, progress, labels)
-    return enforced(method, columns, columns.points(known), made)
+    if method.group_by == "confidential" and labels is None:
+        return grouped(method, columns, names, progress, None, _close_values(method, names))
+    return grouped(method, columns, known, progress, labels)
+
+
+def _close_values(method: Method, names: tuple[str, ...]) -> Callable[[Columns], Partition]:
+    """Groups of close confidential values."""
+
+    def made(columns: Columns) -> Partition:
+        # Algorithm 7.1 is individual ranking with the remainder in the middle; several columns are a compound one
+        least = check_k(method.size, columns.n)
+        return ranking(columns.ranks(names[0]), least) if len(names) == 1 else columns.clusters(names, least)
+
+    return made
 
 
 ANATOMY = Mechanism(plan, run, verify=verify, check=check, publish=publish)

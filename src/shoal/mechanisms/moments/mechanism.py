@@ -14,8 +14,16 @@ from shoal.columns.describe import Described
 from shoal.columns.lattice import Lattice
 from shoal.errors import OptionError
 from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
-from shoal.mechanisms.clusters import attribute_groups, cluster_facts, labels_in_use, outlines
-from shoal.mechanisms.moments.budget import GroupBudget, MomentPlan, plan, summary_of
+from shoal.mechanisms.clusters import (
+    attribute_groups,
+    cluster_facts,
+    labels_in_use,
+    outlines,
+    rows_by_stratum,
+    strata_conditions,
+)
+from shoal.mechanisms.moments import budget as budgets
+from shoal.mechanisms.moments.budget import GroupBudget, MomentPlan, summary_of
 from shoal.mechanisms.moments.masking import Fixed, calibrate, check_noise, mask
 from shoal.mechanisms.moments.statistics import Summary
 from shoal.mechanisms.moments.statistics.draw import Shape, draw_ranks, draw_rows
@@ -23,6 +31,7 @@ from shoal.mechanisms.moments.statistics.match import matched
 from shoal.mechanisms.moments.statistics.power_sums import Centred, cluster_order
 from shoal.mechanisms.moments.statistics.process import Possible, make_possible
 from shoal.mechanisms.moments.table import joined, statistics_columns
+from shoal.mechanisms.strata import check_strata
 from shoal.method.budget import Plan
 from shoal.method.method import Method
 from shoal.method.stages import Group, check_group, partition_group
@@ -46,6 +55,12 @@ class _Protected:
     rows: Floats
     measured: Floats
     possible: Possible
+
+
+def plan(method: Method, described: Described) -> MomentPlan:
+    """Share ε over attribute groups and their statistics."""
+    found = budgets.plan(method, described)
+    return replace(found, conditions=(*found.conditions, *strata_conditions(method, described)))
 
 
 def run(
@@ -77,6 +92,7 @@ def run(
 
 def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
     """Raise what `run` would raise: k, labels and gaps that do not fit the records, noise that cannot be drawn."""
+    check_strata(method, described, method.size)
     for group in outlines(method, described, plan, labels):
         check_group(group, method)
         check_noise(group, budget_of(plan, group), method)
@@ -241,7 +257,8 @@ def _groups(
         shares = (Fraction(1),) * len(group) if budget is None else budget.means
         means.update(zip(group, shares, strict=True))
     weighed = Plan(plan.spending, means)
-    return attribute_groups(groups, described, weighed, labels_in_use(labels, described), progress, clipped)
+    given, strata = labels_in_use(labels, described), rows_by_stratum(method, described)
+    return attribute_groups(groups, described, weighed, given, progress, clipped, strata)
 
 
 MOMENTS = Mechanism(plan, run, freeze, run_frozen, check=check, statistics=True)

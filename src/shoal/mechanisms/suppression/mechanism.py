@@ -18,8 +18,8 @@ from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
 from shoal.mechanisms.kanonymity.columns import columns_of, listed, quasi_identifiers
 from shoal.mechanisms.kanonymity.verify import reached
 from shoal.mechanisms.strata import Stratum, check_strata, strata_of, strata_words
-from shoal.mechanisms.suppression.keys import Integers, Keys
-from shoal.mechanisms.suppression.search import fewest, lower_bound
+from shoal.mechanisms.suppression.keys import Integers
+from shoal.mechanisms.suppression.several import Combination, emptied_for_all
 from shoal.mechanisms.suppression.wildcard import Wish, emptied
 from shoal.method.budget import Plan
 from shoal.method.forms import columns_of_combination
@@ -27,14 +27,6 @@ from shoal.method.method import Method
 from shoal.noise import Source
 
 _SLACK = 1e-9
-
-
-@dataclass(frozen=True, slots=True)
-class Combination:
-    """Quasi-identifiers, by their place, every combination of which is to occur so often."""
-
-    columns: tuple[int, ...]
-    k: int
 
 
 def settle(method: Method, described: Described) -> tuple[Method, tuple[str, ...]]:
@@ -140,6 +132,8 @@ def run(
     quasi = keys_of(method, described)
     columns = columns_of(method, described)
     codes = np.stack([_codes(columns.values[name], described.gaps.get(name)) for name in quasi], axis=1)
+    # of the whole table, so that all strata give up the same columns first
+    sizes = tuple(np.unique(column[column > 0]).size for column in codes.T)
     strata = strata_of(method, described)
     gone = np.zeros(codes.shape, dtype=np.bool_)
     facts = []
@@ -154,6 +148,7 @@ def run(
             quasi,
             codes[stratum.rows],
             None if columns.weights is None else columns.weights[stratum.rows],
+            sizes,
         )
         gone[stratum.rows], bound = own.emptied(report)
         facts.append(_facts(method, stratum, quasi, gone[stratum.rows], bound))
@@ -195,58 +190,25 @@ def _facts(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Work:
-    """The keys of one stratum, 0 for an empty cell."""
+    """The keys of one stratum, 0 for an empty cell, and how many values each has in the whole table."""
 
     method: Method
     quasi: tuple[str, ...]
     codes: Integers
     weights: NDArray[np.float64] | None
+    sizes: tuple[int, ...]
 
     def emptied(self, report: Any) -> tuple[NDArray[np.bool_], float | None]:
         """Which cells to empty, and a lower bound of their cost where there is one."""
         wishes = _combinations(self.method, self.quasi)
         if self.method.missing_as == "wildcard":
             return self._as_wildcard(wishes, report), None
-        codes = self.codes.copy()
-        bound = self._bound(wishes) if len(wishes) > 1 else 0.0
-        # what is emptied for one combination can make another one rare: until all hold
-        for _ in range(1 + codes.size):
-            before = int((codes == 0).sum())
-            for wish in wishes:
-                chosen = self._ordered(wish)
-                keys = Keys(codes[:, chosen], self._costs[chosen])
-                found = fewest(keys, wish.k, report)
-                if len(wishes) == 1:
-                    bound = found.bound
-                block = codes[:, chosen]
-                block[keys.cells(found.masks)] = 0
-                codes[:, chosen] = block
-            if len(wishes) == 1 or int((codes == 0).sum()) == before:
-                break
+        # important columns and those with few values first
+        order = sorted(
+            range(len(self.quasi)), key=lambda place: (-self._costs[place], self.sizes[place], place)
+        )
+        codes, bound = emptied_for_all(self.codes, wishes, self._costs, order, report)
         return (codes == 0) & (self.codes > 0), bound
-
-    def _ordered(self, wish: Combination) -> list[int]:
-        """The columns of a wish, important ones and those with few values first."""
-        return sorted(wish.columns, key=lambda column: (-self._costs[column], self._sizes[column], column))
-
-    def _bound(self, wishes: list[Combination]) -> float:
-        """What all wishes together cost at least: each alone is a bound, and those without a common column add up."""
-        alone = []
-        for wish in wishes:
-            chosen = self._ordered(wish)
-            keys = Keys(self.codes[:, chosen], self._costs[chosen])
-            alone.append((lower_bound(keys, wish.k), set(wish.columns)))
-        total, taken = 0.0, set[int]()
-        for bound, columns in sorted(alone, key=lambda one: -one[0]):
-            if not columns & taken:
-                total += bound
-                taken |= columns
-        return total
-
-    @property
-    def _sizes(self) -> list[int]:
-        """How many values each column has."""
-        return [int(np.unique(self.codes[:, column]).size) for column in range(len(self.quasi))]
 
     @property
     def _costs(self) -> NDArray[np.float64]:
@@ -257,7 +219,7 @@ class _Work:
         codes = self.codes.copy()
         risk = None if self.method.risk is None else float(self.method.risk)
         # many categories go first, as offices have it, where no importance is given
-        costs, sizes = self._costs, self._sizes
+        costs, sizes = self._costs, self.sizes
         ranked = sorted(range(len(sizes)), key=lambda column: (costs[column], -sizes[column], -column))
         for _ in range(1 + codes.size):
             before = int((codes == 0).sum())

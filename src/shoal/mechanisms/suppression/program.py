@@ -20,8 +20,6 @@ from shoal.mechanisms.suppression.keys import Integers, Keys
 
 Floats = NDArray[np.float64]
 
-# larger programs take the solver more than a few seconds
-MOST_PAIRS = 25_000
 # programs of this size are solved to the end, or nearly so
 FEW_PAIRS = 2_500
 # nodes of the solver's search tree: a limit in seconds would make results depend on the machine
@@ -39,6 +37,7 @@ class Program:
         names: the released rows, as numbers.
         masks: the blanks of each of them, those that some rows have from the start included.
         prices: what a record of a frequent row pays to become each of them.
+        spare: how many such records there are at most; k or more is as good as any number.
         row, name: pairs of a rare row and a released row, by their place above.
         paid: what a record pays, pair by pair.
         k: how often a released row must occur.
@@ -49,6 +48,7 @@ class Program:
     names: Integers
     masks: Integers
     prices: Floats
+    spare: Integers
     row: Integers
     name: Integers
     paid: Floats
@@ -71,6 +71,7 @@ class Program:
             names=self.names[used],
             masks=self.masks[used],
             prices=self.prices[used],
+            spare=self.spare[used],
             row=self.row[kept],
             name=name,
             paid=self.paid[kept],
@@ -122,6 +123,7 @@ def program_of(keys: Keys, k: int, rare: Integers) -> Program:
         every,
         np.concatenate(masks)[first],
         np.concatenate(prices)[first],
+        np.full(every.size, k),
         flat_rows[once],
         name.astype(np.int64)[once],
         np.concatenate(paid)[once],
@@ -231,7 +233,7 @@ def solved(program: Program, *, whole: bool, nodes: int = _NODES, gap: float = 0
         constraints=LinearConstraint(matrix.tocsr(), low, high),
         integrality=np.concatenate([np.zeros(pairs), np.full(names, int(whole)), np.zeros(names)]),
         bounds=Bounds(
-            0.0, np.concatenate([counts[program.row], np.ones(names), np.full(names, float(program.k))])
+            0.0, np.concatenate([counts[program.row], np.ones(names), np.minimum(program.spare, program.k)])
         ),
         options={"node_limit": nodes, "mip_rel_gap": gap} if whole else {},
     )

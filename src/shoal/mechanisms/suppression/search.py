@@ -2,7 +2,7 @@
 
 Small tables, and tables whose rare rows are few, are solved as one program to the end. Larger ones are split into
 blocks of rare rows that agree in some columns, each block as a program of its own; what is left open is done step by
-step.
+step, and then parts of it are done anew.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ import numpy as np
 from shoal.mechanisms.suppression import program as programs
 from shoal.mechanisms.suppression.greedy import Assignment, finished, lend
 from shoal.mechanisms.suppression.keys import Integers, Keys
+from shoal.mechanisms.suppression.prices import priced_bound
 from shoal.mechanisms.suppression.program import Program
+from shoal.mechanisms.suppression.refine import refined
+from shoal.mechanisms.suppression.whole import best_masks, pairs_of
 
 # different rare rows of a block: the solver is quick with so many
 _BLOCK = 700
@@ -25,6 +28,9 @@ _OFFERS = 12
 _NODES = 2000
 # what counts as a part of a record, and as a released row that is open for the most
 _SOME, _MOSTLY = 0.05, 0.4
+_SLACK = 1e-9
+# a cost that is reached is rarely above the simplest bound by more
+_NEARLY = 1.15
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,16 +52,15 @@ def fewest(
     keys: Keys,
     k: int,
     progress: Callable[[int, int], None] | None = None,
-    most_pairs: int = programs.MOST_PAIRS,
 ) -> Found:
     """Masks such that every released row, a blank counted as a value, occurs at least k times, at least cost.
 
     Args:
         keys: at least k rows.
-        most_pairs: programs up to this size are solved for the lower bound.
 
     Cost:
-        2^m sorts for m columns, and a linear program for every block of rare rows.
+        2^m sorts for m columns, a linear program for every block of rare rows, and small programs for parts of what was
+        found, fewer of them for larger tables.
 
     >>> keys = Keys(np.array([[1, 1], [1, 1], [1, 2], [2, 2]]), np.ones(2))
     >>> found = fewest(keys, 2)
@@ -67,10 +72,10 @@ def fewest(
         return Found(plain.masks, 0.0, 0.0)
     rare = plain.rare
     whole = programs.program_of(keys, k, rare)
-    exact = keys.listed and whole.pairs <= programs.FEW_PAIRS
-    bound = _bound(keys, whole, rare, most_pairs)
+    # a bound over all that rows can become, where it is listed
+    bound = programs.share_bound(whole) if keys.listed else 0.0
     guided = Assignment.start(keys, k)
-    if exact:
+    if keys.listed and whole.pairs <= programs.FEW_PAIRS:
         bound = max(bound, _carried_out(guided, whole, exact=True))
     else:
         blocks = list(_blocks(keys, rare))
@@ -80,29 +85,41 @@ def fewest(
             part = whole if len(blocks) == 1 else whole.of_rows(keys, block)
             _carried_out(guided, programs.promising(part, _OFFERS), exact=False)
     best = min((finished(guided), finished(plain)), key=lambda masks: _cost(keys, masks))
+    if programs.rounded_up(bound, keys.costs) >= _cost(keys, best) - _SLACK:
+        return Found(best, _cost(keys, best), programs.rounded_up(bound, keys.costs))
+    pairs = pairs_of(keys, k)
+    if pairs is not None:
+        better, found = best_masks(keys, k, pairs, _cost(keys, best))
+        best = best if better is None else better
+        bound = max(bound, found)
+    elif keys.listed:
+        better_still = Assignment(keys, k, best)
+        refined(better_still, progress)
+        best = better_still.masks
+    bound = max(bound, _bound(keys, whole, rare, _cost(keys, best)))
     return Found(best, _cost(keys, best), programs.rounded_up(bound, keys.costs))
 
 
-def lower_bound(keys: Keys, k: int, most_pairs: int = programs.MOST_PAIRS) -> float:
+def lower_bound(keys: Keys, k: int) -> float:
     """What no way to reach k costs less than, without looking for one."""
     rare = Assignment.start(keys, k).rare
     if not rare.size:
         return 0.0
-    return programs.rounded_up(_bound(keys, programs.program_of(keys, k, rare), rare, most_pairs), keys.costs)
+    program = programs.program_of(keys, k, rare)
+    # the goal of the prices is a cost that can be reached, or nearly so
+    known = _NEARLY * programs.share_bound(program)
+    return programs.rounded_up(_bound(keys, program, rare, known), keys.costs)
 
 
 def _cost(keys: Keys, masks: Integers) -> float:
     return float((keys.cells(masks) & (keys.codes > 0)).sum(axis=0) @ keys.costs)
 
 
-def _bound(keys: Keys, program: Program, rare: Integers, most_pairs: int) -> float:
+def _bound(keys: Keys, program: Program, rare: Integers, known: float) -> float:
     if not keys.listed:
         # every rare row loses one cell at least
         return float(keys.costs.min()) * rare.size
-    if program.pairs > most_pairs:
-        return programs.share_bound(program)
-    found = programs.solved(program, whole=False)
-    return programs.share_bound(program) if found is None else max(programs.share_bound(program), found.bound)
+    return max(programs.share_bound(program), priced_bound(program, known))
 
 
 def _blocks(keys: Keys, rare: Integers) -> Iterator[Integers]:

@@ -7,6 +7,7 @@ claimed for it (docs/suppression.md).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -23,6 +24,8 @@ Codes = NDArray[np.int32]
 Floats = NDArray[np.float64]
 
 _SLACK = 1e-9
+# closer to 1 than this, the closed forms of the risk lose digits
+_NEARLY_ALL = 1e-3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,10 +87,12 @@ def emptied(
             progress(first - missed.size, first)
         if not blank_once(work, missed, order):
             break
-    if own.risk is None:
-        before = np.ascontiguousarray(codes[kept].T.astype(np.int32))
-        counts, _ = own.frequencies(work.T.astype(np.int64))
-        give_back(work, before, counts, order, float(own.k) - _SLACK, own.alpha)
+    before = np.ascontiguousarray(codes[kept].T.astype(np.int32))
+    sample, population = own.frequencies(work.T.astype(np.int64))
+    weights = np.ones(kept.size) if own.weights is None else own.weights
+    limit = math.inf if own.risk is None else own.risk + _SLACK
+    least = own.k - _SLACK if own.risk is None else 0.0
+    give_back(work, before, sample, population, weights, order, least, limit, own.alpha)
     found = np.zeros(codes.shape, dtype=np.bool_)
     found[kept] = (work.T == 0) & (codes[kept] > 0)
     return found
@@ -146,22 +151,51 @@ def blank_once(codes: Codes, missed: Integers, order: Integers) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _counts_for(gaps: int, other: int, alpha: float) -> float:
-    """How much a compatible record with such gaps counts for one with other gaps."""
-    return 1.0 if gaps == 0 or gaps == other else alpha
+def _counts_for(gaps: int, other: int, alpha: float, all_keys: int) -> float:
+    """How much a compatible record with such gaps counts for one with other gaps: as in `as_wildcard`."""
+    if gaps == 0 or gaps == other or other == all_keys:
+        return 1.0
+    return 0.0 if other == 0 and gaps == all_keys and all_keys > 1 else alpha
+
+
+@njit(cache=True, nogil=True)
+def _holds(sample: float, population: float, least: float, limit: float) -> bool:
+    """Whether a record with such frequencies has its k, or a risk that is small enough for sure."""
+    if limit == np.inf:
+        return sample >= least
+    p = min(sample / population, 1.0)
+    if sample > 2.0:
+        return p / (sample - (1.0 - p)) <= limit
+    if 1.0 - p < _NEARLY_ALL or (sample != 1.0 and sample != 2.0):
+        # no closed form, or one that loses digits: the risk is never above that of a sample of everybody
+        return 1.0 / sample <= limit
+    odds = p / (1.0 - p)
+    if sample == 1.0:
+        return bool(odds * -np.log(p) <= limit)
+    return bool(odds - odds**2 * -np.log(p) <= limit)
 
 
 @njit(cache=True, nogil=True)
 def give_back(
-    codes: Codes, before: Codes, counts: Floats, order: Integers, least: float, alpha: float
+    codes: Codes,
+    before: Codes,
+    sample: Floats,
+    population: Floats,
+    weights: Floats,
+    order: Integers,
+    least: float,
+    limit: float,
+    alpha: float,
 ) -> int:
-    """Give back emptied cells, those of important keys first, as long as every record keeps its count.
+    """Give back emptied cells, those of important keys first, as long as the wish holds for every record.
 
     Args:
         codes: (keys, records), changed in place.
         before: the same before anything was emptied.
-        counts: compatible records of each record, changed in place.
-        least: what they must not fall below.
+        sample, population: fk and Fk of each record, changed in place.
+        weights: of the records.
+        least: what fk must not fall below.
+        limit: what the risk must not rise above; infinite for a wish about k.
     """
     keys, n = codes.shape
     gaps = np.zeros(n, dtype=np.int64)
@@ -169,6 +203,7 @@ def give_back(
         for record in range(n):
             gaps[record] |= np.int64(codes[key, record] == 0) << key
     given = 0
+    all_keys = (1 << keys) - 1
     differ = np.empty(n, dtype=np.uint8)
     for place in range(keys - 1, -1, -1):
         key = order[place]
@@ -184,7 +219,7 @@ def give_back(
                     for other in range(n):
                         differ[other] |= (column[other] != own) & (column[other] != 0)
             old, new = gaps[record], gaps[record] & ~(np.int64(1) << key)
-            total = 1.0
+            total, people = 1.0, weights[record]
             fine = True
             column = codes[key]
             for other in range(n):
@@ -192,19 +227,32 @@ def give_back(
                     continue
                 apart = column[other] != 0 and column[other] != value
                 if not apart:
-                    total += _counts_for(gaps[other], new, alpha)
-                after = 0.0 if apart else _counts_for(new, gaps[other], alpha)
-                if counts[other] - _counts_for(old, gaps[other], alpha) + after < least:
+                    counted = _counts_for(gaps[other], new, alpha, all_keys)
+                    total += counted
+                    people += counted * weights[other]
+                more = _more(apart, old, new, gaps[other], alpha, all_keys)
+                if more != 0.0 and not _holds(
+                    sample[other] + more, population[other] + more * weights[record], least, limit
+                ):
                     fine = False
                     break
-            if not fine or total < least:
+            if not fine or not _holds(total, people, least, limit):
                 continue
             for other in range(n):
                 if other == record or differ[other]:
                     continue
                 apart = column[other] != 0 and column[other] != value
-                after = 0.0 if apart else _counts_for(new, gaps[other], alpha)
-                counts[other] += after - _counts_for(old, gaps[other], alpha)
-            counts[record], gaps[record], codes[key, record] = total, new, value
+                more = _more(apart, old, new, gaps[other], alpha, all_keys)
+                sample[other] += more
+                population[other] += more * weights[record]
+            sample[record], population[record] = total, people
+            gaps[record], codes[key, record] = new, value
             given += 1
     return given
+
+
+@njit(cache=True, nogil=True)
+def _more(apart: bool, old: int, new: int, other: int, alpha: float, all_keys: int) -> float:
+    """What a record counts more for another one once its gaps are new ones."""
+    after = 0.0 if apart else _counts_for(new, other, alpha, all_keys)
+    return after - _counts_for(old, other, alpha, all_keys)

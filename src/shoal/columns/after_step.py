@@ -1,0 +1,143 @@
+"""What is public about a column after a step: the step and the column before come in, the column after leaves."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from shoal.columns.attribute import RECORDS, Attribute
+from shoal.columns.bounds import bound_text
+from shoal.columns.dates import day_number
+from shoal.errors import OptionError, did_you_mean
+
+if TYPE_CHECKING:
+    from shoal.columns.steps import Step
+
+
+def _settled(step: Step, before: Attribute, *facts: str) -> dict[str, str]:
+    """The sources of an attribute after a step: of what the step decides, that of the step."""
+    kept = {fact: origin for fact, origin in before.source.items() if fact not in facts}
+    known = step.source if step.source and not step.from_records else before.source.get("domain", "")
+    return kept | (dict.fromkeys(facts, known) if known and known != RECORDS else {})
+
+
+def _bands(step: Step, before: Attribute) -> Attribute:
+    if not before.kind_facts.ranged:
+        raise OptionError(f"{step.where}: breaks are for numbers and dates, and the column is {before.kind}.")
+    if any(isinstance(end, str) for end in step.breaks) and not before.kind_facts.days:
+        raise OptionError(f"{step.where}: its breaks are dates, and the column is {before.kind}.")
+    if len(step.bands) < 2:
+        raise OptionError(f"{step.where}: one band for all values says nothing: drop the column.")
+    settled = _settled(step, before, "kind", "type", "domain")
+    return replace(_without_range(before), kind="ordinal", type="text", ordered=step.bands, source=settled)
+
+
+def _without_range(before: Attribute) -> Attribute:
+    """A column of names, without what only numbers and dates have."""
+    return replace(
+        before, kind="nominal", type="text", lo=None, hi=None, step=None, decimals=None, format=None
+    )
+
+
+def _level(step: Step, before: Attribute) -> Attribute:
+    tree = replace(before, missing=None).tree
+    if before.taxonomy is None or tree is None:
+        raise OptionError(f"{step.where}: level needs the taxonomy of a nominal column: declare one.")
+    assert step.level is not None
+    if step.level >= tree.levels:
+        raise OptionError(
+            f"{step.where}: level must be above its values, below {tree.levels}, got {step.level}: level 1 is just "
+            "below the root."
+        )
+    groups = tuple(dict.fromkeys(above(step, before).values()))
+    return replace(
+        before,
+        taxonomy=tree.minimal(groups),
+        values=groups,
+        type="text",
+        source=_settled(step, before, "type", "domain"),
+    )
+
+
+def above(step: Step, before: Attribute) -> dict[str, str]:
+    """The concept at the level of the step above each value; a value that is not so deep stays."""
+    tree = replace(before, missing=None).tree
+    assert tree is not None
+    assert step.level is not None
+    found = {}
+    for code in tree.domain:
+        line = tree.ancestors(code)
+        found[tree.labels[code]] = tree.labels[line[max(len(line) - 1 - step.level, 0)]]
+    return found
+
+
+def _mapping(step: Step, before: Attribute) -> Attribute:
+    if before.kind_facts.ranged:
+        raise OptionError(
+            f"{step.where}: mapping is for names, and the column is {before.kind}: give breaks, or declare it nominal."
+        )
+    renamed = dict(step.mapping)
+    names = before.ordered or before.values or (before.taxonomy.values if before.taxonomy is not None else ())
+    if names:
+        for old in renamed:
+            if old not in names:
+                raise OptionError(f"{step.where}: the column has no value '{old}'.{did_you_mean(old, names)}")
+    now = [renamed.get(name, name) for name in names]
+    merged = tuple(dict.fromkeys(now))
+    if before.ordered and len(merged) != 1 + sum(a != b for a, b in itertools.pairwise(now)):
+        raise OptionError(f"{step.where}: values with one new name must be neighbours in the order.")
+    if before.ordered and len(merged) < 2:
+        raise OptionError(f"{step.where}: one name for all values says nothing: drop the column.")
+    settled = replace(before, type="text", source=_settled(step, before, "type", "domain"))
+    if before.ordered:
+        return replace(settled, ordered=merged)
+    return replace(settled, values=merged, taxonomy=None)
+
+
+def _coded(step: Step, before: Attribute) -> Attribute:
+    if not before.kind_facts.ranged:
+        raise OptionError(f"{step.where}: it is for numbers and dates, and the column is {before.kind}.")
+    if before.kind_facts.days != isinstance(step.at, str):
+        shown = "a date such as 1984-05-31" if before.kind_facts.days else "a number"
+        raise OptionError(f"{step.where}: at must be {shown}, got '{bound_text(step.at)}'.")
+    at, put = (_exact(end) for end in (step.at, step.at if step.put is None else step.put))
+    if before.type == "integer" and put.denominator != 1:
+        raise OptionError(f"{step.where}: the column holds whole numbers, and {bound_text(put)} is none.")
+    if before.lo is None or before.hi is None:
+        return before
+    is_top = step.do == "top"
+    inside = (before.lo, min(before.hi, at)) if is_top else (max(before.lo, at), before.hi)
+    # nothing is replaced where the declared range ends before
+    touched = before.hi > at if is_top else before.lo < at
+    lo, hi = (min(inside[0], put), max(inside[1], put)) if touched else (before.lo, before.hi)
+    if lo >= hi:
+        raise OptionError(f"{step.where}: nothing is left between {bound_text(lo)} and {bound_text(hi)}.")
+    return replace(before, lo=lo, hi=hi)
+
+
+def _exact(bound: Any) -> Fraction:
+    return day_number(bound, "a date")
+
+
+def withheld(step: Step, before: Attribute) -> Attribute:
+    """What can be said about a column whose step is not published: no range, and no names."""
+    if step.do == "recode":
+        return _without_range(replace(before, ordered=(), values=(), taxonomy=None))
+    return replace(before, lo=None, hi=None)
+
+
+def _drop(step: Step, before: Attribute) -> None:
+    return None
+
+
+AFTER: Mapping[str, Callable[[Step, Attribute], Attribute | None]] = {
+    "bands": _bands,
+    "level": _level,
+    "mapping": _mapping,
+    "top": _coded,
+    "bottom": _coded,
+    "drop": _drop,
+}
