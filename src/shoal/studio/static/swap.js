@@ -2,6 +2,7 @@
 
 const HEADER = { "x-shoal": "1" };
 const DEBOUNCE = 60;
+const REST = 1200;
 
 /** @returns {string} the desk of this tab */
 export const desk = () => sessionStorage.getItem("shoal-desk") ?? "";
@@ -142,10 +143,46 @@ document.addEventListener("click", async (event) => {
     if (told.stepAfter) await go(told.stepAfter);
     if (told.goes === "inspector") {
       for (const row of document.querySelectorAll("tr.column")) row.classList.toggle("open", row.contains(button));
-      if (matchMedia("(max-width: 60rem)").matches) document.getElementById("inspector-title")?.focus();
+      seat();
+      if (narrow.matches) document.getElementById("inspector-title")?.focus();
     }
   } else if (button.id === "theme") theme();
 });
+
+// what a dot stands for is taken by a double click; one click only shows it
+document.addEventListener("dblclick", async (event) => {
+  const button = /** @type {HTMLElement | null} */ (/** @type {HTMLElement} */ (event.target).closest("[data-double]"));
+  if (button) await send(button.dataset.send, JSON.parse(button.dataset.double));
+});
+
+// what takes a while to find out is asked for once the page rests
+let resting = 0;
+document.addEventListener("shoal:swapped", () => {
+  const place = /** @type {HTMLElement | null} */ (document.querySelector("[data-ask]"));
+  clearTimeout(resting);
+  if (place) resting = setTimeout(() => place.isConnected && send(place.dataset.ask), REST);
+});
+
+// on a narrow screen everything about a column stands below its row
+const narrow = matchMedia("(max-width: 60rem)");
+function seat() {
+  const about = document.getElementById("inspector");
+  const row = document.querySelector("tr.column.open");
+  if (!about || !row) return;
+  const place = document.getElementById("seat") ?? document.createElement("tr");
+  if (!narrow.matches) {
+    document.querySelector(".two").append(about);
+    place.remove();
+  } else if (row.nextElementSibling !== place) {
+    place.id = "seat";
+    if (!place.firstChild) place.append(document.createElement("td"));
+    /** @type {HTMLTableCellElement} */ (place.firstChild).colSpan = 7;
+    place.firstChild.appendChild(about);
+    row.after(place);
+  }
+}
+document.addEventListener("shoal:swapped", seat);
+narrow.addEventListener("change", seat);
 
 document.addEventListener("submit", async (event) => {
   const form = /** @type {HTMLFormElement} */ (event.target);
