@@ -15,7 +15,7 @@ from typing import Any
 from tools.served_studio import Studio, chromium, served
 
 HERE = Path(__file__).parents[1] / "docs" / "studio"
-SIZES = {"desk": (1240, 760), "phone": (390, 844)}
+SIZES = {"desk": (1360, 860), "phone": (390, 844)}
 LOOKS = ("light", "dark")
 _PATIENCE = 180_000
 
@@ -41,6 +41,7 @@ def walk(page: Any) -> Iterator[str]:
     page.locator("#card-given-partition").check()
     page.locator("#fix-k").click()
     expect(page.locator("#fix-k")).to_have_count(0)
+    expect(page.locator("#expected")).to_contain_text("Expected", timeout=_PATIENCE)
     yield "3-promise"
     page.locator("#rehearse").click()
     page.locator("#cancel").wait_for(timeout=_PATIENCE)

@@ -289,10 +289,10 @@ def cancel(desk: At) -> Response:
 
 
 @router.get("/desk/{desk}/events")
-async def events(desk: At, request: Request) -> Response:
+async def events(desk: At, desks: All, request: Request) -> Response:
     async def stream() -> AsyncIterator[str]:
         told, finished = -1, True
-        while not await request.is_disconnected():
+        while not desks.leaving() and not await request.is_disconnected():
             running = desk.running is not None
             if desk.version != told or running:
                 told = desk.version

@@ -254,8 +254,14 @@ def _sliders(desk: Desk, attribute: Attribute) -> list[dict[str, Any]]:
     ):
         place = scale.place(float(value)) if value is not None else 0 if end == "lo" else PLACES
         shown = draft.typed.get(end, word) if draft is not None else word
-        found.append({"end": end, "title": title, "place": place, "words": shown or "not set"})
+        found.append({"end": end, "title": title, "place": place, "words": _thousands(shown) or "not set"})
     return found
+
+
+def _thousands(text: str) -> str:
+    """A number as it is read; what is none stays as it was typed."""
+    whole, point, rest = text.partition(".")
+    return f"{int(whole):,}{point}{rest}" if whole.lstrip("-").isdigit() else text
 
 
 def _steps(desk: Desk, attribute: Attribute) -> list[dict[str, Any]]:

@@ -30,7 +30,7 @@ ROLES: Mapping[str, str] = {
 KINDS: Mapping[str, str] = {
     "numeric": "Number",
     "date": "Date",
-    "ordinal": "Ordered names",
+    "ordinal": "Ordered",
     "nominal": "Category",
 }
 TYPES: tuple[str, ...] = get_args(ColumnType)

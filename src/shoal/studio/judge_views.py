@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
@@ -88,8 +89,10 @@ def figure(column: Mapping[str, Any]) -> dict[str, Any]:
         points += [f"{place * width:.3f},{height}", f"{(place + 1) * width:.3f},{height}"]
     edges, labels = column["edges"], column["labels"]
     if edges:
-        picks = [0, count // 4, count // 2, 3 * count // 4, count]
-        ticks = [(round(pick * width, 2), _tick(column, edges[pick])) for pick in picks]
+        ticks = [
+            (round(100 * (value - edges[0]) / (edges[-1] - edges[0]), 2), _tick(column, value))
+            for value in _round_values(edges[0], edges[-1])
+        ]
     else:
         ticks = [(round((place + 0.5) * width, 2), label) for place, label in enumerate(labels)]
     return {
@@ -107,6 +110,18 @@ def figure(column: Mapping[str, Any]) -> dict[str, Any]:
             "" if column["moved"] is None else f"{100 * column['moved']:.1f}% of the rows would have to move."
         ),
     }
+
+
+def _round_values(low: float, high: float) -> list[float]:
+    """Round numbers between two ends, a handful of them.
+
+    >>> _round_values(17.5, 99.5), _round_values(0, 0.3)
+    ([20.0, 40.0, 60.0, 80.0], [0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3])
+    """
+    size = 10.0 ** math.floor(math.log10(high - low))
+    step = next(share * size for share in (0.1, 0.2, 0.5, 1, 2) if (high - low) / (share * size) <= 6.1)
+    places = range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)
+    return [round(step * place, 10) for place in places]
 
 
 def _tick(column: Mapping[str, Any], value: float) -> str:
