@@ -1,17 +1,21 @@
-"""A small survey on the disk, and tabs of a studio."""
+"""A small survey on the disk, tabs of a studio, and people who walk through it in a browser."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from shoal.io import write
 from shoal.studio.desks import Desks
 from shoal.survey import survey
+from tests.browser import chromium_path
+from tools.served_studio import Studio, chromium, served
 
 from .studio_client import Tab
+from .studio_walker import Walk, walking
 
 
 @pytest.fixture(scope="session")
@@ -47,3 +51,21 @@ def settled(tab: Tab, table: Path) -> Tab:
     tab.promise("card", "given-partition")
     tab.promise("typed", "20", "k")
     return tab
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium(chromium_path()) as opened:
+        yield opened
+
+
+@pytest.fixture
+def studio(tmp_path: Path) -> Iterator[Studio]:
+    with served(limit=5_000_000, place=tmp_path) as found:
+        yield found
+
+
+@pytest.fixture
+def walk(browser: Any, studio: Studio) -> Iterator[Walk]:
+    with walking(browser, studio) as found:
+        yield found

@@ -202,7 +202,7 @@ def test_what_was_tuned_blocks_the_download_until_somebody_says_why(settled: Tab
     refused = settled.client.get(f"/desk/{settled.name}/bundle.zip")
     assert "not ready to be published" in refused.text
     assert "20 characters" in settled.post("override", reason="because", name="release-B")
-    assert "type the name of the folder" in settled.post(
+    assert "Type the name of the folder" in settled.post(
         "override", reason="the minister asked for it today", name="x"
     )
     page = settled.post("override", reason="the minister asked for it today", name="release-B")

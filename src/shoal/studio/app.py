@@ -242,7 +242,7 @@ def promise(desk: At, body: Payload) -> Response:
         elif what == "undo":
             desk.undo()
         elif what == "ledger":
-            desk.ledger, desk.dataset = str(body.get("ledger", "")), str(body.get("dataset", ""))
+            desk.ledger, desk.dataset = str(body.get("ledger", "")), str(body.get("data-set", ""))
         elif what == "leave":
             changing.change(desk, desk.recipe.schema.names.index(value), "publish", None)
         elif what in ("outside", "missing"):

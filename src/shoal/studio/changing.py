@@ -132,3 +132,5 @@ def vouch(desk: Desk, source: str) -> None:
 def look(desk: Desk, name: str) -> None:
     """The values of a column are shown, or those of all of them."""
     desk.looks.columns.update(desk.recipe.schema.names if name == "*" else (name,))
+    # what was moved before and after it are two changes
+    desk.merged = ""

@@ -75,7 +75,7 @@ class Desk:
         self._preview: tuple[Any, Preview] | None = None
         self._seen: Seen | None = None
         self._expecting = Expecting(folder)
-        self._merged = ""
+        self.merged = ""
 
     # the table
 
@@ -162,13 +162,13 @@ class Desk:
         """
         if recipe == self.recipe:
             return
-        if not merge or merge != self._merged:
+        if not merge or merge != self.merged:
             self._place += 1
         self._history = [*self._history[: self._place], recipe]
-        self._merged = merge
+        self.merged = merge
 
     def undo(self) -> None:
-        self._place, self._merged = max(self._place - 1, 0), ""
+        self._place, self.merged = max(self._place - 1, 0), ""
 
     @property
     def looks(self) -> Looks:

@@ -162,7 +162,7 @@ def frontier(desk: Desk) -> str:
     dots = [dot for run in desk.releases if (dot := _run_dot(run, loss))["loss"] is not None]
     dots += [_compared_dot(dot) for dot in (compared.dots if compared is not None else ()) if dot["loss"]]
     top = max((dot["loss"] for dot in dots), default=0.0) * 1.15 or 1.0
-    right = max((dot["risk"] for dot in dots), default=0.0) * 1.15 or 1.0
+    right = min(max((dot["risk"] for dot in dots), default=0.0) * 1.15, 100.0) or 1.0
     for dot in dots:
         dot["x"], dot["y"] = round(100 * dot["risk"] / right, 2), round(100 - 100 * dot["loss"] / top, 2)
     _apart([dot for dot in dots if dot["letter"]])
@@ -174,7 +174,7 @@ def frontier(desk: Desk) -> str:
         chosen=next((dot for dot in dots if dot["name"] == desk.dot), None),
         line=" ".join(f"{dot['x']},{dot['y']}" for dot in edge) if len(edge) > 1 else "",
         loss=loss.replace("_", " "),
-        right=f"{right:.2g}",
+        right=f"{right:.3g}",
         top=f"{top:.2g}",
         real=desk.looks.judged,
         spoiled=spoiled(desk.recipe),

@@ -72,7 +72,10 @@ export async function send(path, body, signal) {
   }
   apply(await answer.text());
   const step = answer.headers.get("x-shoal-step");
-  if (step) history.pushState({}, "", `#${step}`);
+  if (step) {
+    history.pushState({}, "", `#${step}`);
+    arrive();
+  }
   return answer;
 }
 
@@ -81,6 +84,11 @@ export async function go(step, push = true) {
   if (push && location.hash !== `#${step}`) history.pushState({}, "", `#${step}`);
   await send(`step/${step}`);
   document.querySelector("#toast").replaceChildren();
+  arrive();
+}
+
+/** A new step is read from its heading on. */
+function arrive() {
   scrollTo(0, 0);
   /** @type {HTMLElement | null} */ (document.querySelector("main h1"))?.focus({ preventScroll: true });
 }
@@ -171,7 +179,8 @@ function seat() {
   if (!about || !row) return;
   const place = document.getElementById("seat") ?? document.createElement("tr");
   if (!narrow.matches) {
-    document.querySelector(".two").append(about);
+    // what is moved loses the focus
+    if (place.contains(about)) document.querySelector(".two").append(about);
     place.remove();
   } else if (row.nextElementSibling !== place) {
     place.id = "seat";
