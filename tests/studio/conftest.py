@@ -10,6 +10,7 @@ import pytest
 
 from shoal.io import write
 from shoal.studio.desks import Desks
+from shoal.studio.recipe import Recipe
 from shoal.survey import survey
 from tests.browser import chromium_path
 from tools.served_studio import Studio, chromium, served
@@ -39,9 +40,11 @@ def tab(desks: Desks) -> Tab:
     return Tab(desks)
 
 
-@pytest.fixture
-def settled(tab: Tab, table: Path) -> Tab:
-    """A tab with a table of which everything is settled, on the card of averages."""
+@pytest.fixture(scope="session")
+def settled_recipe(table: Path, tmp_path_factory: pytest.TempPathFactory) -> Recipe:
+    """Everything about the table is settled, on the card of averages; by hand, once for all tests."""
+    desks = Desks(place=tmp_path_factory.mktemp("place"))
+    tab = Tab(desks)
     tab.upload(table)
     tab.column("age", "suggestion")
     tab.column("hours per week", "suggestion")
@@ -50,6 +53,16 @@ def settled(tab: Tab, table: Path) -> Tab:
     tab.post("vouch", value="questionnaire")
     tab.promise("card", "given-partition")
     tab.promise("typed", "20", "k")
+    found = tab.desk.recipe
+    desks.close()
+    return found
+
+
+@pytest.fixture
+def settled(tab: Tab, table: Path, settled_recipe: Recipe) -> Tab:
+    """A tab with a table of which everything is settled."""
+    tab.upload(table)
+    tab.desk.settle(settled_recipe)
     return tab
 
 
