@@ -144,7 +144,7 @@ def _crowd(run: Run, quasi: Sequence[str]) -> Iterator[Checked]:
     except ShoalError as error:
         yield Checked("bad", title, str(error))
         return
-    detail = f"Smallest found: {smallest:,} rows alike in {', '.join(quasi)}."
+    detail = f"The smallest has {smallest:,}, alike in {', '.join(quasi)}."
     yield Checked("good" if smallest >= k else "bad", title, detail)
 
 
