@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -261,6 +263,11 @@ def test_nobody_is_shut_out_of_any_screen(
         bad.write_text("a,b\n1,2\n3\n", "utf-8")
         walk.choose(bad)
         look("bad file")
+        large = tmp_path / "large.csv"
+        large.write_text("a,b\n" + "1,2\n" * 1_500_000, "utf-8")
+        page.locator("#file").set_input_files(large)
+        page.locator("#drop [role=alert]", has_text="large.csv").wait_for()
+        look("too large")
         walk.choose(people(tmp_path))
         look("data")
         walk.go("columns")
@@ -273,7 +280,12 @@ def test_nobody_is_shut_out_of_any_screen(
         walk.go("columns")
         page.locator("#look").click()
         page.locator("#look").wait_for(state="detached")
-        look("columns, looked at")
+        page.locator("#lo-0").fill("30")
+        walk.type("#hi-0", "60")
+        page.locator("#name-0").click()
+        page.locator("#slide-hi").wait_for()
+        page.locator("summary", has_text="Recode before protection").click()
+        look("columns, looked at, values outside")
         walk.go("data")
         page.locator("#another").click()
         page.locator("#survey").wait_for()
@@ -293,6 +305,10 @@ def test_nobody_is_shut_out_of_any_screen(
         page.locator("#judge-it").wait_for(timeout=240_000)
         walk.judge()
         look("judge")
+        page.locator(".dot.run").click()
+        page.locator("#take").wait_for()
+        page.locator("#frontier summary").click()
+        look("a run among the others")
         for tab in ("relations", "groups", "learning"):
             with page.expect_response("**/judge"):
                 page.locator(f"#tab-{tab}").click()
@@ -301,10 +317,24 @@ def test_nobody_is_shut_out_of_any_screen(
         walk.type("#value-k", "100")
         page.locator("#tainted").wait_for()
         look("tainted")
+        page.locator("#protect").click()
+        page.locator("#cancel").wait_for()
+        os.killpg(walk.desk.running._process.pid, signal.SIGKILL)
+        page.locator(".strip.bad").wait_for()
+        look("a killed worker")
         walk.go("publish")
         look("publish")
+        walk.go("promise")
+        walk.run("protect")
+        walk.judge()
+        walk.go("publish")
+        look("not ready to publish")
+        page.locator("#anyway").click()
+        look("publish anyway")
+        page.keyboard.press("Escape")
         page.keyboard.press("?")
         look("keys")
+        walk.clean()
     assert {name: lines for name, lines in found.items() if lines} == {}
 
 
@@ -333,6 +363,18 @@ def test_a_keyboard_is_enough(walk: Walk) -> None:
     assert page.evaluate("() => document.activeElement.id") == "name-1"
     page.keyboard.press("Enter")
     page.locator("#inspector-title", has_text="age").wait_for()
+    for _ in range(3):
+        page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.locator("#inspector-title", has_text="education").wait_for()
+    order = walk.desk.recipe.schema["education"].ordered
+    reach("li[data-order]")
+    with page.expect_response("**/column/**"):
+        page.keyboard.press("Alt+ArrowDown")
+    assert walk.desk.recipe.schema["education"].ordered == (order[1], order[0], *order[2:])
+    page.locator("li[data-order]:focus", has_text=order[0]).wait_for()
+    with page.expect_response("**/column/**"):
+        page.keyboard.press("Alt+ArrowUp")
     page.keyboard.press("Alt+3")
     page.get_by_role("heading", name="What do you want to promise?").wait_for()
     reach("input[name=card]")

@@ -24,6 +24,7 @@ def promise(desk: Desk) -> str:
         recipe=desk.recipe,
         cards=[card for card in CARDS if not card.folded],
         folded=[card for card in CARDS if card.folded],
+        known=[a.name for a in desk.recipe.wanted if a.role == "quasi-identifier"],
         strength=Markup(strength(desk)),
         noise=Markup(noise(desk)),
         statement=Markup(statement(desk)),
