@@ -232,9 +232,9 @@ def promise(desk: At, body: Payload) -> Response:
         what, value = str(body.get("what", "")), str(body.get("value", ""))
         name = str(body.get("name", ""))
         if what == "card":
-            desk.choose_card(value)
+            desk.promise(card=value)
         elif what == "method":
-            desk.choose_method(value)
+            desk.promise(method=value)
         elif what == "slider":
             desk.slide(name, int(value))
         elif what == "sealed":

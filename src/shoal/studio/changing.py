@@ -53,7 +53,7 @@ def change(desk: Desk, number: int, what: str, value: Any, merge: str = "") -> N
     if what == "type" and desk.source is not None:
         desk.table = read_declared(desk.source.path, desk.recipe.schema)
     if what in ("kind", "role", "release"):
-        desk.settle_method()
+        desk.promise()
 
 
 def slide(desk: Desk, number: int, end: str, place: int) -> None:
@@ -90,7 +90,7 @@ def recode(desk: Desk, number: int, form: Mapping[str, str]) -> None:
         return
     desk.drafts.pop(attribute.name, None)
     desk.settle(replace(desk.recipe, schema=made))
-    desk.settle_method()
+    desk.promise()
 
 
 def take_back(desk: Desk, place: int) -> None:
@@ -98,7 +98,7 @@ def take_back(desk: Desk, place: int) -> None:
     schema = desk.recipe.schema
     steps = tuple(step for number, step in enumerate(schema.steps) if number != place)
     desk.settle(replace(desk.recipe, schema=replace(schema, steps=steps)))
-    desk.settle_method()
+    desk.promise()
 
 
 def give_taxonomy(desk: Desk, number: int, text: str, name: str = "") -> None:

@@ -21,12 +21,13 @@ from shoal.io import Conventions, Table
 from shoal.io.fingerprint import fingerprint
 from shoal.method.presets import PRESETS
 from shoal.studio import runs
+from shoal.studio.choosing import with_promise, with_setting, with_settings_of
 from shoal.studio.editing import Draft
 from shoal.studio.expecting import Expecting
 from shoal.studio.looking import Looks, spoiled
 from shoal.studio.preview import Memory, Preview, preview
-from shoal.studio.promises import BY_NAME, SLIDERS, offered
-from shoal.studio.recipe import Recipe, typed
+from shoal.studio.promises import SLIDERS
+from shoal.studio.recipe import Recipe
 from shoal.studio.runs import Run
 from shoal.studio.seen import Seen
 from shoal.tuning.grid import default_sizes
@@ -102,7 +103,7 @@ class Desk:
             self.table, self._mark, self.drafts, self.open_column = table, mark, {}, ""
             self._memory = Memory()
             self._history, self._place = [Recipe(drafted)], 0
-            self.settle_method()
+            self.promise()
 
     def open_survey(self) -> None:
         """The made-up survey, with what its questionnaire says."""
@@ -204,53 +205,21 @@ class Desk:
 
     # the promise
 
-    def choose_card(self, name: str) -> None:
-        if name not in BY_NAME:
-            raise OptionError(f"there is no promise '{name}'.")
-        self.settle_method(card=name)
-
-    def choose_method(self, name: str) -> None:
-        self.settle_method(method=name)
-
-    def settle_method(self, card: str | None = None, method: str | None = None) -> None:
-        """A promise and the columns settle which methods there are; settings that belong to the claim are filled in."""
-        recipe = self.recipe
-        wanted = BY_NAME[card or recipe.card]
-        kinds = [attribute.kind for attribute in recipe.wanted]
-        offer = offered(wanted, kinds, self.sheet.n, method or (recipe.method if card is None else None))
-        if offer is None:
-            raise OptionError(f"no method keeps the promise '{wanted.title}' on these columns.")
-        settings = dict(recipe.settings)
-        for name in ("link", "delta", "t"):
-            settings.pop(name, None)
-        settings |= {name: typed(value) for name, value in offer.fixed.items()}
-        if method is not None or card is not None:
-            # sizes that are usual for one method are none for another
-            settings.pop("k", None)
-        usual = PRESETS[offer.name].k
-        if usual is not None:
-            settings.setdefault("k", typed(usual))
-        if "t" in PRESETS[offer.name].adjustable and "t-closeness" in wanted.models:
-            settings.setdefault("t", typed(PRESETS[offer.name].t or 2))
-        settings.setdefault("epsilon", "1")
-        self.settle(replace(recipe, card=wanted.name, method=offer.name, settings=settings, bought={}))
+    def promise(self, card: str | None = None, method: str | None = None) -> None:
+        """A promise or a method is chosen, or the columns that they depend on were changed."""
+        self.settle(with_promise(self.recipe, self.sheet.n, card, method))
 
     def set(self, name: str, value: str, merge: str = "") -> None:
-        """A setting as it was typed; nothing typed is the method's own."""
-        recipe = self.recipe
-        if name == "missing":
-            self.settle(replace(recipe, missing=value))
-            return
-        if name == "outside":
-            self.settle(replace(recipe, outside=value))
-            return
-        if name not in PRESETS[recipe.method].adjustable:
-            raise OptionError(f"method '{recipe.method}' has no option '{name}'.")
-        self.settle(replace(recipe, settings={**recipe.settings, name: value}), merge)
+        """A setting as it was typed."""
+        self.settle(with_setting(self.recipe, name, value), merge)
 
     def slide(self, name: str, place: int) -> None:
         """A setting by its place on the slider."""
         self.set(name, SLIDERS[name].value(place, self.sheet.n), merge=name)
+
+    def take(self, settings: Mapping[str, Any]) -> None:
+        """The settings of a run or of a dot; whether that was a look at the records is known by itself."""
+        self.settle(with_settings_of(self.recipe, settings))
 
     def look_ahead(self) -> Preview:
         """What a release would promise as things stand; asked often, computed once."""
@@ -417,18 +386,6 @@ class Desk:
         """The run to publish: the one that was judged last, or the only one."""
         real = [run for run in self.releases if not run.rehearsed]
         return next((run for run in real if run.letter == self.shown), real[-1] if real else None)
-
-    def take(self, settings: Mapping[str, Any]) -> None:
-        """The settings of a run or of a dot; whether that was a look at the records is known by itself."""
-        recipe = self.recipe
-        method = str(settings["method"])
-        if method not in PRESETS:
-            raise OptionError(f"there is no method '{method}'.")
-        known = PRESETS[method].adjustable
-        chosen = {
-            name: typed(value) for name, value in settings.items() if name in known and value is not None
-        }
-        self.settle(replace(recipe, method=method, settings={**recipe.settings, **chosen}, bought={}))
 
     def _remove_runs(self) -> None:
         self._expecting.stop()
