@@ -230,8 +230,28 @@ def test_private_advice_never_stands_in_a_bundle(settled: Tab) -> None:
     written = "".join(path.read_text("utf-8", "replace") for path in run.bundle.iterdir())
     for line in facts["measured"]:
         assert line not in written
+    # publishing shows nothing of it either, before it was looked at
     page = settled.post("step/publish")
-    assert "Stays inside" in page
+    assert "is shown by Judge, and not before" in page
+    assert not any(line in page for line in facts["measured"])
+    assert settled.desk.looks.sealed is None
+    settled.post("step/judge")
+    assert all(line in settled.post("step/publish") for line in facts["measured"])
+    assert settled.desk.looks.sealed == run.recipe
+
+
+def test_a_rehearsal_shows_nothing_of_a_run_that_was_not_opened(settled: Tab) -> None:
+    finished(settled.desk, "rehearse")
+    settled.promise("typed", "25", "k")
+    run = finished(settled.desk)
+    page = settled.post("judge", run="A")
+    assert not run.seen
+    assert settled.desk.looks.sealed is None
+    assert page.count('class="dot run"') == 1
+    # it can be chosen, and then it is drawn
+    assert 'id="run-B"' in page
+    assert settled.post("judge", run="B").count('class="dot run"') == 2
+    assert run.seen
 
 
 def test_judge_shows_the_person_and_what_was_published(settled: Tab) -> None:

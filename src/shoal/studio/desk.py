@@ -249,6 +249,11 @@ class Desk:
         return [run for run in self.runs if run.kind in ("release", "rehearse") and run.state == "done"]
 
     @property
+    def shown_runs(self) -> list[Run]:
+        """Those of them that may be drawn beside another: one of these records is shown by opening it, and only so."""
+        return [run for run in self.releases if run.rehearsed or run.seen]
+
+    @property
     def running(self) -> Run | None:
         return next((run for run in self.runs if run.state == "running"), None)
 

@@ -49,7 +49,7 @@ def judge_part(desk: Desk, run: Run, tab: str, column: str = "") -> str:
     """One of the tabs: distributions, relations, groups or learning."""
     shown = run.facts["columns"]
     wanted = next((one for one in shown if one["name"] == column), shown[0])
-    compared = [one for one in desk.releases if one is not run and one.rehearsed == run.rehearsed][:3]
+    compared = [one for one in desk.shown_runs if one is not run and one.rehearsed == run.rehearsed][:3]
     return render(
         f"judge_{tab}.html",
         desk=desk,
@@ -159,7 +159,7 @@ def frontier(desk: Desk) -> str:
     """All runs and compared settings: loss over risk."""
     compared = next((run for run in reversed(desk.runs) if run.kind == "compare"), None)
     loss = compared.loss if compared is not None and compared.loss else "total_variation"
-    dots = [dot for run in desk.releases if (dot := _run_dot(run, loss))["loss"] is not None]
+    dots = [dot for run in desk.shown_runs if (dot := _run_dot(run, loss))["loss"] is not None]
     dots += [_compared_dot(dot) for dot in (compared.dots if compared is not None else ()) if dot["loss"]]
     top = max((dot["loss"] for dot in dots), default=0.0) * 1.15 or 1.0
     right = min(max((dot["risk"] for dot in dots), default=0.0) * 1.15, 100.0) or 1.0
@@ -225,7 +225,7 @@ def _apart(dots: list[dict[str, Any]]) -> None:
 
 def _history(desk: Desk) -> list[dict[str, Any]]:
     found, before = [], None
-    for run in desk.releases:
+    for run in desk.shown_runs:
         found.append({"run": run, "changes": [] if before is None else _changes(before, run)})
         before = run
     return found
