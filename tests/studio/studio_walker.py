@@ -68,6 +68,8 @@ class Walk:
 
     def run(self, kind: str) -> None:
         """Rehearse or protect, and wait for the end."""
+        # how an earlier run ended is not how this one does
+        self.page.evaluate("() => document.getElementById('strip').replaceChildren()")
         self.page.locator(f"#{kind}").click()
         self.page.locator("#judge-it").or_(self.page.locator(".strip.bad")).first.wait_for(timeout=PATIENCE)
 

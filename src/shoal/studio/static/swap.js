@@ -58,11 +58,22 @@ async function post(path, body = {}, signal) {
   }
 }
 
+/** @type {Promise<unknown>} */
+let before = Promise.resolve();
+
 /**
- * Send something to the desk and show what comes back.
+ * Send something to the desk and show what comes back, one after the other: a late answer never undoes a later one.
  * @param {string} path @param {unknown} [body] @param {AbortSignal} [signal]
+ * @returns {Promise<Response | null>}
  */
-export async function send(path, body, signal) {
+export function send(path, body, signal) {
+  const turn = before.then(() => deliver(path, body, signal));
+  before = turn.catch(() => null);
+  return turn;
+}
+
+/** @param {string} path @param {unknown} [body] @param {AbortSignal} [signal] */
+async function deliver(path, body, signal) {
   const answer = await post(at(path), body, signal);
   if (!answer) return null;
   if (answer.headers.get("x-shoal-gone")) {
@@ -99,7 +110,7 @@ async function begin() {
     if (!answer) return;
     sessionStorage.setItem("shoal-desk", (await answer.json()).desk);
   }
-  await send(`step/${location.hash.slice(1) || "data"}`);
+  await deliver(`step/${location.hash.slice(1) || "data"}`);
   document.dispatchEvent(new Event("shoal:ready"));
 }
 
