@@ -257,6 +257,15 @@ def test_parameters_from_the_records_are_withheld_and_the_bundle_can_still_be_re
     assert not (tmp_path / "again").exists()
 
 
+def test_a_release_whose_parameters_are_withheld_is_measured_all_the_same(tmp_path: Path) -> None:
+    declared = schema({**BANDS, "source": "these records"})
+    made = shoal.publish(
+        pa.table(people()), declared, "k-anonymity", k=2, out=tmp_path / "out", evaluate=True
+    )
+    assert made.evaluation is not None
+    assert made.evaluation.rows["original"] == 8
+
+
 def test_the_recipe_repeats_the_steps(tmp_path: Path) -> None:
     shoal.protect(pa.table(people()), schema(*ALL), "laplace", epsilon=1).save(tmp_path / "out")
     bundle = shoal.Bundle.load(tmp_path / "out")

@@ -15,9 +15,11 @@ from typing import Any
 from tools.served_studio import Studio, chromium, served
 
 HERE = Path(__file__).parents[1] / "docs" / "studio"
-SIZES = {"desk": (1240, 760), "phone": (390, 844)}
+SIZES = {"desk": (1280, 800), "phone": (390, 844)}
 LOOKS = ("light", "dark")
 _PATIENCE = 180_000
+# what a picture is of, where that is not the top of its page
+_PLACES = {"4-person": "#person"}
 
 
 def walk(page: Any) -> Iterator[str]:
@@ -41,6 +43,7 @@ def walk(page: Any) -> Iterator[str]:
     page.locator("#card-given-partition").check()
     page.locator("#fix-k").click()
     expect(page.locator("#fix-k")).to_have_count(0)
+    expect(page.locator("#expected")).to_contain_text("Expected", timeout=_PATIENCE)
     yield "3-promise"
     page.locator("#rehearse").click()
     page.locator("#cancel").wait_for(timeout=_PATIENCE)
@@ -50,6 +53,9 @@ def walk(page: Any) -> Iterator[str]:
     page.locator("#judge-it").click(timeout=_PATIENCE)
     page.locator("#part .plot, #part .pairs").first.wait_for()
     yield "4-judge"
+    page.locator("#exposed").click()
+    page.get_by_text("The most exposed of").wait_for()
+    yield "4-person"
     page.locator("#step-promise").click()
     page.locator("#range-epsilon").focus()
     for _ in range(3):
@@ -78,6 +84,8 @@ def shots(
         path = folder / f"{size}-{look}-{name}.png"
         page.mouse.move(0, 0)
         page.evaluate("() => { document.activeElement?.blur(); scrollTo(0, 0); }")
+        if name in _PLACES:
+            page.locator(_PLACES[name]).evaluate("place => place.scrollIntoView()")
         page.screenshot(path=path, full_page=whole)
         made.append(path)
     context.close()

@@ -1,17 +1,22 @@
-"""A small survey on the disk, and tabs of a studio."""
+"""A small survey on the disk, tabs of a studio, and people who walk through it in a browser."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from shoal.io import write
 from shoal.studio.desks import Desks
+from shoal.studio.recipe import Recipe
 from shoal.survey import survey
+from tests.browser import chromium_path
+from tools.served_studio import Studio, chromium, served
 
 from .studio_client import Tab
+from .studio_walker import Walk, walking
 
 
 @pytest.fixture(scope="session")
@@ -35,9 +40,11 @@ def tab(desks: Desks) -> Tab:
     return Tab(desks)
 
 
-@pytest.fixture
-def settled(tab: Tab, table: Path) -> Tab:
-    """A tab with a table of which everything is settled, on the card of averages."""
+@pytest.fixture(scope="session")
+def settled_recipe(table: Path, tmp_path_factory: pytest.TempPathFactory) -> Recipe:
+    """Everything about the table is settled, on the card of averages; by hand, once for all tests."""
+    desks = Desks(place=tmp_path_factory.mktemp("place"))
+    tab = Tab(desks)
     tab.upload(table)
     tab.column("age", "suggestion")
     tab.column("hours per week", "suggestion")
@@ -46,4 +53,32 @@ def settled(tab: Tab, table: Path) -> Tab:
     tab.post("vouch", value="questionnaire")
     tab.promise("card", "given-partition")
     tab.promise("typed", "20", "k")
+    found = tab.desk.recipe
+    desks.close()
+    return found
+
+
+@pytest.fixture
+def settled(tab: Tab, table: Path, settled_recipe: Recipe) -> Tab:
+    """A tab with a table of which everything is settled."""
+    tab.upload(table)
+    tab.desk.settle(settled_recipe)
     return tab
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium(chromium_path()) as opened:
+        yield opened
+
+
+@pytest.fixture
+def studio(tmp_path: Path) -> Iterator[Studio]:
+    with served(limit=5_000_000, place=tmp_path) as found:
+        yield found
+
+
+@pytest.fixture
+def walk(browser: Any, studio: Studio) -> Iterator[Walk]:
+    with walking(browser, studio) as found:
+        yield found

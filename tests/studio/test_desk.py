@@ -73,7 +73,7 @@ def test_low_above_high_stands_in_the_cell_and_is_not_used(tab: Tab, table: Path
     tab.column("age", "range", ["0", "120"])
     page = tab.column("age", "range", ["120", "0"])
     assert "low above high" in page
-    assert "column 'age'" in page
+    assert "Column 'age': a domain needs lo < hi, got 120:0." in page
     assert tab.desk.recipe.schema["age"].lo is None
     assert 'value="120"' in tab.post("step/columns")
 
@@ -193,6 +193,71 @@ def test_a_column_is_recoded_before_it_is_protected(settled: Tab) -> None:
     assert "(40,120]" in (run.bundle / "data.csv").read_text("utf-8")
     assert 'recode = "age"' in ahead.recipe
     page = settled.post("column/0", what="recode", breaks="40, 0")
-    assert "step recode of 'age'" in page
+    assert "Step recode of 'age'" in page
     settled.post("column/0", what="take back", value=0)
     assert settled.desk.recipe.schema.steps == ()
+
+
+def test_a_recoded_column_is_not_taken_for_one_that_was_changed_after_a_look(settled: Tab) -> None:
+    settled.post("column/0", what="recode", breaks="0, 40, 120")
+    settled.desk.looks.judge(settled.desk.recipe)
+    assert settled.desk.tuned == ()
+    settled.post("column/0", what="take back", value=0)
+    settled.post("column/0", what="recode", breaks="0, 50, 120")
+    assert settled.desk.tuned == ("domain:age",)
+
+
+def test_bounds_of_a_step_are_from_these_records_once_they_were_looked_at(settled: Tab) -> None:
+    assert "source: questionnaire" in settled.post("column/0", what="recode", top="90")
+    settled.column("age", "look")
+    page = settled.post("column/0", what="recode", bottom="20")
+    assert "cells changed" in page
+    assert [step.source for step in settled.desk.recipe.schema.steps] == ["questionnaire", "these records"]
+    settled.post("column/0", what="recode", bottom="18", source="law")
+    assert settled.desk.recipe.schema.steps[-1].source == "law"
+
+
+def test_names_are_recoded_to_a_level_of_their_taxonomy(settled: Tab) -> None:
+    settled.post("column/1", what="taxonomy", value="female, people\nmale, people\npeople, *")
+    assert 'name="level"' in settled.column("sex", "open")
+    settled.post("column/1", what="recode", level="1")
+    assert settled.desk.recipe.schema.stepped["sex"].tree.values == ("people",)
+
+
+def test_a_slider_moves_one_end_and_what_depends_on_it_but_not_itself(settled: Tab) -> None:
+    settled.column("income", "open")
+    page = settled.post("column/3", what="slide", name="hi", value=500)
+    income = settled.desk.recipe.schema["income"]
+    assert (income.lo, income.hi) == (0, 225_000)
+    assert 'data-into="#ends-3"' in page
+    assert 'value="225000"' in page
+    assert 'data-into="#inspector"' not in page
+    assert "slide-hi" not in page
+    # both ends cannot change places
+    page = settled.post("column/3", what="slide", name="lo", value=900)
+    assert "low above high" in page
+    assert settled.desk.recipe.schema["income"].lo is None
+
+
+def test_a_scale_follows_the_records_only_after_a_look(tab: Tab, table: Path) -> None:
+    tab.upload(table)
+    assert "slide-hi" not in tab.column("income", "open")
+    page = tab.column("income", "look")
+    assert page.count('type="range"') == 2
+    assert page.count(">not set<") == 2
+    tab.post("column/3", what="slide", name="hi", value=1000)
+    income = tab.desk.recipe.schema["income"]
+    assert income.lo is not None
+    assert income.source["domain"] == "these records"
+
+
+def test_what_becomes_of_a_weight_is_a_choice(settled: Tab) -> None:
+    page = settled.column("income", "role", "weight")
+    assert "What becomes of the weight" in page
+    assert not settled.desk.recipe.publishes(settled.desk.recipe.schema["income"])
+    settled.column("income", "release", "masked")
+    assert settled.desk.recipe.publishes(settled.desk.recipe.schema["income"])
+    settled.promise("card", "given-partition")
+    ahead = settled.desk.look_ahead()
+    assert ahead.ready, ahead.problems
+    assert "income" in ahead.statement["attributes"]

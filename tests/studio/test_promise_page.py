@@ -9,14 +9,19 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from registries import forgotten_afterwards
 
 import shoal
+from shoal.evaluation.verdict import verdict
+from shoal.io import read
 from shoal.method.models import MODELS
 from shoal.method.presets import PRESETS
 from shoal.method.recipe import load_recipe
 from shoal.method.settings import SETTINGS
+from shoal.studio.person import exposed, pairs, person
 from shoal.studio.promises import BY_NAME, CARDS, offers
 from shoal.studio.runs import Run
 from shoal.studio.worker import buy, compare
@@ -202,7 +207,7 @@ def test_what_was_tuned_blocks_the_download_until_somebody_says_why(settled: Tab
     refused = settled.client.get(f"/desk/{settled.name}/bundle.zip")
     assert "not ready to be published" in refused.text
     assert "20 characters" in settled.post("override", reason="because", name="release-B")
-    assert "type the name of the folder" in settled.post(
+    assert "Type the name of the folder" in settled.post(
         "override", reason="the minister asked for it today", name="x"
     )
     page = settled.post("override", reason="the minister asked for it today", name="release-B")
@@ -225,8 +230,28 @@ def test_private_advice_never_stands_in_a_bundle(settled: Tab) -> None:
     written = "".join(path.read_text("utf-8", "replace") for path in run.bundle.iterdir())
     for line in facts["measured"]:
         assert line not in written
+    # publishing shows nothing of it either, before it was looked at
     page = settled.post("step/publish")
-    assert "Stays inside" in page
+    assert "is shown by Judge, and not before" in page
+    assert not any(line in page for line in facts["measured"])
+    assert settled.desk.looks.sealed is None
+    settled.post("step/judge")
+    assert all(line in settled.post("step/publish") for line in facts["measured"])
+    assert settled.desk.looks.sealed == run.recipe
+
+
+def test_a_rehearsal_shows_nothing_of_a_run_that_was_not_opened(settled: Tab) -> None:
+    finished(settled.desk, "rehearse")
+    settled.promise("typed", "25", "k")
+    run = finished(settled.desk)
+    page = settled.post("judge", run="A")
+    assert not run.seen
+    assert settled.desk.looks.sealed is None
+    assert page.count('class="dot run"') == 1
+    # it can be chosen, and then it is drawn
+    assert 'id="run-B"' in page
+    assert settled.post("judge", run="B").count('class="dot run"') == 2
+    assert run.seen
 
 
 def test_judge_shows_the_person_and_what_was_published(settled: Tab) -> None:
@@ -238,6 +263,71 @@ def test_judge_shows_the_person_and_what_was_published(settled: Tab) -> None:
     for tab in ("relations", "groups", "learning"):
         assert 'data-into="#part"' in settled.post("judge", what="tab", tab=tab)
     assert "row 300?" in settled.post("judge", what="person", value="9999")
+
+
+def test_the_most_exposed_person_is_the_one_whose_own_row_stands_out_most() -> None:
+    values = np.random.default_rng(0).integers(0, 100, (40, 2))
+    # far from everybody else
+    values[23] = 500
+    original = pa.table({"a": values[:, 0], "b": values[:, 1]})
+    known = {"role": "quasi-identifier", "type": "integer", "lo": 0, "hi": 500}
+    schema = shoal.Schema.from_dict({"attribute": [{"name": name, **known} for name in ("a", "b")]})
+    bare = shoal.protect(original, schema, "k-anonymity", k=1)
+    found = pairs(read(original), bare, ("a", "b"))
+    assert found is not None
+    assert exposed(found) == {"row": 24, "compared": 40, "of": 40}
+    one = person(found, 24, bare)
+    assert one["found"]
+    assert one["sentence"] == "Yes, this time: the published row of this person is the nearest one."
+    hidden = shoal.protect(original, schema, "k-anonymity", k=40)
+    alike = person(pairs(read(original), hidden, ("a", "b")), 24, hidden)
+    assert alike["crowd"] == 40
+    assert alike["sentence"] == (
+        "Not surely. 40 published rows are equally near: the intruder has to guess among them."
+    )
+
+
+def test_methods_whose_rows_belong_to_nobody_say_why_nobody_is_looked_for(settled: Tab) -> None:
+    settled.promise("card", "dp")
+    settled.promise("method", "tree-dp")
+    finished(settled.desk)
+    page = settled.post("step/judge")
+    assert "Method 'tree-dp' draws its rows anew: no published row belongs to this person." in page
+    assert "no row is known to belong to a record" in page
+    assert "The most exposed person" not in page
+
+
+def test_crowds_are_counted_again_in_the_file(settled: Tab) -> None:
+    settled.promise("card", "k-anonymity")
+    run = finished(settled.desk)
+    assert "Crowds of 5 counted again in the file" in settled.post("step/publish")
+    table = run.bundle / "data.csv"
+    header, first, *rest = table.read_text("utf-8").splitlines()
+    # somebody who is alike to nobody
+    lonely = ",".join(["119", *first.split(",")[1:]])
+    table.write_text("\n".join([header, lonely, *rest]) + "\n", "utf-8")
+    page = settled.post("step/publish")
+    assert "The smallest has 1, alike in age, sex." in page
+    assert "Not ready to publish" in page
+
+
+def test_the_verdict_has_the_words_and_lights_of_every_other_page(settled: Tab) -> None:
+    run = finished(settled.desk)
+    _, release = run.kept
+    found = verdict(release, shoal.evaluate(run.kept[0], release))
+    page = settled.post("step/judge")
+    for line in (*found.public.limits, *(line.removeprefix("- ") for line in found.measured.lines)):
+        assert line in page
+    assert [light["level"] for light in run.facts["lights"]] == [
+        found.measured.risk_level,
+        found.measured.usefulness.level,
+    ]
+    officer = page_text(settled.post("step/publish"), "text-officer")
+    assert "Internal, not for publication: Usefulness" in officer
+
+
+def page_text(page: str, place: str) -> str:
+    return page.partition(f'id="{place}"')[2].partition("</section>")[0]
 
 
 def test_a_private_choice_is_offered_where_the_claim_can_carry_it(settled: Tab) -> None:
@@ -281,7 +371,10 @@ def test_compared_settings_arrive_one_by_one_and_can_be_taken(settled: Tab) -> N
     finished(settled.desk, "rehearse")
     settled.desk.runs.append(run)
     page = settled.post("step/judge")
-    assert page.count("Take these settings: ") == 4
+    assert page.count("data-double=") == 5
+    shown = settled.post("judge", what="dot", value=run.dots[0]["words"])
+    assert 'aria-pressed="true"' in shown
+    assert "Take these settings" in shown
     page = settled.post("judge", what="take", value={"method": "ranking-dp", "k": 50})
     assert "What do you want to promise?" in page
     assert (settled.desk.recipe.method, settled.desk.recipe.settings["k"]) == ("ranking-dp", "50")

@@ -9,71 +9,26 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from conftest import data_file
 
 import shoal
 from shoal.cli import run as command
 from shoal.io import write
+from shoal.ledger import open_ledger
 from shoal.method.recipe import load_recipe
+from shoal.studio.desk import PEOPLE
 from shoal.studio.promises import CARDS
 from shoal.survey import survey
-from tests.browser import chromium_path
-from tools.served_studio import Studio, chromium, served
+from tools.served_studio import Studio
 
-from .studio_walker import DESKTOP, PHONE, Walk, shut_out, walking
+from .studio_walker import DESKTOP, FEW, PATIENCE, PHONE, Walk, people, settle, shut_out, walking
 
 pytestmark = pytest.mark.system
 slow = pytest.mark.slow
-
-# of the survey: what settles it in a few clicks
-FEW = ["age", "sex", "hours per week", "income"]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium(chromium_path()) as opened:
-        yield opened
-
-
-@pytest.fixture
-def studio(tmp_path: Path) -> Iterator[Studio]:
-    with served(limit=5_000_000, place=tmp_path) as found:
-        yield found
-
-
-@pytest.fixture
-def walk(browser: Any, studio: Studio) -> Iterator[Walk]:
-    with walking(browser, studio) as found:
-        yield found
-
-
-def people(folder: Path, rows: int = 400, name: str = "people.csv") -> Path:
-    path = folder / name
-    write(survey(rows).select(FEW), path)
-    return path
-
-
-def settle(walk: Walk) -> None:
-    """Everything that an ε-promise needs, by hand."""
-    walk.go("columns")
-    for number in (0, 2):
-        with walk.page.expect_response("**/column/**"):
-            walk.page.locator(f"#suggest-{number}").click()
-    walk.page.locator("#lo-3").fill("0")
-    walk.type("#hi-3", "300000")
-    walk.page.locator("#list-1").click()
-    with walk.page.expect_response("**/column/**"):
-        walk.page.locator("#confirm").click()
-    with walk.page.expect_response("**/vouch"):
-        walk.page.locator("#vouch").select_option("questionnaire")
-    walk.page.get_by_text("all settled").wait_for()
 
 
 def checked(bundle: Path, original: Path, tmp_path: Path) -> None:
@@ -205,107 +160,6 @@ def test_a_stata_file(walk: Walk, tmp_path: Path) -> None:
 
 
 @slow
-def test_what_goes_wrong_is_said_in_one_clear_line(walk: Walk, tmp_path: Path) -> None:
-    page = walk.page
-    bad = tmp_path / "bad.csv"
-    bad.write_text("a,b\n1,2\n3\n", "utf-8")
-    walk.choose(bad)
-    words = page.locator("#drop [role=alert]").inner_text()
-    assert "'bad.csv'" in words
-    assert "row" in words
-    large = tmp_path / "large.csv"
-    large.write_text("a,b\n" + "1,2\n" * 1_500_000, "utf-8")
-    page.locator("#file").set_input_files(large)
-    page.get_by_text("start with 'shoal studio FILE' to read it in place.").wait_for()
-    odd = tmp_path / "odd.csv"
-    odd.write_text("pay,n\n" + "12,1\n" * 20 + "much,2\n", "utf-8")
-    walk.choose(odd)
-    walk.go("columns")
-    with page.expect_response("**/column/**"):
-        page.locator("#kind-0").select_option("numeric")
-    page.locator("#lo-0").fill("100")
-    walk.type("#hi-0", "0")
-    page.locator("#status-0", has_text="low above high").wait_for()
-    page.locator("#lo-0").fill("0")
-    walk.type("#hi-0", "100")
-    page.locator("#lo-1").fill("0")
-    walk.type("#hi-1", "1")
-    walk.go("promise")
-    page.get_by_text("'much'").first.wait_for()
-    with page.expect_response("**/step/columns"):
-        page.get_by_role("button", name="Go to pay").first.click()
-    with page.expect_response("**/column/**"):
-        page.locator("#publish-0").uncheck()
-    walk.go("promise")
-    page.get_by_text("outside the domain 0:1").first.wait_for()
-    page.get_by_role("button", name="Cut values at the ends").first.click()
-    page.get_by_text("outside the domain 0:1").first.wait_for(state="detached")
-    walk.card("k-anonymity")
-    walk.go("columns")
-    with page.expect_response("**/column/**"):
-        page.locator("#role-1").select_option("quasi-identifier")
-    walk.go("promise")
-    walk.type("#value-k", "40")
-    page.get_by_role("button", name="Take a smaller k").wait_for()
-    walk.clean()
-
-
-@slow
-def test_a_killed_worker_is_said_and_leaves_nothing(walk: Walk) -> None:
-    walk.survey()
-    walk.go("promise")
-    walk.card("dp")
-    walk.page.locator("#protect").click()
-    walk.page.locator("#cancel").wait_for()
-    run = walk.desk.running
-    os.killpg(run._process.pid, signal.SIGKILL)
-    walk.page.get_by_text("The process of this run ended before it was done").first.wait_for()
-    assert not run.folder.exists()
-    walk.clean()
-
-
-@slow
-@pytest.mark.parametrize("stage", ["starting", "reading the table", "measuring", ""])
-def test_cancel_at_each_stage_leaves_no_process_and_no_folder(walk: Walk, stage: str) -> None:
-    walk.survey()
-    walk.go("promise")
-    walk.card("given-partition")
-    walk.page.locator("#protect").click()
-    walk.page.locator("#cancel").wait_for()
-    run = walk.desk.running
-    until = time.monotonic() + 60
-    while stage and run.state == "running" and stage not in run.what and time.monotonic() < until:
-        time.sleep(0.01)
-    walk.page.locator("#cancel").click()
-    walk.page.get_by_text("Cancelled. Nothing was written.").or_(
-        walk.page.locator("#judge-it")
-    ).first.wait_for()
-    if run.state == "cancelled":
-        assert not run.folder.exists()
-        with pytest.raises(ProcessLookupError):
-            os.killpg(run._process.pid, 0)
-    walk.clean()
-
-
-@slow
-def test_strangers_are_refused_by_the_real_server(studio: Studio) -> None:
-    cookies = {studio.access.cookie_name: studio.access.cookie}
-    with httpx.Client(base_url=studio.origin) as client:
-        assert client.get("/").status_code == 403
-    with httpx.Client(base_url=studio.origin, cookies=cookies) as client:
-        assert client.get("/").status_code == 200
-        for headers in (
-            {"host": "evil.example"},
-            {"origin": "http://evil.example"},
-            {"sec-fetch-site": "cross-site"},
-        ):
-            assert client.get("/", headers=headers).status_code == 403
-        assert client.post("/desk").status_code == 403
-        for path in ("/static/..%2fapp.py", "/static/%2e%2e/app.py", "/static/....//app.py"):
-            assert client.get(path).status_code == 404
-
-
-@slow
 def test_two_tabs_do_not_mix_and_a_reload_keeps_its_own(browser: Any, studio: Studio, tmp_path: Path) -> None:
     with walking(browser, studio) as first, walking(browser, studio) as second:
         first.survey()
@@ -409,6 +263,11 @@ def test_nobody_is_shut_out_of_any_screen(
         bad.write_text("a,b\n1,2\n3\n", "utf-8")
         walk.choose(bad)
         look("bad file")
+        large = tmp_path / "large.csv"
+        large.write_text("a,b\n" + "1,2\n" * 1_500_000, "utf-8")
+        page.locator("#file").set_input_files(large)
+        page.locator("#drop [role=alert]", has_text="large.csv").wait_for()
+        look("too large")
         walk.choose(people(tmp_path))
         look("data")
         walk.go("columns")
@@ -421,7 +280,12 @@ def test_nobody_is_shut_out_of_any_screen(
         walk.go("columns")
         page.locator("#look").click()
         page.locator("#look").wait_for(state="detached")
-        look("columns, looked at")
+        page.locator("#lo-0").fill("30")
+        walk.type("#hi-0", "60")
+        page.locator("#name-0").click()
+        page.locator("#slide-hi").wait_for()
+        page.locator("summary", has_text="Recode before protection").click()
+        look("columns, looked at, values outside")
         walk.go("data")
         page.locator("#another").click()
         page.locator("#survey").wait_for()
@@ -441,6 +305,10 @@ def test_nobody_is_shut_out_of_any_screen(
         page.locator("#judge-it").wait_for(timeout=240_000)
         walk.judge()
         look("judge")
+        page.locator(".dot.run").click()
+        page.locator("#take").wait_for()
+        page.locator("#frontier summary").click()
+        look("a run among the others")
         for tab in ("relations", "groups", "learning"):
             with page.expect_response("**/judge"):
                 page.locator(f"#tab-{tab}").click()
@@ -449,10 +317,24 @@ def test_nobody_is_shut_out_of_any_screen(
         walk.type("#value-k", "100")
         page.locator("#tainted").wait_for()
         look("tainted")
+        page.locator("#protect").click()
+        page.locator("#cancel").wait_for()
+        os.killpg(walk.desk.running._process.pid, signal.SIGKILL)
+        page.locator(".strip.bad").wait_for()
+        look("a killed worker")
         walk.go("publish")
         look("publish")
+        walk.go("promise")
+        walk.run("protect")
+        walk.judge()
+        walk.go("publish")
+        look("not ready to publish")
+        page.locator("#anyway").click()
+        look("publish anyway")
+        page.keyboard.press("Escape")
         page.keyboard.press("?")
         look("keys")
+        walk.clean()
     assert {name: lines for name, lines in found.items() if lines} == {}
 
 
@@ -472,7 +354,7 @@ def test_a_keyboard_is_enough(walk: Walk) -> None:
     page.locator("#grid tbody tr").first.wait_for()
     reach("#grid")
     page.keyboard.press("End")
-    page.get_by_text("5,000", exact=True).wait_for()
+    page.get_by_text(f"{PEOPLE:,}", exact=True).wait_for()
     page.keyboard.press("Alt+2")
     page.get_by_role("heading", name="What is in each column?").wait_for()
     assert page.evaluate("() => document.activeElement.tagName") == "H1"
@@ -481,6 +363,18 @@ def test_a_keyboard_is_enough(walk: Walk) -> None:
     assert page.evaluate("() => document.activeElement.id") == "name-1"
     page.keyboard.press("Enter")
     page.locator("#inspector-title", has_text="age").wait_for()
+    for _ in range(3):
+        page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.locator("#inspector-title", has_text="education").wait_for()
+    order = walk.desk.recipe.schema["education"].ordered
+    reach("li[data-order]")
+    with page.expect_response("**/column/**"):
+        page.keyboard.press("Alt+ArrowDown")
+    assert walk.desk.recipe.schema["education"].ordered == (order[1], order[0], *order[2:])
+    page.locator("li[data-order]:focus", has_text=order[0]).wait_for()
+    with page.expect_response("**/column/**"):
+        page.keyboard.press("Alt+ArrowUp")
     page.keyboard.press("Alt+3")
     page.get_by_role("heading", name="What do you want to promise?").wait_for()
     reach("input[name=card]")
@@ -508,66 +402,163 @@ def test_a_keyboard_is_enough(walk: Walk) -> None:
     walk.clean()
 
 
-def started(place: Path, *words: str) -> tuple[subprocess.Popen[str], str]:
-    process = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            "from shoal.cli import main; main()",
-            "studio",
-            "--no-browser",
-            "--port",
-            "0",
-            *words,
-        ],
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "TMPDIR": str(place), "COLUMNS": "200"},
-    )
-    assert process.stderr is not None
-    words_found = ""
-    for line in process.stderr:
-        words_found += line
-        if "Stop with" in line:
-            break
-    found = re.search(r"http://127\.0\.0\.1:\d+/\?token=\S+", words_found)
-    assert found is not None, words_found
-    return process, found[0]
+def slid(walk: Walk, slider: str, key: str, times: int) -> None:
+    """Move a slider by its keys, and wait for what that changes each time."""
+    walk.page.locator(slider).focus()
+    for _ in range(times):
+        with walk.page.expect_response("**/column/**"):
+            walk.page.keyboard.press(key)
 
 
 @slow
-def test_the_command_leaves_nothing_behind(tmp_path: Path) -> None:
-    original = people(tmp_path)
-    place = tmp_path / "place"
-    place.mkdir()
-    process, address = started(place, str(original))
-    with httpx.Client(follow_redirects=True, headers={"x-shoal": "1"}, timeout=60) as client:
-        for _ in range(100):
-            try:
-                assert client.get(address).status_code == 200
-                break
-            except httpx.ConnectError:
-                time.sleep(0.1)
-        base = address.split("/?")[0]
-        name = client.post(f"{base}/desk").json()["desk"]
-        assert "people.csv" in client.post(f"{base}/desk/{name}/step/data", json={}).text
-        client.post(f"{base}/desk/{name}/survey", json={})
-        assert list(place.glob("shoal-studio-*/*/survey.csv"))
-        # a tab that listens is no reason to stay
-        with (
-            contextlib.suppress(httpx.HTTPError),
-            client.stream("GET", f"{base}/desk/{name}/events") as events,
-        ):
-            assert next(events.iter_lines())
-            process.send_signal(signal.SIGTERM)
-            process.wait(30)
-    assert not list(place.glob("shoal-studio-*"))
-    process, address = started(place)
-    process.kill()
-    process.wait(30)
-    assert len(list(place.glob("shoal-studio-*"))) == 1
-    process, address = started(place)
-    assert len(list(place.glob("shoal-studio-*"))) == 1
-    process.send_signal(signal.SIGTERM)
-    process.wait(30)
-    assert not list(place.glob("shoal-studio-*"))
+def test_a_range_is_moved_on_sliders_and_looking_at_it_is_remembered(walk: Walk, tmp_path: Path) -> None:
+    page = walk.page
+    walk.choose(people(tmp_path))
+    walk.go("columns")
+    page.locator("#name-0").click()
+    page.locator("#inspector-title", has_text="age").wait_for()
+    # nothing is read off the records: the scale surrounds what is common knowledge
+    assert page.locator("#slid-lo").inner_text() == page.locator("#slid-hi").inner_text() == "not set"
+    with page.expect_response("**/column/**"):
+        page.locator("#suggest-0").click()
+    slid(walk, "#slide-hi", "PageDown", 1)
+    age = walk.desk.recipe.schema["age"]
+    assert (int(age.lo), int(age.hi)) < (0, 120)
+    assert page.locator("#hi-0").input_value() == page.locator("#slid-hi").inner_text() == str(age.hi)
+    assert age.source["domain"] == "common knowledge"
+    assert page.evaluate("() => document.activeElement.id") == "slide-hi"
+    with page.expect_response("**/column/**"):
+        page.locator("#show-values").click()
+    page.locator(".histogram").wait_for()
+    slid(walk, "#slide-hi", "PageDown", 5)
+    page.locator("#status-0", has_text="outside").wait_for()
+    assert page.locator("#source-0").input_value() == "these records"
+    # all steps of one slider are undone at once
+    page.keyboard.press("Control+z")
+    page.locator("#status-0", has_text="from the data").wait_for()
+    assert walk.desk.recipe.schema["age"].source["domain"] == "common knowledge"
+    assert walk.desk.recipe.schema["age"].hi == age.hi
+    walk.clean()
+
+
+@slow
+def test_a_column_is_recoded_with_a_look_at_what_it_becomes(walk: Walk, tmp_path: Path) -> None:
+    page = walk.page
+    walk.choose(people(tmp_path))
+    settle(walk)
+    page.locator("#name-0").click()
+    page.locator("#inspector-title", has_text="age").wait_for()
+    page.locator("summary", has_text="Recode before protection").click()
+    page.locator("#breaks-0").fill("0, 40, 120")
+    page.locator("#recode-0").click()
+    taken = page.locator("#steps-taken li")
+    taken.wait_for()
+    assert taken.inner_text() == (
+        "Column age is recoded into 2 bands: (0,40], (40,120]; source: questionnaire. Take it back"
+    )
+    with page.expect_response("**/column/**"):
+        page.locator("#show-values").click()
+    page.locator("#steps-taken", has_text="400 of 400 cells changed; now (0,40] ").wait_for()
+    walk.go("promise")
+    walk.card("k-anonymity")
+    walk.run("protect")
+    walk.judge()
+    assert walk.desk.tuned == ()
+    walk.go("publish")
+    bundle = walk.download(tmp_path / "found")
+    assert "(40,120]" in (bundle / "data.csv").read_text("utf-8")
+    walk.clean()
+
+
+@slow
+def test_time_is_told_before_a_run_and_people_can_be_looked_for_after_it(walk: Walk, tmp_path: Path) -> None:
+    page = walk.page
+    walk.choose(people(tmp_path))
+    settle(walk)
+    walk.go("promise")
+    walk.card("given-partition")
+    walk.type("#value-k", "20")
+    expected = page.locator("#expected")
+    expected.filter(has_text=re.compile(r"^Expected: about .* of memory \(from a probe of .*\)\.$")).wait_for(
+        timeout=60_000
+    )
+    assert not list(walk.desk.folder.glob("expected-*"))
+    walk.run("protect")
+    walk.judge()
+    page.get_by_role("heading", name="Could someone find row 17?").wait_for()
+    with page.expect_response("**/judge"):
+        page.locator("#exposed").click()
+    row = walk.desk.run_of("A").facts["exposed"]["row"]
+    page.get_by_role("heading", name=f"Could someone find row {row}?").wait_for()
+    page.get_by_text("The most exposed of all 400 people").wait_for()
+    walk.type("#person-row", "3")
+    page.get_by_role("heading", name="Could someone find row 3?").wait_for()
+    with page.expect_response("**/judge"):
+        page.locator("#anybody").click()
+    walk.clean()
+
+
+@slow
+def test_settings_are_compared_live_shown_by_a_click_and_taken_by_a_double_click(
+    walk: Walk, tmp_path: Path
+) -> None:
+    page = walk.page
+    walk.choose(people(tmp_path))
+    settle(walk)
+    walk.go("promise")
+    walk.card("given-partition")
+    walk.type("#value-k", "20")
+    walk.run("rehearse")
+    walk.judge()
+    page.locator("#compare").click()
+    dots = page.locator(".dot:not(.run)")
+    dots.nth(1).wait_for(timeout=PATIENCE)
+    # while the others are still on their way
+    assert page.locator("#cancel").count() == 1
+    page.locator("#cancel").wait_for(state="detached", timeout=PATIENCE)
+    assert dots.count() >= 4
+    dots.nth(0).focus()
+    page.keyboard.press("Enter")
+    page.locator("#dot", has_text="Take these settings").wait_for()
+    page.locator("#dot", has_text="loss").wait_for()
+    assert page.get_by_role("heading", name="Is it still useful, and is it safe?").count() == 1
+    words = dots.nth(1).get_attribute("aria-label") or ""
+    dots.nth(1).dblclick()
+    page.get_by_role("heading", name="What do you want to promise?").wait_for()
+    recipe = walk.desk.recipe
+    assert words.startswith(f"{recipe.method}, ")
+    assert f"k = {recipe.settings['k']}" in words
+    # compared on made-up people: what is taken from them stays clean
+    assert walk.desk.tuned == ()
+    assert page.locator("#tainted").count() == 0
+    walk.clean()
+
+
+@slow
+def test_a_ledger_is_charged_before_the_run_and_says_what_is_left(walk: Walk, tmp_path: Path) -> None:
+    page = walk.page
+    ledger = tmp_path / "ledger.sqlite"
+    line = ["ledger", "open", str(ledger), "people", "--epsilon", "2.5", "--neighbours", "add-remove"]
+    assert command(line) == 0
+    walk.choose(people(tmp_path))
+    settle(walk)
+    walk.go("promise")
+    walk.card("dp")
+    page.locator("#advanced summary").click()
+    walk.type("#ledger", str(ledger))
+    walk.type("#data-set", "people")
+    walk.run("protect")
+    walk.go("publish")
+    page.get_by_text("Charged to the ledger: ε 1 spent, of 2.5, 1.5 left.").wait_for()
+    # what is left does not pay for this one
+    walk.go("promise")
+    walk.type("#value-epsilon", "2")
+    page.locator("#protect").click()
+    bad = page.locator(".strip.bad .stage")
+    bad.wait_for(timeout=PATIENCE)
+    assert bad.inner_text() == (
+        "The budget of the data set does not allow this: epsilon 2 was requested, 1.5 remains, 0.5 is missing."
+    )
+    with contextlib.closing(open_ledger(str(ledger), create=False)) as opened:
+        assert opened.standing("people").words == "ε 1 spent, of 2.5, 1.5 left"
+    walk.clean()

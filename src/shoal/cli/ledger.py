@@ -229,13 +229,7 @@ def _say(standing: Standing, noted: list[Entry], choices: list[str]) -> None:
 
     console, terms = results(), standing.terms
     symbol = SYMBOLS[terms.currency]
-    remaining = standing.remaining()
-    limit = "no ceiling" if terms.ceiling is None else f"of {decimal_text(terms.ceiling)}"
-    left = "" if remaining is None else f", {decimal_text(remaining)} left"
-    console.print(
-        f"{standing.dataset} ({terms.neighbours}): {symbol} {decimal_text(standing.spent)} spent, {limit}{left}",
-        markup=False,
-    )
+    console.print(f"{standing.dataset} ({terms.neighbours}): {standing.words}", markup=False)
     console.print(f"  unit: {terms.unit or 'not noted'}", markup=False)
     if terms.currency == "rho":
         at = decimal_text(terms.delta_ceiling)

@@ -6,6 +6,7 @@ none is run twice, wherever it is handed on.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
@@ -44,7 +45,7 @@ def with_steps(table: Table, schema: Schema | None, na: Sequence[str] = ()) -> T
     ['(0,40]', '(0,40]', '(40,99]', None]
     """
     steps = () if schema is None else schema.declared.steps
-    if schema is None or not steps or [key for key, _ in table.steps] == [step.key for step in steps]:
+    if schema is None or not steps or _were_run(table, steps):
         return table
     if table.steps:
         raise InputError("other steps were run on this table already: pass it as it was read.")
@@ -92,6 +93,15 @@ def _after(table: Table, step: Step, before: Attribute | None) -> tuple[Table, i
     read_off = {step.column} & table.inferred
     table, changed = _RUN[step.kind](table, step, before)
     return replace(table, guessed=table.guessed | read_off), changed
+
+
+def _were_run(table: Table, steps: Sequence[Step]) -> bool:
+    """Whether these are the steps that were run; the published form of one has lost its parameters."""
+    keys = [key for key, _ in table.steps]
+    return len(keys) == len(steps) and all(
+        key == step.key or (step.withheld and json.loads(key).get(step.do) == step.column)
+        for key, step in zip(keys, steps, strict=True)
+    )
 
 
 def marked(table: Table, schema: Schema) -> Table:

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
+from shoal.decimals import decimal_text
 from shoal.errors import ClaimError
 from shoal.ledger.entry import ORIGIN, Entry, decimals, fraction_of, fraction_text
 from shoal.ledger.errors import LedgerError, OverdrawnError, UnpricedError
-from shoal.ledger.operations import Charge, Currency, Register, rounded_up
+from shoal.ledger.operations import SYMBOLS, Charge, Currency, Register, rounded_up
 from shoal.noise import epsilon_from, pure_rho
 
 # Requests priced together; one more opens a new family, so that a price is found in bounded time.
@@ -107,6 +108,14 @@ class Standing:
         if own is not None:
             left.append(own - self.analysts.get(analyst, _NOTHING))
         return max(_NOTHING, min(left)) if left else None
+
+    @property
+    def words(self) -> str:
+        """What is spent, of how much, and what is left, in words."""
+        remaining = self.remaining()
+        limit = "no ceiling" if self.terms.ceiling is None else f"of {decimal_text(self.terms.ceiling)}"
+        left = "" if remaining is None else f", {decimal_text(remaining)} left"
+        return f"{SYMBOLS[self.terms.currency]} {decimal_text(self.spent)} spent, {limit}{left}"
 
     @property
     def epsilon(self) -> Fraction:

@@ -18,7 +18,7 @@ from shoal.errors import OptionError, ShoalError
 from shoal.io import find_format
 from shoal.io.formats import format_of
 from shoal.look import tokens
-from shoal.studio import column_views, judge_views, promise_views, publishing, views
+from shoal.studio import changing, column_views, judge_views, promise_views, publishing, views
 from shoal.studio.desk import Desk
 from shoal.studio.desks import Desks
 from shoal.studio.guard import Access, App, Guard
@@ -193,30 +193,33 @@ def column(desk: At, number: int, body: Payload) -> Response:
                 + "".join(fragment(f"#mark-{one}", "") for one in changed)
             )
         desk.open_column = desk.column(number).name
+        if what == "slide":
+            changing.slide(desk, number, str(body.get("name", "")), int(body.get("value", 0)))
+            return HTMLResponse(column_views.column_slid(desk, number))
         if what == "look":
-            desk.look(desk.column(number).name)
+            changing.look(desk, desk.column(number).name)
         elif what == "recode":
-            desk.recode(number, {name: str(value) for name, value in body.items()})
+            changing.recode(desk, number, {name: str(value) for name, value in body.items()})
         elif what == "take back":
-            desk.take_back(int(body.get("value", -1)))
+            changing.take_back(desk, int(body.get("value", -1)))
         elif what == "taxonomy":
-            desk.give_taxonomy(number, str(body.get("value", "")), str(body.get("name", "")))
+            changing.give_taxonomy(desk, number, str(body.get("value", "")), str(body.get("name", "")))
         else:
-            desk.change(number, what, body.get("value"))
+            changing.change(desk, number, what, body.get("value"))
         return HTMLResponse(column_views.column_changed(desk, number, whole=what != "range"))
 
 
 @router.post("/desk/{desk}/look")
 def look(desk: At) -> Response:
     with desk.lock:
-        desk.look("*")
+        changing.look(desk, "*")
         return HTMLResponse(views.step(desk, "columns"))
 
 
 @router.post("/desk/{desk}/vouch")
 def vouch(desk: At, body: Payload) -> Response:
     with desk.lock:
-        desk.vouch(str(body.get("value", "")))
+        changing.vouch(desk, str(body.get("value", "")))
         return HTMLResponse(views.step(desk, "columns"))
 
 
@@ -229,9 +232,9 @@ def promise(desk: At, body: Payload) -> Response:
         what, value = str(body.get("what", "")), str(body.get("value", ""))
         name = str(body.get("name", ""))
         if what == "card":
-            desk.choose_card(value)
+            desk.promise(card=value)
         elif what == "method":
-            desk.choose_method(value)
+            desk.promise(method=value)
         elif what == "slider":
             desk.slide(name, int(value))
         elif what == "sealed":
@@ -239,15 +242,23 @@ def promise(desk: At, body: Payload) -> Response:
         elif what == "undo":
             desk.undo()
         elif what == "ledger":
-            desk.ledger, desk.dataset = str(body.get("ledger", "")), str(body.get("dataset", ""))
+            desk.ledger, desk.dataset = str(body.get("ledger", "")), str(body.get("data-set", ""))
         elif what == "leave":
-            desk.change(desk.recipe.schema.names.index(value), "publish", None)
+            changing.change(desk, desk.recipe.schema.names.index(value), "publish", None)
         elif what in ("outside", "missing"):
             desk.set(what, value)
         else:
             desk.set(name, value)
         method = what in ("card", "method", "sealed", "undo", "leave", "setting", "outside", "missing")
         return HTMLResponse(promise_views.promised(desk, method=method, moved=name, by=what))
+
+
+@router.post("/desk/{desk}/expect")
+def expect(desk: At) -> Response:
+    """Asked once the page rests; the answer comes with the events."""
+    with desk.lock:
+        desk.expect()
+        return HTMLResponse(promise_views.expected(desk))
 
 
 # runs
@@ -278,10 +289,10 @@ def cancel(desk: At) -> Response:
 
 
 @router.get("/desk/{desk}/events")
-async def events(desk: At, request: Request) -> Response:
+async def events(desk: At, desks: All, request: Request) -> Response:
     async def stream() -> AsyncIterator[str]:
         told, finished = -1, True
-        while not await request.is_disconnected():
+        while not desks.leaving() and not await request.is_disconnected():
             running = desk.running is not None
             if desk.version != told or running:
                 told = desk.version
@@ -310,6 +321,9 @@ def judge(desk: At, body: Payload) -> Response:
             return HTMLResponse(fragment("#part", part))
         if what == "person":
             return HTMLResponse(fragment("#person", judge_views.person(shown, int(body.get("value") or 1))))
+        if what == "dot":
+            desk.dot = str(body.get("value", ""))
+            return HTMLResponse(fragment("#frontier", judge_views.frontier(desk)))
         if what == "take":
             desk.take(
                 json.loads(body.get("value", "{}")) if isinstance(body.get("value"), str) else body["value"]
@@ -354,6 +368,8 @@ def _news(desk: Desk, ended: bool) -> str:
     """What a page hears about runs; once one has ended, also what its end changes."""
     with desk.lock:
         found = views.strip(desk)
+        if desk.table is not None and desk.expected:
+            found += promise_views.expected(desk)
         if desk.table is not None and desk.releases and any(run.kind == "compare" for run in desk.runs):
             found += fragment("#frontier", judge_views.frontier(desk))
         if ended and desk.table is not None:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from markupsafe import Markup
 
-from shoal.columns.attribute import MISSING_VALUE, RECORDS, SOURCES, Attribute
+from shoal.columns.attribute import MISSING_VALUE, RECORDS, SOURCES, WEIGHT_RELEASES, Attribute
 from shoal.columns.name_words import common_range
+from shoal.columns.preview import preview as step_lines
+from shoal.columns.run_steps import with_steps
+from shoal.errors import ShoalError
 from shoal.io import FORMATS, titles
 from shoal.studio import facts
 from shoal.studio.desk import PEOPLE, Desk
 from shoal.studio.editing import TYPES, range_words, source_of
 from shoal.studio.recipe import typed
 from shoal.studio.rendering import fragment, render
+from shoal.studio.scales import PLACES
 
 WINDOW = 40
 ENCODINGS = ("utf-8", "latin-1", "cp1252", "utf-16")
@@ -29,7 +34,7 @@ def data(desk: Desk, limit: int = 0) -> str:
         )
     table = desk.table
     schema = desk.recipe.schema
-    missing = [attribute.name for attribute in schema.attributes if desk.gaps(attribute)]
+    missing = [attribute.name for attribute in schema.attributes if desk.seen.gaps(attribute)]
     written = FORMATS[table.format]
     return render(
         "data.html",
@@ -87,6 +92,7 @@ def columns(desk: Desk) -> str:
         "columns.html",
         desk=desk,
         rows=[row(desk, number) for number in range(len(attributes))],
+        open=desk.recipe.schema.names.index(desk.open_column),
         inspector=Markup(inspector(desk)),
         left=unsettled(desk),
         looked=all(a.name in desk.looks.columns for a in attributes),
@@ -98,9 +104,7 @@ def row(desk: Desk, number: int) -> Markup:
     """One line of the table of columns."""
     attribute = desk.column(number)
     draft = desk.drafts.get(attribute.name)
-    lo, hi = range_words(attribute)
-    if draft is not None and draft.typed:
-        lo, hi = draft.typed.get("lo", lo), draft.typed.get("hi", hi)
+    lo, hi = _ends(desk, attribute)
     looked = attribute.name in desk.looks.columns
     ends = common_range(attribute.name) if attribute.kind_facts.measured and attribute.lo is None else None
     return Markup(
@@ -110,30 +114,32 @@ def row(desk: Desk, number: int) -> Markup:
             attribute=attribute,
             facts=attribute.kind_facts,
             published=desk.recipe.publishes(attribute),
-            ticked=attribute.name not in desk.recipe.left_out,
-            gaps=desk.gaps(attribute),
-            bars=_spark(desk, attribute) if looked else None,
+            gaps=desk.seen.gaps(attribute),
+            bars=_seen(desk, attribute).get("bars") if looked else None,
+            different=_seen(desk, attribute)["different"] if looked else None,
             lo=lo,
             hi=hi,
             ends=ends if not lo and not hi else None,
             draft=draft,
             listed=_listed_words(desk, attribute),
             status=status(desk, attribute),
-            open=desk.open_column == attribute.name,
         )
     )
 
 
-def _spark(desk: Desk, attribute: Attribute) -> list[dict[str, Any]]:
-    if attribute.kind_facts.ranged:
-        found: list[dict[str, Any]] = facts.histogram(desk.sheet, attribute).get("bars", [])
-        return found
-    made: list[dict[str, Any]] = desk.listed(attribute)["bars"]
-    return made
+def _ends(desk: Desk, attribute: Attribute) -> tuple[str, str]:
+    """The ends of a range as they were typed."""
+    lo, hi = range_words(attribute)
+    draft = desk.drafts.get(attribute.name)
+    return (lo, hi) if draft is None else (draft.typed.get("lo", lo), draft.typed.get("hi", hi))
+
+
+def _seen(desk: Desk, attribute: Attribute) -> dict[str, Any]:
+    return (desk.seen.picture if attribute.kind_facts.ranged else desk.seen.listed)(attribute)
 
 
 def _listed_words(desk: Desk, attribute: Attribute) -> str:
-    if attribute.kind_facts.ranged:
+    if attribute.kind_facts.ranged or attribute.dropped:
         return ""
     if attribute.kind_facts.listed:
         return f"{len(attribute.ordered)} values in order" if attribute.ordered else "Put its values in order"
@@ -142,7 +148,7 @@ def _listed_words(desk: Desk, attribute: Attribute) -> str:
     if attribute.tree is not None:
         count = len([value for value in attribute.tree.values if value != MISSING_VALUE])
         return f"{count} values, confirmed"
-    return f"Confirm {desk.listed(attribute)['different']} values"
+    return f"Confirm {desk.seen.listed(attribute)['different']:,} values"
 
 
 def status(desk: Desk, attribute: Attribute) -> tuple[str, str]:
@@ -181,8 +187,8 @@ def _outside(desk: Desk, attribute: Attribute) -> int:
     if attribute.name not in desk.looks.columns:
         return 0
     if attribute.kind_facts.ranged:
-        return int(facts.histogram(desk.sheet, attribute).get("outside", 0))
-    return sum(entry["count"] for entry in desk.listed(attribute)["strange"])
+        return int(desk.seen.picture(attribute).get("outside", 0))
+    return sum(entry["count"] for entry in desk.seen.listed(attribute)["strange"])
 
 
 def unsettled(desk: Desk) -> int:
@@ -201,33 +207,78 @@ def inspector(desk: Desk) -> str:
     names = desk.recipe.schema.names
     if desk.open_column not in names:
         return render("inspector_empty.html")
-    number = names.index(desk.open_column)
+    return render("inspector.html", **_about(desk, names.index(desk.open_column)))
+
+
+def _about(desk: Desk, number: int) -> dict[str, Any]:
+    """What the inspector shows of a column."""
     attribute = desk.column(number)
     looked = attribute.name in desk.looks.columns
     ranged = attribute.kind_facts.ranged
-    return render(
-        "inspector.html",
-        number=number,
-        attribute=attribute,
-        facts=attribute.kind_facts,
-        about=attribute.kind_facts.about,
-        gaps=desk.gaps(attribute),
-        looked=looked,
-        picture=facts.histogram(desk.sheet, attribute) if ranged and looked else None,
-        listed=None if ranged or not looked else desk.listed(attribute),
-        values=attribute.ordered or (attribute.tree.values if attribute.tree is not None else ()),
-        types=[name for name in TYPES if attribute.kind_facts.takes(name)],  # type: ignore[arg-type]
-        chosen=source_of(attribute),
-        step="" if attribute.step is None else typed(attribute.step),
-        steps=[
-            (place, words.words)
-            for place, words in enumerate(desk.recipe.schema.steps)
-            if words.column == attribute.name
-        ],
-        draft=desk.drafts.get(attribute.name),
-        status=status(desk, attribute),
-        dropped=not desk.recipe.publishes(attribute),
-    )
+    tree = attribute.taxonomy
+    return {
+        "number": number,
+        "attribute": attribute,
+        "facts": attribute.kind_facts,
+        "about": attribute.kind_facts.about,
+        "gaps": desk.seen.gaps(attribute),
+        "looked": looked,
+        "picture": desk.seen.picture(attribute) if ranged and looked else None,
+        "sliders": _sliders(desk, attribute) if ranged else [],
+        "listed": None if ranged or not looked else desk.seen.listed(attribute),
+        "values": attribute.ordered or (attribute.tree.values if attribute.tree is not None else ()),
+        "types": [name for name in TYPES if attribute.kind_facts.takes(name)],  # type: ignore[arg-type]
+        "chosen": source_of(attribute),
+        "step": "" if attribute.step is None else typed(attribute.step),
+        "steps": _steps(desk, attribute),
+        "levels": range(1, max((line["depth"] for line in facts.tree_lines(tree, {})), default=0))
+        if tree is not None
+        else (),
+        "releases": [word for word in WEIGHT_RELEASES if word != "raked" or desk.recipe.schema.margins],
+        "draft": desk.drafts.get(attribute.name),
+        "status": status(desk, attribute),
+        "dropped": not desk.recipe.publishes(attribute),
+    }
+
+
+def _sliders(desk: Desk, attribute: Attribute) -> list[dict[str, Any]]:
+    """Both ends of a range on its scale; none as long as nothing public or shown says where it lies."""
+    scale = desk.seen.scale(attribute)
+    if scale is None:
+        return []
+    draft = desk.drafts.get(attribute.name)
+    found = []
+    for end, title, value, word in (
+        ("lo", "Lowest", attribute.lo, range_words(attribute)[0]),
+        ("hi", "Highest", attribute.hi, range_words(attribute)[1]),
+    ):
+        place = scale.place(float(value)) if value is not None else 0 if end == "lo" else PLACES
+        shown = draft.typed.get(end, word) if draft is not None else word
+        found.append({"end": end, "title": title, "place": place, "words": _thousands(shown) or "not set"})
+    return found
+
+
+def _thousands(text: str) -> str:
+    """A number as it is read; what is none stays as it was typed."""
+    whole, point, rest = text.partition(".")
+    return f"{int(whole):,}{point}{rest}" if whole.lstrip("-").isdigit() else text
+
+
+def _steps(desk: Desk, attribute: Attribute) -> list[dict[str, Any]]:
+    """The steps before protection of a column, and what they do to it, for who asked to see its values."""
+    schema = desk.recipe.schema
+    own = [(place, step) for place, step in enumerate(schema.steps) if step.column == attribute.name]
+    if not own:
+        return []
+    done: list[str] = []
+    if attribute.name in desk.looks.columns:
+        only = replace(schema, steps=tuple(step for _, step in own))
+        try:
+            done = step_lines(only, with_steps(desk.sheet, only))
+        except ShoalError as error:
+            done = [str(error)] * len(own)
+    lines = done or [f"{step.words}; source: {step.source or 'none declared'}" for _, step in own]
+    return [{"place": place, "words": line} for (place, _), line in zip(own, lines, strict=True)]
 
 
 def column_changed(desk: Desk, number: int, *, whole: bool) -> str:
@@ -238,7 +289,30 @@ def column_changed(desk: Desk, number: int, *, whole: bool) -> str:
         if whole
         else fragment(f"#status-{number}", render("status.html", status=status(desk, attribute))),
         fragment("#inspector", inspector(desk)),
-        fragment("#unsettled", render("unsettled.html", left=unsettled(desk))),
-        fragment("#foot-note", render("foot_note.html", step="columns", left=unsettled(desk), desk=desk)),
+        *_settled(desk),
     ]
     return "".join(parts)
+
+
+def column_slid(desk: Desk, number: int) -> str:
+    """What a slider of a range changes: all that depends on it, and not the slider."""
+    about = _about(desk, number)
+    lo, hi = _ends(desk, desk.column(number))
+    parts = [
+        fragment(f"#ends-{number}", render("ends.html", lo=lo, hi=hi, **about)),
+        fragment(f"#status-{number}", render("status.html", status=about["status"])),
+        fragment("#inspector-problem", render("inspector_problem.html", **about)),
+        fragment("#inspector-picture", render("inspector_picture.html", **about)),
+        fragment("#inspector-source", render("inspector_source.html", **about)),
+        *(fragment(f"#slid-{one['end']}", one["words"]) for one in about["sliders"]),
+        *_settled(desk),
+    ]
+    return "".join(parts)
+
+
+def _settled(desk: Desk) -> list[str]:
+    left = unsettled(desk)
+    return [
+        fragment("#unsettled", render("unsettled.html", left=left)),
+        fragment("#foot-note", render("foot_note.html", step="columns", left=left, desk=desk)),
+    ]

@@ -8,26 +8,28 @@ from __future__ import annotations
 import random
 import shutil
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from shoal.columns.attribute import RECORDS, SOURCES, Attribute
+from shoal.columns.attribute import RECORDS, Attribute
 from shoal.columns.declaration import read_declared
 from shoal.columns.schema import Schema
 from shoal.errors import OptionError, ShoalError
 from shoal.io import Conventions, Table
 from shoal.io.fingerprint import fingerprint
 from shoal.method.presets import PRESETS
-from shoal.studio import facts, runs
-from shoal.studio.editing import Draft, changed, short_problem, step_of
-from shoal.studio.looking import Looks, after_a_look, spoiled
+from shoal.studio import runs
+from shoal.studio.choosing import with_promise, with_setting, with_settings_of
+from shoal.studio.editing import Draft
+from shoal.studio.expecting import Expecting
+from shoal.studio.looking import Looks, spoiled
 from shoal.studio.preview import Memory, Preview, preview
-from shoal.studio.promises import BY_NAME, SLIDERS, offered
-from shoal.studio.recipe import Recipe, typed
+from shoal.studio.promises import SLIDERS
+from shoal.studio.recipe import Recipe
 from shoal.studio.runs import Run
-from shoal.taxonomy import Taxonomy
+from shoal.studio.seen import Seen
 from shoal.tuning.grid import default_sizes
 from shoal.tuning.private import METHOD
 
@@ -62,6 +64,7 @@ class Desk:
         self.open_column = ""
         self.runs: list[Run] = []
         self.shown = ""
+        self.dot = ""
         self.ledger = ""
         self.dataset = ""
         self.version = 0
@@ -71,8 +74,9 @@ class Desk:
         self._mark = ""
         self._memory = Memory()
         self._preview: tuple[Any, Preview] | None = None
-        self._gaps: dict[str, int] = {}
-        self._listed: dict[Any, dict[str, Any]] = {}
+        self._seen: Seen | None = None
+        self._expecting = Expecting(folder)
+        self.merged = ""
 
     # the table
 
@@ -97,9 +101,9 @@ class Desk:
                 self._remove_copy()
             self.source = Source(path, name, path.stat().st_size)
             self.table, self._mark, self.drafts, self.open_column = table, mark, {}, ""
-            self._gaps, self._listed, self._memory = {}, {}, Memory()
+            self._memory = Memory()
             self._history, self._place = [Recipe(drafted)], 0
-            self._settle_method()
+            self.promise()
 
     def open_survey(self) -> None:
         """The made-up survey, with what its questionnaire says."""
@@ -136,17 +140,12 @@ class Desk:
             raise OptionError("there is no table on this desk: choose a file first.")
         return self.table
 
-    def gaps(self, attribute: Attribute) -> int:
-        """How many cells of a column are missing."""
-        if attribute.name not in self._gaps:
-            self._gaps[attribute.name] = facts.gaps(self.sheet, attribute)
-        return self._gaps[attribute.name]
-
-    def listed(self, attribute: Attribute) -> dict[str, Any]:
-        """The values of a column of names."""
-        if attribute not in self._listed:
-            self._listed[attribute] = facts.listed(self.sheet, attribute)
-        return self._listed[attribute]
+    @property
+    def seen(self) -> Seen:
+        """What the table shows of its columns."""
+        if self._seen is None or self._seen.table is not self.sheet:
+            self._seen = Seen(self.sheet, self.looks.columns)
+        return self._seen
 
     # what is settled
 
@@ -156,14 +155,21 @@ class Desk:
             raise OptionError("there is no table on this desk: choose a file first.")
         return self._history[self._place]
 
-    def settle(self, recipe: Recipe) -> None:
-        """One step on; what was undone before is gone."""
-        if recipe != self.recipe:
-            self._history = [*self._history[: self._place + 1], recipe]
+    def settle(self, recipe: Recipe, merge: str = "") -> None:
+        """One step on; what was undone before is gone.
+
+        Args:
+            merge: steps with the same word in a row, such as those of one slider, are undone together.
+        """
+        if recipe == self.recipe:
+            return
+        if not merge or merge != self.merged:
             self._place += 1
+        self._history = [*self._history[: self._place], recipe]
+        self.merged = merge
 
     def undo(self) -> None:
-        self._place = max(self._place - 1, 0)
+        self._place, self.merged = max(self._place - 1, 0), ""
 
     @property
     def looks(self) -> Looks:
@@ -197,144 +203,23 @@ class Desk:
             raise OptionError(f"there is no column {number + 1}.")
         return attributes[number]
 
-    def change(self, number: int, what: str, value: Any) -> None:
-        """Change one fact about a column; what cannot be is kept beside it, with the reason."""
-        attribute = self.column(number)
-        if what == "publish":
-            left_out = set(self.recipe.left_out) ^ {attribute.name}
-            self.settle(replace(self.recipe, left_out=frozenset(left_out)))
-            return
-        found: Sequence[str] = ()
-        if what in ("values", "ordered") and value is None:
-            found = sorted(entry["value"] for entry in self.listed(attribute)["values"])
-        try:
-            made = changed(attribute, what, value, found)
-        except ShoalError as error:
-            ends = dict(zip(("lo", "hi"), map(str, value), strict=True)) if what == "range" else {}
-            self.drafts[attribute.name] = Draft(
-                ends, str(error), short_problem(attribute, what, value, error)
-            )
-            if what != "range":
-                return
-            # the old range is not what was meant
-            made = replace(attribute, lo=None, hi=None)
-        else:
-            self.drafts.pop(attribute.name, None)
-        if what in ("range", "values", "ordered", "step") and attribute.name in self.looks.columns:
-            made = after_a_look(attribute, made)
-        self._replace(attribute, made)
-        if what == "type" and self.source is not None:
-            self.table = read_declared(self.source.path, self.recipe.schema)
-            self._gaps.pop(attribute.name, None)
-        if what in ("kind", "role"):
-            self._settle_method()
-
-    def _replace(self, old: Attribute, new: Attribute) -> None:
-        schema = self.recipe.schema
-        attributes = tuple(new if attribute is old else attribute for attribute in schema.attributes)
-        recipe = self.recipe
-        self.settle(replace(recipe, schema=replace(schema, attributes=attributes)))
-
-    def recode(self, number: int, form: Mapping[str, str]) -> None:
-        """One more step before protection: bands, new names, or values cut at the top or at the bottom."""
-        attribute = self.column(number)
-        try:
-            made = self.recipe.schema.with_steps(step_of(attribute, form))
-            _ = made.stepped
-        except ShoalError as error:
-            self.drafts[attribute.name] = Draft({}, str(error), "check this")
-            return
-        self.drafts.pop(attribute.name, None)
-        self.settle(replace(self.recipe, schema=made))
-        self._settle_method()
-
-    def take_back(self, place: int) -> None:
-        """A step before protection is not taken."""
-        schema = self.recipe.schema
-        steps = tuple(step for number, step in enumerate(schema.steps) if number != place)
-        self.settle(replace(self.recipe, schema=replace(schema, steps=steps)))
-        self._settle_method()
-
-    def give_taxonomy(self, number: int, text: str, name: str = "") -> None:
-        """A taxonomy that was pasted, or the text of a file of one."""
-        if not name:
-            self.change(number, "taxonomy", text)
-            return
-        path = self.folder / f"taxonomy-{number}{Path(name).suffix}"
-        path.write_text(text, "utf-8")
-        try:
-            self.change(number, "taxonomy", Taxonomy.load(path))
-        except ShoalError as error:
-            words = str(error).replace(str(path), name)
-            self.drafts[self.column(number).name] = Draft({}, words, "check this")
-        finally:
-            path.unlink(missing_ok=True)
-
-    def vouch(self, source: str) -> None:
-        """Where all columns are known from that have no public source yet."""
-        if source not in SOURCES:
-            raise OptionError(f"source '{source}' is not one of {', '.join(SOURCES)}.")
-        schema = self.recipe.schema
-        made = tuple(
-            changed(a, "source", source) if not a.source or RECORDS in a.source.values() else a
-            for a in schema.attributes
-        )
-        self.settle(replace(self.recipe, schema=replace(schema, attributes=made)))
-
-    def look(self, name: str) -> None:
-        """The values of a column are shown, or those of all of them."""
-        names = self.recipe.schema.names if name == "*" else (name,)
-        self.looks.columns.update(names)
-
     # the promise
 
-    def choose_card(self, name: str) -> None:
-        if name not in BY_NAME:
-            raise OptionError(f"there is no promise '{name}'.")
-        self._settle_method(card=name)
+    def promise(self, card: str | None = None, method: str | None = None) -> None:
+        """A promise or a method is chosen, or the columns that they depend on were changed."""
+        self.settle(with_promise(self.recipe, self.sheet.n, card, method))
 
-    def choose_method(self, name: str) -> None:
-        self._settle_method(method=name)
-
-    def _settle_method(self, card: str | None = None, method: str | None = None) -> None:
-        """A promise and the columns settle which methods there are; settings that belong to the claim are filled in."""
-        recipe = self.recipe
-        wanted = BY_NAME[card or recipe.card]
-        kinds = [attribute.kind for attribute in recipe.wanted]
-        offer = offered(wanted, kinds, self.sheet.n, method or (recipe.method if card is None else None))
-        if offer is None:
-            raise OptionError(f"no method keeps the promise '{wanted.title}' on these columns.")
-        settings = dict(recipe.settings)
-        for name in ("link", "delta", "t"):
-            settings.pop(name, None)
-        settings |= {name: typed(value) for name, value in offer.fixed.items()}
-        if method is not None or card is not None:
-            # sizes that are usual for one method are none for another
-            settings.pop("k", None)
-        usual = PRESETS[offer.name].k
-        if usual is not None:
-            settings.setdefault("k", typed(usual))
-        if "t" in PRESETS[offer.name].adjustable and "t-closeness" in wanted.models:
-            settings.setdefault("t", typed(PRESETS[offer.name].t or 2))
-        settings.setdefault("epsilon", "1")
-        self.settle(replace(recipe, card=wanted.name, method=offer.name, settings=settings, bought={}))
-
-    def set(self, name: str, value: str) -> None:
-        """A setting as it was typed; nothing typed is the method's own."""
-        recipe = self.recipe
-        if name == "missing":
-            self.settle(replace(recipe, missing=value))
-            return
-        if name == "outside":
-            self.settle(replace(recipe, outside=value))
-            return
-        if name not in PRESETS[recipe.method].adjustable:
-            raise OptionError(f"method '{recipe.method}' has no option '{name}'.")
-        self.settle(replace(recipe, settings={**recipe.settings, name: value}))
+    def set(self, name: str, value: str, merge: str = "") -> None:
+        """A setting as it was typed."""
+        self.settle(with_setting(self.recipe, name, value), merge)
 
     def slide(self, name: str, place: int) -> None:
         """A setting by its place on the slider."""
-        self.set(name, SLIDERS[name].value(place, self.sheet.n))
+        self.set(name, SLIDERS[name].value(place, self.sheet.n), merge=name)
+
+    def take(self, settings: Mapping[str, Any]) -> None:
+        """The settings of a run or of a dot; whether that was a look at the records is known by itself."""
+        self.settle(with_settings_of(self.recipe, settings))
 
     def look_ahead(self) -> Preview:
         """What a release would promise as things stand; asked often, computed once."""
@@ -362,6 +247,11 @@ class Desk:
     def releases(self) -> list[Run]:
         """The runs that there is something to see of."""
         return [run for run in self.runs if run.kind in ("release", "rehearse") and run.state == "done"]
+
+    @property
+    def shown_runs(self) -> list[Run]:
+        """Those of them that may be drawn beside another: one of these records is shown by opening it, and only so."""
+        return [run for run in self.releases if run.rehearsed or run.seen]
 
     @property
     def running(self) -> Run | None:
@@ -396,25 +286,18 @@ class Desk:
             run for run in self.runs if run.state in ("failed", "cancelled") or run.kind in ("buy", "learn")
         ]:
             self._drop(run)
-        recipe, tuned = self.recipe, self.tuned
-        run = Run(
-            self._letter(),
-            kind,
-            recipe,
-            tuned,
-            self.folder / f"run-{len(self.runs)}-{random.getrandbits(32):x}",
-        )
+        folder = self.folder / f"run-{len(self.runs)}-{random.getrandbits(32):x}"
+        run = Run(self._letter(), kind, self.recipe, self.tuned, folder)
         job = {
-            "data": str(self.source.path),
-            "request": recipe.to_json(tuned),
+            **self._job(self.source),
             "looked": self.repeated and kind == "release",
-            "quasi": [a.name for a in recipe.taken if a.role == "quasi-identifier"],
             "people": PEOPLE,
             "rows": self.sheet.n,
             "ledger": self.ledger,
             "dataset": self.dataset,
             **more,
         }
+        self._expecting.stop()
         self.runs.append(run)
         self.told = ""
         if kind in ("release", "rehearse"):
@@ -422,6 +305,24 @@ class Desk:
         runs.start(run, job, self._told)
         self.version += 1
         return run
+
+    def _job(self, source: Source) -> dict[str, Any]:
+        """What every process is told."""
+        return {
+            "data": str(source.path),
+            "request": self.recipe.to_json(self.tuned),
+            "quasi": [a.name for a in self.recipe.taken if a.role == "quasi-identifier"],
+        }
+
+    @property
+    def expected(self) -> str | None:
+        """How long a run would take, in words; None as long as nobody asked."""
+        return self._expecting.words(self.recipe, self.sheet.n)
+
+    def expect(self) -> None:
+        """Find out how long a run would take, beside everything else."""
+        if self.source is not None and self.running is None and self.look_ahead().ready:
+            self._expecting.ask(self.recipe, self.sheet.n, self._job(self.source), self._told)
 
     def compare(self) -> Run:
         """Compare settings: on made-up people as long as no release of these records was looked at."""
@@ -491,19 +392,8 @@ class Desk:
         real = [run for run in self.releases if not run.rehearsed]
         return next((run for run in real if run.letter == self.shown), real[-1] if real else None)
 
-    def take(self, settings: Mapping[str, Any]) -> None:
-        """The settings of a run or of a dot; whether that was a look at the records is known by itself."""
-        recipe = self.recipe
-        method = str(settings["method"])
-        if method not in PRESETS:
-            raise OptionError(f"there is no method '{method}'.")
-        known = PRESETS[method].adjustable
-        chosen = {
-            name: typed(value) for name, value in settings.items() if name in known and value is not None
-        }
-        self.settle(replace(recipe, method=method, settings={**recipe.settings, **chosen}, bought={}))
-
     def _remove_runs(self) -> None:
+        self._expecting.stop()
         for run in self.runs:
             run.cancel()
             run.remove()

@@ -13,6 +13,7 @@ import secrets
 import shutil
 import tempfile
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 from shoal.errors import OptionError
@@ -31,10 +32,14 @@ class Desks:
     Attributes:
         file: the file that was named on the command line: every new desk begins with it, where it lies.
         limit: the most bytes of a file that is copied.
+        leaving: whether the studio is about to end; streams of events never end by themselves.
     """
+
+    leaving: Callable[[], bool]
 
     def __init__(self, file: Path | None = None, limit: int = LIMIT, place: Path | None = None) -> None:
         self.file, self.limit = file, limit
+        self.leaving = lambda: False
         parent = Path(tempfile.gettempdir()) if place is None else place
         sweep(parent)
         self.folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))

@@ -24,13 +24,13 @@ ROLES: Mapping[str, str] = {
     "confidential": "Must stay hidden",
     "other": "Neither",
     "identifier": "Names a person: drop",
-    "weight": "Survey weight: drop",
+    "weight": "Survey weight",
     "unit": "Person number: drop, one person may have several rows",
 }
 KINDS: Mapping[str, str] = {
     "numeric": "Number",
     "date": "Date",
-    "ordinal": "Ordered names",
+    "ordinal": "Ordered",
     "nominal": "Category",
 }
 TYPES: tuple[str, ...] = get_args(ColumnType)
@@ -51,7 +51,8 @@ def changed(attribute: Attribute, what: str, value: Any, found: Sequence[str] = 
     """The attribute after one change.
 
     Args:
-        what: kind, type, role, range, values, ordered, taxonomy, rename, source, missing, step, max_rows or suggestion.
+        what: kind, type, role, range, values, ordered, taxonomy, rename, source, missing, step, max_rows, release or
+            suggestion.
         value: as the page sends it.
         found: the values of the column in the file, for a list that is confirmed.
 
@@ -92,7 +93,16 @@ def _type(attribute: Attribute, value: Any, found: Sequence[str]) -> Attribute:
 
 
 def _role(attribute: Attribute, value: Any, found: Sequence[str]) -> Attribute:
-    return replace(attribute, role=value, max_rows=attribute.max_rows if value == "unit" else None)
+    return replace(
+        attribute,
+        role=value,
+        max_rows=attribute.max_rows if value == "unit" else None,
+        release=attribute.release if value == "weight" else None,
+    )
+
+
+def _release(attribute: Attribute, value: Any, found: Sequence[str]) -> Attribute:
+    return replace(attribute, release=value or None)
 
 
 def _range(attribute: Attribute, value: Any, found: Sequence[str]) -> Attribute:
@@ -196,11 +206,12 @@ _CHANGES: Mapping[str, Callable[[Attribute, Any, Sequence[str]], Attribute]] = {
     "missing": _missing,
     "step": _step,
     "max_rows": _max_rows,
+    "release": _release,
 }
 
 
 def step_of(attribute: Attribute, form: Mapping[str, str]) -> Step:
-    """A step before protection as it was typed: `breaks`, `mapping`, `top` or `bottom`.
+    """A step before protection as it was typed: `breaks`, `mapping`, `level`, `top` or `bottom`, and its `source`.
 
     >>> step_of(Attribute("age"), {"breaks": "0, 30, 65, inf"}).words
     'column age is recoded into 3 bands: (0,30], (30,65], (65,inf)'
@@ -208,13 +219,15 @@ def step_of(attribute: Attribute, form: Mapping[str, str]) -> Step:
     Raises:
         OptionError: it cannot be; the line names the step.
     """
-    name, source = attribute.name, source_of(attribute)
+    name, source = attribute.name, form.get("source") or source_of(attribute)
     told = {"source": source} if source else {}
     if breaks := form.get("breaks", "").strip():
         return Step.recode(name, breaks=[_bound(part) for part in breaks.split(",") if part.strip()], **told)
     if mapping := form.get("mapping", "").strip():
         pairs = [line.partition("->") for line in mapping.splitlines() if "->" in line]
         return Step.recode(name, mapping={old.strip(): new.strip() for old, _, new in pairs}, **told)
+    if (level := form.get("level", "").strip()) and level.isdigit():
+        return Step.recode(name, level=int(level), **told)
     if top := form.get("top", "").strip():
         return Step.top(name, _bound(top), **told)
     if bottom := form.get("bottom", "").strip():

@@ -30,6 +30,7 @@ from shoal.report.relations import correlate
 from shoal.report.source import Ends
 from shoal.report.subject import of_release
 from shoal.report.words import explanation
+from shoal.studio.scales import Scale
 from shoal.taxonomy import Taxonomy
 
 _BINS = 36
@@ -60,7 +61,17 @@ def value_counts(table: Table, attribute: Attribute) -> list[tuple[str, int]]:
     return sorted(pairs.items(), key=lambda pair: (-pair[1], pair[0]))
 
 
-def histogram(table: Table, attribute: Attribute) -> dict[str, Any]:
+def reach(table: Table, attribute: Attribute) -> tuple[float, float] | None:
+    """The lowest and the highest value of a column with a range; None where there is none."""
+    try:
+        values = numbers(table, attribute)
+    except ShoalError:
+        return None
+    values = values[np.isfinite(values)]
+    return (float(values.min()), float(values.max())) if values.size else None
+
+
+def histogram(table: Table, attribute: Attribute, scale: Scale | None = None) -> dict[str, Any]:
     """The values of a column with a range: bars on a root scale, and how many lie outside the declared range."""
     try:
         values = numbers(table, attribute)
@@ -71,24 +82,26 @@ def histogram(table: Table, attribute: Attribute) -> dict[str, Any]:
         return {"problem": "there is no value", "different": 0}
     declared = attribute.lo is not None and attribute.hi is not None
     ends = (float(attribute.lo or 0), float(attribute.hi or 0)) if declared else None
-    shown = values if ends is None else np.concatenate([values, np.asarray(ends)])
-    edges = bin_edges([Ends.of(shown)], _BINS)
+    shown = np.concatenate([values, np.asarray(ends or ())])
+    low, high = (float(shown.min()), float(shown.max())) if scale is None else (scale.low, scale.high)
+    high = high if high > low else low + 1.0
+    edges = bin_edges([Ends.of(values), Ends.of(np.array([low, high]))], _BINS)
     counts = np.histogram(values, bins=edges)[0]
-    low, high = edges[0], edges[-1]
     outside = np.zeros(len(counts), dtype=bool)
     if ends is not None:
-        outside = (edges[1:] <= ends[0]) | (edges[:-1] >= ends[1])
+        middles = (edges[1:] + edges[:-1]) / 2
+        outside = (middles < ends[0]) | (middles > ends[1])
 
     def words(value: float) -> str:
         return day_text(round(value)) if attribute.kind_facts.days else number_words(float(value))
 
     return {
         "problem": "",
-        "bars": _bars(np.sqrt(counts), outside),
+        "bars": _bars(np.sqrt(counts), outside, 100 * np.clip((edges - low) / (high - low), 0, 1)),
         "range": None
         if ends is None
         else [100 * (end - low) / (high - low) for end in (max(ends[0], low), min(ends[1], high))],
-        "ends": [words(float(values.min())), words(float(values.max()))],
+        "ends": [words(low), words(high)],
         "outside": 0 if ends is None else int(((values < ends[0]) | (values > ends[1])).sum()),
         "different": int(np.unique(values).size),
     }
@@ -100,17 +113,21 @@ def bars_of(counts: Sequence[tuple[str, int]]) -> list[dict[str, float]]:
     return _bars(heights, np.zeros(heights.size, dtype=bool))
 
 
-def _bars(heights: NDArray[np.float64], outside: NDArray[np.bool_]) -> list[dict[str, float]]:
+def _bars(
+    heights: NDArray[np.float64], outside: NDArray[np.bool_], edges: NDArray[np.float64] | None = None
+) -> list[dict[str, float]]:
+    """Bars side by side, or between edges that are given in percent of the drawing."""
     peak = max(float(heights.max(initial=0.0)), 1e-9)
-    width = 100 / max(heights.size, 1)
+    edges = np.linspace(0, 100, heights.size + 1) if edges is None else edges
     return [
         {
-            "x": round(place * width, 3),
-            "width": round(width * 0.86, 3),
+            "x": round(float(left), 3),
+            "width": round(float(right - left) * 0.86, 3),
             "height": round(100 * float(height) / peak, 2),
             "outside": bool(out),
         }
-        for place, (height, out) in enumerate(zip(heights, outside, strict=True))
+        for left, right, height, out in zip(edges[:-1], edges[1:], heights, outside, strict=True)
+        if height > 0
     ]
 
 
@@ -185,6 +202,7 @@ def judged(
         "next_step": found.next_step,
         "about_measures": found.about_measures,
         "measured": [line.removeprefix("- ") for line in found.measured.lines],
+        "lights": _lights(found),
         "numbers": _four(measured, release, quasi),
         "five": [
             {"title": line.title, "words": line.words, "judgement": line.judgement} for line in five(measured)
@@ -205,6 +223,16 @@ def judged(
         "chance": measured["risk"].get("record_linkage_chance"),
         "notes": list(release.notes),
     }
+
+
+def _lights(found: Verdict) -> list[dict[str, str]]:
+    """The private part of a verdict: a light for each line."""
+    use = found.measured.usefulness
+    levels = [reason.level for reason in found.measured.risk[:1]] + ([] if use is None else [use.level])
+    return [
+        {"level": level, "words": line.removeprefix("- ")}
+        for level, line in zip(levels, found.measured.lines, strict=True)
+    ]
 
 
 def _four(measured: Mapping[str, Any], release: Release, quasi: Sequence[str]) -> list[dict[str, str]]:
@@ -280,122 +308,3 @@ def _labels(table: Table, attribute: Attribute) -> NDArray[np.object_]:
 
 def _rounded(matrix: NDArray[np.float64]) -> list[list[float | None]]:
     return [[round(float(cell), 3) if np.isfinite(cell) else None for cell in row] for row in matrix]
-
-
-def person(original: Table, release: Release, row: int, quasi: Sequence[str]) -> dict[str, Any]:
-    """Could someone find this row? Who was grouped with it, what was published, and what a neighbour would pick.
-
-    One try on one person is a picture and not the promise.
-
-    Args:
-        row: counted from 1.
-        quasi: what the intruder knows; all released columns where that is nothing.
-    """
-    if release.aligned is None:
-        return {
-            "row": row,
-            "why": f"Method '{release.method.name}' draws its rows anew: no published row belongs to this person.",
-        }
-    number = min(max(row, 1), original.n) - 1
-    kept = np.arange(original.n) if release.kept is None else release.kept
-    places = np.flatnonzero(kept == number)
-    if not places.size:
-        return {"row": number + 1, "why": "This row took no part in the release: it was dropped."}
-    place = int(places[0])
-    known = [name for name in release.columns if not quasi or name in quasi]
-    crowd: dict[str, tuple[int, ...]] = {}
-    if release.partition:
-        for cluster in release.cluster_of(number):
-            crowd |= dict.fromkeys(cluster.columns, cluster.rows)
-    aligned = read(release.aligned)
-    lines, far = [], np.zeros(len(kept))
-    for name in known:
-        attribute = release.schema[name]
-        if attribute.kind_facts.ordered:
-            line, apart = _amount(
-                original, aligned, attribute, release, number, place, kept, crowd.get(name, ())
-            )
-        else:
-            line, apart = _name(original, aligned, attribute, number, place, crowd.get(name, ()))
-        lines.append(line)
-        far += apart
-    nearer = int((far < far[place] - 1e-12).sum())
-    alike = int((np.abs(far - far[place]) <= 1e-12).sum())
-    size = max((len(rows) for rows in crowd.values()), default=0)
-    return {
-        "row": number + 1,
-        "knows": known,
-        "lines": lines,
-        "crowd": size,
-        "found": nearer == 0 and alike == 1,
-        "sentence": _picked(nearer, alike),
-    }
-
-
-def _picked(nearer: int, alike: int) -> str:
-    if nearer:
-        return (
-            f"No. {nearer:,} published row{'s are' if nearer > 1 else ' is'} nearer to this person than their own: the "
-            "intruder picks a wrong one."
-        )
-    if alike > 1:
-        return f"Not surely. {alike:,} published rows are equally near: the intruder has to guess among them."
-    return "Yes, this time: the published row of this person is the nearest one."
-
-
-def _amount(
-    original: Table,
-    aligned: Table,
-    attribute: Attribute,
-    release: Release,
-    number: int,
-    place: int,
-    kept: NDArray[np.int64],
-    crowd: Sequence[int],
-) -> tuple[dict[str, Any], NDArray[np.float64]]:
-    lo, hi = release.domains[attribute.name]
-    width = (hi - lo) or 1.0
-    before = numbers(original, attribute)
-    after = np.clip(np.asarray(aligned.series(attribute.name).to_numpy(), dtype=np.float64), lo, hi)
-
-    def at(value: float) -> float:
-        return round(100 * min(max((value - lo) / width, 0.0), 1.0), 2)
-
-    def words(value: float) -> str:
-        if np.isnan(value):
-            return "missing"
-        if attribute.kind_facts.listed:
-            return attribute.ordered[round(value)]
-        if attribute.kind_facts.days:
-            return day_text(round(value))
-        whole = attribute.type == "integer" or original.is_integer(attribute.name)
-        return number_words(float(round(value)) if whole else float(f"{value:.4g}"))
-
-    own, published = float(before[number]), float(after[place])
-    fellows = np.asarray([other for other in crowd if other != number][:60], dtype=np.int64)
-    others = before[fellows]
-    apart = np.nan_to_num(np.abs(after - own) / width, nan=1.0) ** 2
-    return {
-        "name": attribute.name,
-        "own": at(own) if np.isfinite(own) else None,
-        "published": at(published) if np.isfinite(published) else None,
-        "others": [at(float(value)) for value in others if np.isfinite(value)],
-        "words": f"was {words(own)}, is {words(published)}",
-    }, apart
-
-
-def _name(
-    original: Table, aligned: Table, attribute: Attribute, number: int, place: int, crowd: Sequence[int]
-) -> tuple[dict[str, Any], NDArray[np.float64]]:
-    before = labels_of(original, attribute)
-    after = np.array([str(value) for value in aligned.series(attribute.name).to_list()], dtype=object)
-    own = before[number]
-    same = sum(before[other] == own for other in crowd)
-    note = f"; {same} of {len(crowd)} in the crowd share it" if crowd else ""
-    return {
-        "name": attribute.name,
-        "own": None,
-        "published": None,
-        "others": [],
-        "words": f"was {own or 'missing'}, is {after[place]}{note}",
-    }, np.where(after == str(own), 0.0, 1.0)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from markupsafe import Markup
 
@@ -12,10 +15,13 @@ from shoal.columns.kinds import KIND_FACTS
 from shoal.io import read
 from shoal.method.models import MODELS
 from shoal.report.compare import number_words
-from shoal.studio import facts, publishing
+from shoal.studio import publishing
 from shoal.studio.desk import PEOPLE, Desk
 from shoal.studio.looking import spoiled
+from shoal.studio.person import Pairs, pairs
+from shoal.studio.person import person as one_person
 from shoal.studio.preview import command_text, script_text
+from shoal.studio.recipe import typed
 from shoal.studio.rendering import render
 from shoal.studio.runs import Run
 
@@ -43,7 +49,7 @@ def judge_part(desk: Desk, run: Run, tab: str, column: str = "") -> str:
     """One of the tabs: distributions, relations, groups or learning."""
     shown = run.facts["columns"]
     wanted = next((one for one in shown if one["name"] == column), shown[0])
-    compared = [one for one in desk.releases if one is not run and one.rehearsed == run.rehearsed][:3]
+    compared = [one for one in desk.shown_runs if one is not run and one.rehearsed == run.rehearsed][:3]
     return render(
         f"judge_{tab}.html",
         desk=desk,
@@ -83,8 +89,10 @@ def figure(column: Mapping[str, Any]) -> dict[str, Any]:
         points += [f"{place * width:.3f},{height}", f"{(place + 1) * width:.3f},{height}"]
     edges, labels = column["edges"], column["labels"]
     if edges:
-        picks = [0, count // 4, count // 2, 3 * count // 4, count]
-        ticks = [(round(pick * width, 2), _tick(column, edges[pick])) for pick in picks]
+        ticks = [
+            (round(100 * (value - edges[0]) / (edges[-1] - edges[0]), 2), _tick(column, value))
+            for value in _round_values(edges[0], edges[-1])
+        ]
     else:
         ticks = [(round((place + 0.5) * width, 2), label) for place, label in enumerate(labels)]
     return {
@@ -104,6 +112,18 @@ def figure(column: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _round_values(low: float, high: float) -> list[float]:
+    """Round numbers between two ends, a handful of them.
+
+    >>> _round_values(17.5, 99.5), _round_values(0, 0.3)
+    ([20.0, 40.0, 60.0, 80.0], [0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3])
+    """
+    size = 10.0 ** math.floor(math.log10(high - low))
+    step = next(share * size for share in (0.1, 0.2, 0.5, 1, 2) if (high - low) / (share * size) <= 6.1)
+    places = range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)
+    return [round(step * place, 10) for place in places]
+
+
 def _tick(column: Mapping[str, Any], value: float) -> str:
     if KIND_FACTS[column["kind"]].days:
         return day_text(round(value))
@@ -117,59 +137,45 @@ def _levels(top: float) -> list[float]:
     return [0.0, 0.5, 1.0]
 
 
+# heights of a line of words in the drawing of runs, and of its lowest one, in percent
+_LINE, _LOWEST = 8.0, 97.0
+_PLAIN = (str, int, float, Fraction)
+# what an intruder compares, for each run that was shown
+_COMPARED: WeakKeyDictionary[Run, Pairs | None] = WeakKeyDictionary()
+
+
 def person(run: Run, number: int) -> str:
+    """Could someone find a row?"""
     original, release = run.kept
-    quasi = [a.name for a in run.recipe.taken if a.role == "quasi-identifier"]
-    of_table = MODELS[run.facts["statement"]["model"]].of_the_table
-    table = read(original, strict=False)
-    found = facts.person(table, release, number, quasi if of_table else ())
-    return render("person.html", person=found, run=run, rows=table.n)
+    if run not in _COMPARED:
+        of_table = MODELS[run.facts["statement"]["model"]].of_the_table
+        quasi = [a.name for a in run.recipe.taken if a.role == "quasi-identifier"]
+        _COMPARED[run] = pairs(read(original, strict=False), release, quasi if of_table else ())
+    found = one_person(_COMPARED[run], number, release)
+    return render("person.html", person=found, run=run, rows=len(original), exposed=run.facts.get("exposed"))
 
 
 def frontier(desk: Desk) -> str:
     """All runs and compared settings: loss over risk."""
     compared = next((run for run in reversed(desk.runs) if run.kind == "compare"), None)
     loss = compared.loss if compared is not None and compared.loss else "total_variation"
-    dots = [
-        {
-            "letter": run.letter,
-            "words": run.settings_words,
-            "loss": run.facts["loss"].get(loss),
-            "risk": run.facts["risk"] if run.facts["risk"] is not None else run.facts["chance"] or 0.0,
-            "frontier": False,
-            "rehearsed": run.rehearsed,
-        }
-        for run in desk.releases
-    ]
-    if compared is not None:
-        dots += [
-            {
-                "letter": "",
-                "words": dot["words"],
-                "loss": None if dot["loss"] is None else dot["loss"]["mean"],
-                "risk": 0.0 if dot["risk"] is None else dot["risk"]["mean"],
-                "frontier": dot["frontier"],
-                "rehearsed": False,
-                "settings": {name: dot[name] for name in ("method", "k") if name in dot},
-                "note": f"loss {dot['loss_words']}, traced back {dot['risk_words']}%",
-            }
-            for dot in compared.dots
-        ]
-    dots = [dot for dot in dots if dot["loss"] is not None]
+    dots = [dot for run in desk.shown_runs if (dot := _run_dot(run, loss))["loss"] is not None]
+    dots += [_compared_dot(dot) for dot in (compared.dots if compared is not None else ()) if dot["loss"]]
     top = max((dot["loss"] for dot in dots), default=0.0) * 1.15 or 1.0
-    right = max((dot["risk"] for dot in dots), default=0.0) * 1.15 or 1.0
+    right = min(max((dot["risk"] for dot in dots), default=0.0) * 1.15, 100.0) or 1.0
     for dot in dots:
         dot["x"], dot["y"] = round(100 * dot["risk"] / right, 2), round(100 - 100 * dot["loss"] / top, 2)
+    _apart([dot for dot in dots if dot["letter"]])
     edge = sorted((dot for dot in dots if dot["frontier"]), key=lambda dot: dot["x"])
     return render(
         "frontier.html",
         desk=desk,
         dots=dots,
+        chosen=next((dot for dot in dots if dot["name"] == desk.dot), None),
         line=" ".join(f"{dot['x']},{dot['y']}" for dot in edge) if len(edge) > 1 else "",
         loss=loss.replace("_", " "),
-        right=f"{right:.2g}",
+        right=f"{right:.3g}",
         top=f"{top:.2g}",
-        compared=compared,
         real=desk.looks.judged,
         spoiled=spoiled(desk.recipe),
         history=_history(desk),
@@ -177,9 +183,49 @@ def frontier(desk: Desk) -> str:
     )
 
 
+def _run_dot(run: Run, loss: str) -> dict[str, Any]:
+    risk = run.facts["risk"] if run.facts["risk"] is not None else run.facts["chance"] or 0.0
+    found = run.facts["loss"].get(loss)
+    asked = {name: typed(value) for name, value in run.recipe.asked.items() if isinstance(value, _PLAIN)}
+    return {
+        "name": run.letter,
+        "letter": run.letter,
+        "words": run.settings_words,
+        "loss": found,
+        "risk": risk,
+        "frontier": False,
+        "rehearsed": run.rehearsed,
+        "settings": {"method": run.recipe.method, **asked},
+        "note": "" if found is None else f"loss {found:.3g}, traced back {risk:.3g}%",
+    }
+
+
+def _compared_dot(dot: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "name": dot["words"],
+        "letter": "",
+        "words": dot["words"],
+        "loss": dot["loss"]["mean"],
+        "risk": 0.0 if dot["risk"] is None else dot["risk"]["mean"],
+        "frontier": dot["frontier"],
+        "rehearsed": False,
+        "settings": {name: dot[name] for name in ("method", "k") if name in dot},
+        "note": f"loss {dot['loss_words']}, traced back {dot['risk_words']}%",
+    }
+
+
+def _apart(dots: list[dict[str, Any]]) -> None:
+    """Words of dots that lie close to each other are moved apart; where there is no room, they have none."""
+    taken: list[float] = []
+    for dot in sorted(dots, key=lambda dot: float(dot["y"])):
+        place = max([float(dot["y"]), *(other + _LINE for other in taken if abs(other - dot["y"]) < _LINE)])
+        dot["apart"] = place if place <= _LOWEST else None
+        taken.append(place)
+
+
 def _history(desk: Desk) -> list[dict[str, Any]]:
     found, before = [], None
-    for run in desk.releases:
+    for run in desk.shown_runs:
         found.append({"run": run, "changes": [] if before is None else _changes(before, run)})
         before = run
     return found

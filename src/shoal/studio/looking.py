@@ -60,11 +60,12 @@ def differences(fixed: Recipe, now: Recipe) -> tuple[str, ...]:
         found.append("columns")
     if (fixed.missing, fixed.outside) != (now.missing, now.outside):
         found.append("domains")
-    before = {attribute.name: attribute for attribute in fixed.schema.attributes}
+    before = {attribute.name: attribute for attribute in fixed.schema.stepped.attributes}
     found += [
         f"domain:{attribute.name}"
         for attribute in now.wanted
         if attribute.name not in before
+        or _steps(fixed, attribute.name) != _steps(now, attribute.name)
         or (_facts(attribute) != _facts(before[attribute.name]) and not _told_before(attribute))
     ]
     return tuple(found)
@@ -96,6 +97,10 @@ def _setting(recipe: Recipe, name: str) -> object:
 
 def _facts(attribute: Attribute) -> tuple[object, ...]:
     return tuple(getattr(attribute, name) for name in _FACTS)
+
+
+def _steps(recipe: Recipe, name: str) -> list[object]:
+    return [step for step in recipe.schema.steps if step.column == name]
 
 
 def _roles(recipe: Recipe) -> list[str]:

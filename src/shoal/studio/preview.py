@@ -19,6 +19,7 @@ from shoal.release.looked import after_looking
 from shoal.release.protect import Angle, Preparation, look_at, prepare
 from shoal.report.words import Explanation, explanation
 from shoal.studio.recipe import Recipe
+from shoal.studio.rendering import capital
 
 # 95 of 100 draws of Laplace noise are nearer than so many standard deviations, and about as many of other noise
 _WIDTH = math.log(20) / math.sqrt(2)
@@ -188,11 +189,7 @@ def _drawn(found: ExpectedNoise) -> Noise:
 def _noise_note(noise: tuple[ExpectedNoise, ...], prepared: Preparation) -> str:
     if not any(found.standard_deviation is not None for found in noise):
         why = next((found.why for found in noise if found.why), "")
-        return (
-            f"{why[0].upper()}{why[1:]}: there is no formula for its noise. Rehearse to see it."
-            if why
-            else ""
-        )
+        return f"{why[0].upper()}{why[1:]}. Rehearse to see what it does." if why else ""
     kind = "values" if prepared.method.size == 1 else "group averages"
     return (
         f"Computed from ε, k and the public ranges alone. About 95 of 100 {kind} will move by less than this."
@@ -221,8 +218,4 @@ def _problem(error: ShoalError, table: Table, recipe: Recipe) -> Problem:
         if not facts.ordered:
             fixes.append(("Count missing as one more value", {"what": "missing", "value": "category"}))
         fixes.append(("Leave the column out", {"what": "leave", "value": error.column}))
-    return Problem(_sentence(str(error)), error.column or "", tuple(fixes))
-
-
-def _sentence(text: str) -> str:
-    return f"{text[0].upper()}{text[1:]}" if text else text
+    return Problem(capital(str(error)), error.column or "", tuple(fixes))

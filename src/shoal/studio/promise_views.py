@@ -24,6 +24,7 @@ def promise(desk: Desk) -> str:
         recipe=desk.recipe,
         cards=[card for card in CARDS if not card.folded],
         folded=[card for card in CARDS if card.folded],
+        known=[a.name for a in desk.recipe.wanted if a.role == "quasi-identifier"],
         strength=Markup(strength(desk)),
         noise=Markup(noise(desk)),
         statement=Markup(statement(desk)),
@@ -58,7 +59,8 @@ def strength(desk: Desk) -> str:
     preset = PRESETS[recipe.method]
     kinds = [attribute.kind for attribute in recipe.wanted]
     shown = [name for name in SLIDERS if name in preset.adjustable and _shown(desk, name)]
-    rest = [name for name in preset.adjustable if name not in shown and name not in ("link", "t", "delta")]
+    elsewhere = ("link", "t", "delta", *(("split",) if len(recipe.taken) > 1 else ()))
+    rest = [name for name in preset.adjustable if name not in shown and name not in elsewhere]
     left_out = [a.name for a in recipe.wanted if a.kind not in preset.kinds]
     return render(
         "strength.html",
@@ -138,7 +140,15 @@ def _sentence(text: str) -> str:
 
 
 def noise(desk: Desk) -> str:
-    return render("noise.html", ahead=desk.look_ahead(), recipe=desk.recipe)
+    """What the noise will do, and how ε is shared, where the method can share it."""
+    shared = "split" in PRESETS[desk.recipe.method].adjustable
+    split = _field(desk, SETTINGS["split"]) if shared and len(desk.recipe.taken) > 1 else None
+    return render("noise.html", ahead=desk.look_ahead(), recipe=desk.recipe, split=split)
+
+
+def expected(desk: Desk) -> str:
+    """How long a run would take."""
+    return fragment("#expected", render("expected.html", desk=desk))
 
 
 def statement(desk: Desk) -> str:

@@ -45,6 +45,11 @@ class Card:
     folded: bool = False
 
     @property
+    def about_the_table(self) -> bool:
+        """What others may know is part of the promise."""
+        return any(MODELS[model].of_the_table for model in self.models)
+
+    @property
     def budgeted(self) -> bool:
         return any(MODELS[model].budgeted for model in self.models)
 

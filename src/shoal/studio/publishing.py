@@ -11,8 +11,8 @@ import io
 import json
 import time
 import zipfile
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from typing import Any
 from shoal.columns.attribute import RECORDS
 from shoal.columns.declaration import LEAST_REASON
 from shoal.errors import OptionError, ShoalError
+from shoal.evaluation.checks import check
 from shoal.method.models import MODELS
 from shoal.method.verdict import SEEDED, too_much
 from shoal.release.bundle import write_documents
@@ -35,13 +36,17 @@ class Checked:
 
     Attributes:
         level: good, warn or bad; a bad one blocks the download.
-        fix: words of a button that mends it, and what it sends; None where there is none.
+        fix: words of a button that leads to what mends it; empty where there is none.
+        step: where that button leads.
+        sent: what it sends to the desk first; nothing where it only leads there.
     """
 
     level: str
     title: str
     detail: str
-    fix: tuple[str, Mapping[str, Any]] | None = None
+    fix: str = ""
+    step: str = "promise"
+    sent: Mapping[str, Any] = field(default_factory=dict)
 
 
 def checklist(run: Run) -> tuple[Checked, ...]:
@@ -54,19 +59,24 @@ def checklist(run: Run) -> tuple[Checked, ...]:
         _guarantee(statement),
         _seed(statement),
         Checked("good", "Rows are in random order", "Identifiers, weights and the index were dropped."),
-        *_crowd(run, facts.of_the_table),
+        *_crowd(run, _quasi(run)),
         *_measured(run),
         _read_back(run.bundle),
         Checked(
-            "warn" if facts.budgeted else "good",
+            "warn" if facts.budgeted and not run.charged else "good",
             "Earlier releases about the same people",
-            "Charged to the ledger."
+            f"Charged to the ledger: {run.facts['ledger']}."
             if run.charged
             else "No ledger is kept here: count this ε with that of every other release about the same people."
             if facts.budgeted
             else "This promise has no ε that adds up; who holds another release about the same people can learn more.",
         ),
     )
+
+
+def _quasi(run: Run) -> list[str]:
+    released = run.facts["statement"]["attributes"]
+    return [a.name for a in run.recipe.taken if a.role == "quasi-identifier" and a.name in released]
 
 
 def blocked(checks: tuple[Checked, ...]) -> bool:
@@ -83,22 +93,23 @@ def _choices(run: Run, statement: Mapping[str, Any], of_table: bool) -> Checked:
         "warn" if of_table else "bad",
         "Something was chosen by looking at the records",
         " ".join(f"{line[0].upper()}{line[1:]}" for line in looked),
-        None if of_table else ("Go back to the settings you fixed first", {"what": "sealed"}),
+        "" if of_table else "Go back to the settings you fixed first",
+        sent={"what": "sealed"},
     )
 
 
 def _sources(run: Run) -> Checked:
+    title = "Ranges and lists have a public source"
     unknown = [a.name for a in run.recipe.taken if not a.source.get("domain") and a.has_domain]
     private = [a.name for a in run.recipe.taken if RECORDS in a.source.values() and a.has_domain]
     if private:
         detail = f"Known from these records only: {', '.join(private)}."
         of_table = MODELS[run.facts["statement"]["model"]].of_the_table
-        return Checked("warn" if of_table else "bad", "Ranges and lists have a public source", detail)
+        return Checked("warn" if of_table else "bad", title, detail, "Name a public source", "columns")
     if unknown:
-        return Checked(
-            "warn", "Ranges and lists have a public source", f"No source named: {', '.join(unknown)}."
-        )
-    return Checked("good", "Ranges and lists have a public source", "Each names where it is known from.")
+        detail = f"No source named: {', '.join(unknown)}."
+        return Checked("warn", title, detail, "Name where they are known from", "columns")
+    return Checked("good", title, "Each names where it is known from.")
 
 
 def _guarantee(statement: Mapping[str, Any]) -> Checked:
@@ -108,7 +119,7 @@ def _guarantee(statement: Mapping[str, Any]) -> Checked:
         if not reason.startswith(("A choice looked", SEEDED[:10]))
     ]
     if others:
-        return Checked("bad", "The promise is one to rely on", " ".join(others))
+        return Checked("bad", "The promise is one to rely on", " ".join(others), "Choose another promise")
     if statement.get("override"):
         return Checked(
             "warn", "The promise is one to rely on", f"Published all the same: {statement['override']}"
@@ -122,18 +133,19 @@ def _seed(statement: Mapping[str, Any]) -> Checked:
     return Checked("good", "No seed", "The noise cannot be drawn again by anybody, including you.")
 
 
-def _crowd(run: Run, of_table: bool) -> Iterator[Checked]:
+def _crowd(run: Run, quasi: Sequence[str]) -> Iterator[Checked]:
+    """Crowds are counted once more, in the file that will be published."""
     k = run.facts["statement"]["settings"].get("k")
-    if not of_table or k is None:
+    if k is None or run.facts["statement"]["model"] != "k-anonymity" or not quasi:
         return
-    found = run.facts["numbers"][3]
-    if run.facts["statement"]["model"] == "k-anonymity":
-        met = found["value"].replace(",", "").isdigit() and int(found["value"].replace(",", "")) >= k
-        yield Checked(
-            "good" if met else "bad",
-            f"Crowds of {k} counted in the published table",
-            f"Smallest found: {found['value']} {found['note']}.",
-        )
+    title = f"Crowds of {k} counted again in the file"
+    try:
+        smallest = check(Bundle.load(run.bundle).data, quasi=list(quasi)).k
+    except ShoalError as error:
+        yield Checked("bad", title, str(error))
+        return
+    detail = f"The smallest has {smallest:,}, alike in {', '.join(quasi)}."
+    yield Checked("good" if smallest >= k else "bad", title, detail)
 
 
 def _measured(run: Run) -> Iterator[Checked]:
@@ -141,7 +153,8 @@ def _measured(run: Run) -> Iterator[Checked]:
     facts = run.facts
     if facts["decision"] != facts["public_decision"]:
         level = "warn" if run.override else "bad"
-        yield Checked(level, "What was measured allows it", " ".join(facts["measured"]))
+        detail = " ".join(facts["measured"])
+        yield Checked(level, "What was measured allows it", detail, "Take a larger k, or leave columns out")
 
 
 def _read_back(folder: Path) -> Checked:
@@ -235,6 +248,7 @@ def texts(run: Run, name: str) -> dict[str, list[str]]:
             *(f"Condition: {line}" for line in statement["conditions"]),
             *(f"Choice that looked at the records: {line}" for line in statement["data_dependent"]),
             *(f"Not promised: {line}" for line in statement["not_promised"]),
+            # to read what was measured is to look at the release
+            *(f"Internal, not for publication: {line}" for line in facts["measured"] if run.seen),
         ],
-        "inside": [facts["about_measures"], *facts["measured"]],
     }

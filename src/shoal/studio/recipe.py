@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from shoal.columns.attribute import DROPPED_ROLES, Attribute
+from shoal.columns.attribute import Attribute
 from shoal.columns.schema import Schema
 from shoal.method.presets import DEFAULT_METHOD, PRESETS
 from shoal.method.settings import SETTINGS, Setting
@@ -46,7 +46,7 @@ class Recipe:
         return BY_NAME[self.card]
 
     def publishes(self, attribute: Attribute) -> bool:
-        return attribute.name not in self.left_out and attribute.role not in DROPPED_ROLES
+        return attribute.name not in self.left_out and not attribute.dropped
 
     @property
     def wanted(self) -> tuple[Attribute, ...]:

@@ -30,13 +30,23 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters["json"] = lambda value: json.dumps(value, ensure_ascii=False)
-    made.filters["cap"] = lambda text: f"{text[:1].upper()}{text[1:]}"
+    made.filters["cap"] = capital
     made.filters["light"] = lambda level: LIGHTS[level]
     made.globals.update(
         ROLES=ROLES, KINDS=KINDS, TYPES=TYPES, SOURCES=SOURCES, POLICIES=POLICIES, ON=ON, OFF=OFF
     )
     made.globals.update(DECISIONS=DECISIONS, RECORDS=RECORDS)
     return made
+
+
+def capital(text: str) -> str:
+    """A sentence begins with a capital, unless it begins with the letter of a setting.
+
+    >>> capital("values move"), capital("k was chosen"), capital("a row")
+    ('Values move', 'k was chosen', 'A row')
+    """
+    first = text.partition(" ")[0]
+    return text if len(first) == 1 and first in "klt" else f"{text[:1].upper()}{text[1:]}"
 
 
 def render(template: str, **values: Any) -> str:

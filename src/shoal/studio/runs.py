@@ -31,7 +31,7 @@ class Run:
 
     Attributes:
         letter: what the page calls it.
-        kind: release, rehearse, compare, buy or learn.
+        kind: release, rehearse, compare, buy, learn or expect.
         recipe: what was settled when it was started.
         tuned: what had been chosen by looking at the records by then.
         what, done, total: the stage.
@@ -55,6 +55,7 @@ class Run:
     dots: list[dict[str, Any]] = field(default_factory=list)
     loss: str = ""
     bought: dict[str, Any] = field(default_factory=dict)
+    expected: str = ""
     began: float = field(default_factory=time.monotonic)
     ended: float | None = None
     at: str = field(default_factory=lambda: time.strftime("%H:%M"))
@@ -185,6 +186,8 @@ def _note(run: Run, message: Mapping[str, Any]) -> bool:
         run.dots, run.loss = message["dots"], message["loss"]
     elif event == "bought":
         run.bought = dict(message)
+    elif event == "expected":
+        run.expected = message["words"]
     elif event == "problem":
         run.problems = (*message["problems"], *message["notes"])
     return event in ("done", "problem")

@@ -16,8 +16,8 @@ from shoal.studio.app import create_app
 from shoal.studio.desks import Desks
 from shoal.studio.guard import Access
 
-# requests that are on their way at the end; streams of events never end by themselves
-_LAST_WORDS = 1
+# seconds for requests that are on their way at the end
+_LAST_WORDS = 2
 
 
 def bound_socket(port: int) -> socket.socket:
@@ -38,7 +38,7 @@ def bound_socket(port: int) -> socket.socket:
 
 
 def server(desks: Desks, access: Access) -> uvicorn.Server:
-    return uvicorn.Server(
+    made = uvicorn.Server(
         uvicorn.Config(
             create_app(desks, access),
             log_level="error",
@@ -49,6 +49,8 @@ def server(desks: Desks, access: Access) -> uvicorn.Server:
             ws="none",
         )
     )
+    desks.leaving = lambda: made.should_exit
+    return made
 
 
 def serve(file: Path | None, port: int, *, browser: bool, ready: Callable[[str], None]) -> None:

@@ -13,7 +13,7 @@ import pickle
 import signal
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -113,7 +113,9 @@ def release(job: Mapping[str, Any], tell: Tell) -> None:
     assert published.evaluation is not None
     found = verdict(published.release, published.evaluation)
     facts = judged(original, published.release, published.evaluation, found, job["quasi"])
+    facts["exposed"] = _exposed(original, published.release, job["quasi"])
     facts["warnings"] = list(published.warnings)
+    facts["ledger"] = _standing(job)
     _keep(folder, facts, original.frame.to_native(), published.release)
 
 
@@ -127,8 +129,38 @@ def rehearse(job: Mapping[str, Any], tell: Tell) -> None:
     found = rehearsed(people=job["people"], progress=report, **asked)
     report("measuring what changed", 0, 1)
     facts = judged(found.original, found.release, found.evaluation, found.verdict, job["quasi"])
+    facts["exposed"] = _exposed(found.original, found.release, job["quasi"])
     facts["rehearsed"] = found.sentence
     _keep(Path(job["folder"]), facts, found.original.frame.to_native(), found.release)
+
+
+def _exposed(original: Any, made: Any, quasi: Sequence[str]) -> dict[str, int] | None:
+    """The person whom a release hides least, for the intruder that the page shows."""
+    from shoal.method.models import MODELS
+    from shoal.studio.person import exposed, pairs
+
+    found = pairs(original, made, quasi if MODELS[made.statement.model].of_the_table else ())
+    return None if found is None else exposed(found)
+
+
+def _standing(job: Mapping[str, Any]) -> str:
+    """What is spent of the budget, with this release; empty without a ledger."""
+    if not job.get("ledger"):
+        return ""
+    from shoal.ledger import open_ledger
+
+    with contextlib.closing(open_ledger(job["ledger"], create=False)) as opened:
+        return opened.standing(job["dataset"]).words
+
+
+def expect(job: Mapping[str, Any], tell: Tell) -> None:
+    """How long a run would take, from made-up rows; no record is looked at and nothing is spent."""
+    from shoal.release.opening import Delivery
+    from shoal.release.publish import plan
+
+    delivery = Delivery(Path(job["folder"]) / BUNDLE, engine="memory")
+    found = plan(Path(job["data"]), delivery, estimated=True, **_request(job)).estimate
+    tell({"event": "expected", "words": str(found)})
 
 
 def _keep(folder: Path, facts: Mapping[str, Any], original: Any, made: Any) -> None:
@@ -237,6 +269,7 @@ JOBS: Mapping[str, Callable[[Mapping[str, Any], Tell], None]] = {
     "compare": compare,
     "buy": buy,
     "learn": learn,
+    "expect": expect,
 }
 
 if __name__ == "__main__":

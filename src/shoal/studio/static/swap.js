@@ -2,6 +2,7 @@
 
 const HEADER = { "x-shoal": "1" };
 const DEBOUNCE = 60;
+const REST = 1200;
 
 /** @returns {string} the desk of this tab */
 export const desk = () => sessionStorage.getItem("shoal-desk") ?? "";
@@ -57,11 +58,22 @@ async function post(path, body = {}, signal) {
   }
 }
 
+/** @type {Promise<unknown>} */
+let before = Promise.resolve();
+
 /**
- * Send something to the desk and show what comes back.
+ * Send something to the desk and show what comes back, one after the other: a late answer never undoes a later one.
  * @param {string} path @param {unknown} [body] @param {AbortSignal} [signal]
+ * @returns {Promise<Response | null>}
  */
-export async function send(path, body, signal) {
+export function send(path, body, signal) {
+  const turn = before.then(() => deliver(path, body, signal));
+  before = turn.catch(() => null);
+  return turn;
+}
+
+/** @param {string} path @param {unknown} [body] @param {AbortSignal} [signal] */
+async function deliver(path, body, signal) {
   const answer = await post(at(path), body, signal);
   if (!answer) return null;
   if (answer.headers.get("x-shoal-gone")) {
@@ -71,7 +83,10 @@ export async function send(path, body, signal) {
   }
   apply(await answer.text());
   const step = answer.headers.get("x-shoal-step");
-  if (step) history.pushState({}, "", `#${step}`);
+  if (step) {
+    history.pushState({}, "", `#${step}`);
+    arrive();
+  }
   return answer;
 }
 
@@ -80,6 +95,11 @@ export async function go(step, push = true) {
   if (push && location.hash !== `#${step}`) history.pushState({}, "", `#${step}`);
   await send(`step/${step}`);
   document.querySelector("#toast").replaceChildren();
+  arrive();
+}
+
+/** A new step is read from its heading on. */
+function arrive() {
   scrollTo(0, 0);
   /** @type {HTMLElement | null} */ (document.querySelector("main h1"))?.focus({ preventScroll: true });
 }
@@ -90,7 +110,7 @@ async function begin() {
     if (!answer) return;
     sessionStorage.setItem("shoal-desk", (await answer.json()).desk);
   }
-  await send(`step/${location.hash.slice(1) || "data"}`);
+  await deliver(`step/${location.hash.slice(1) || "data"}`);
   document.dispatchEvent(new Event("shoal:ready"));
 }
 
@@ -142,10 +162,47 @@ document.addEventListener("click", async (event) => {
     if (told.stepAfter) await go(told.stepAfter);
     if (told.goes === "inspector") {
       for (const row of document.querySelectorAll("tr.column")) row.classList.toggle("open", row.contains(button));
-      if (matchMedia("(max-width: 60rem)").matches) document.getElementById("inspector-title")?.focus();
+      seat();
+      if (narrow.matches) document.getElementById("inspector-title")?.focus();
     }
   } else if (button.id === "theme") theme();
 });
+
+// what a dot stands for is taken by a double click; one click only shows it
+document.addEventListener("dblclick", async (event) => {
+  const button = /** @type {HTMLElement | null} */ (/** @type {HTMLElement} */ (event.target).closest("[data-double]"));
+  if (button) await send(button.dataset.send, JSON.parse(button.dataset.double));
+});
+
+// what takes a while to find out is asked for once the page rests
+let resting = 0;
+document.addEventListener("shoal:swapped", () => {
+  const place = /** @type {HTMLElement | null} */ (document.querySelector("[data-ask]"));
+  clearTimeout(resting);
+  if (place) resting = setTimeout(() => place.isConnected && send(place.dataset.ask), REST);
+});
+
+// on a narrow screen everything about a column stands below its row
+const narrow = matchMedia("(max-width: 60rem)");
+function seat() {
+  const about = document.getElementById("inspector");
+  const row = document.querySelector("tr.column.open");
+  if (!about || !row) return;
+  const place = document.getElementById("seat") ?? document.createElement("tr");
+  if (!narrow.matches) {
+    // what is moved loses the focus
+    if (place.contains(about)) document.querySelector(".two").append(about);
+    place.remove();
+  } else if (row.nextElementSibling !== place) {
+    place.id = "seat";
+    if (!place.firstChild) place.append(document.createElement("td"));
+    /** @type {HTMLTableCellElement} */ (place.firstChild).colSpan = 7;
+    place.firstChild.appendChild(about);
+    row.after(place);
+  }
+}
+document.addEventListener("shoal:swapped", seat);
+narrow.addEventListener("change", seat);
 
 document.addEventListener("submit", async (event) => {
   const form = /** @type {HTMLFormElement} */ (event.target);

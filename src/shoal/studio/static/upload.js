@@ -47,5 +47,9 @@ document.addEventListener("drop", (event) => {
   if (!file) return;
   event.preventDefault();
   document.getElementById("drop")?.classList.remove("over");
+  const about = /** @type {HTMLElement} */ (event.target).closest("#inspector");
+  const taxonomy = /** @type {HTMLElement | null} */ (about?.querySelector("[data-taxonomy]"));
   if (document.getElementById("drop")) upload(file);
+  else if (taxonomy)
+    file.text().then((value) => send(`column/${taxonomy.dataset.taxonomy}`, { what: "taxonomy", name: file.name, value }));
 });

@@ -1,0 +1,136 @@
+"""Columns are changed: a desk and what was typed or moved come in; the next recipe is settled, or the reason kept.
+
+What was looked at before it was changed is known from these records from then on, until somebody names another source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from shoal.columns.attribute import RECORDS, SOURCES, Attribute
+from shoal.columns.declaration import read_declared
+from shoal.errors import OptionError, ShoalError
+from shoal.studio.desk import Desk
+from shoal.studio.editing import Draft, changed, range_words, short_problem, step_of
+from shoal.studio.looking import after_a_look
+from shoal.taxonomy import Taxonomy
+
+# what a look at the values could have suggested
+_SEEN = ("range", "values", "ordered", "taxonomy", "rename", "step")
+
+
+def change(desk: Desk, number: int, what: str, value: Any, merge: str = "") -> None:
+    """Change one fact about a column; what cannot be is kept beside it, with the reason.
+
+    Args:
+        merge: changes with the same word in a row are one for undoing.
+    """
+    attribute = desk.column(number)
+    if what == "publish":
+        left_out = set(desk.recipe.left_out) ^ {attribute.name}
+        desk.settle(replace(desk.recipe, left_out=frozenset(left_out)))
+        return
+    found: Sequence[str] = ()
+    if what in ("values", "ordered") and value is None:
+        found = sorted(entry["value"] for entry in desk.seen.listed(attribute)["values"])
+    try:
+        made = changed(attribute, what, value, found)
+    except ShoalError as error:
+        ends = dict(zip(("lo", "hi"), map(str, value), strict=True)) if what == "range" else {}
+        desk.drafts[attribute.name] = Draft(ends, str(error), short_problem(attribute, what, value, error))
+        if what != "range":
+            return
+        # the old range is not what was meant
+        made = replace(attribute, lo=None, hi=None)
+    else:
+        desk.drafts.pop(attribute.name, None)
+    if what in _SEEN and attribute.name in desk.looks.columns:
+        made = after_a_look(attribute, made)
+    _replace(desk, attribute, made, merge)
+    if what == "type" and desk.source is not None:
+        desk.table = read_declared(desk.source.path, desk.recipe.schema)
+    if what in ("kind", "role", "release"):
+        desk.promise()
+
+
+def slide(desk: Desk, number: int, end: str, place: int) -> None:
+    """One end of a range by its place on the slider; an end that nobody named yet is where its slider stands."""
+    attribute = desk.column(number)
+    scale = desk.seen.scale(attribute)
+    if scale is None or end not in ("lo", "hi"):
+        raise OptionError(f"column '{attribute.name}' has no slider '{end}'.")
+    draft = desk.drafts.get(attribute.name)
+    lo, hi = range_words(attribute)
+    if draft is not None and draft.typed:
+        lo, hi = draft.typed["lo"], draft.typed["hi"]
+    ends = {"lo": lo or scale.text(0), "hi": hi or scale.text(1000), end: scale.text(place)}
+    change(desk, number, "range", [ends["lo"], ends["hi"]], merge=f"{end} of {attribute.name}")
+
+
+def _replace(desk: Desk, old: Attribute, new: Attribute, merge: str) -> None:
+    schema = desk.recipe.schema
+    attributes = tuple(new if attribute is old else attribute for attribute in schema.attributes)
+    desk.settle(replace(desk.recipe, schema=replace(schema, attributes=attributes)), merge)
+
+
+def recode(desk: Desk, number: int, form: Mapping[str, str]) -> None:
+    """One more step before protection: bands, new names, a level, or values cut at the top or at the bottom."""
+    attribute = desk.column(number)
+    told = dict(form)
+    if not told.get("source") and attribute.name in desk.looks.columns:
+        told["source"] = RECORDS
+    try:
+        made = desk.recipe.schema.with_steps(step_of(attribute, told))
+        _ = made.stepped
+    except ShoalError as error:
+        desk.drafts[attribute.name] = Draft({}, str(error), "check this")
+        return
+    desk.drafts.pop(attribute.name, None)
+    desk.settle(replace(desk.recipe, schema=made))
+    desk.promise()
+
+
+def take_back(desk: Desk, place: int) -> None:
+    """A step before protection is not taken."""
+    schema = desk.recipe.schema
+    steps = tuple(step for number, step in enumerate(schema.steps) if number != place)
+    desk.settle(replace(desk.recipe, schema=replace(schema, steps=steps)))
+    desk.promise()
+
+
+def give_taxonomy(desk: Desk, number: int, text: str, name: str = "") -> None:
+    """A taxonomy that was pasted, or the text of a file of one."""
+    if not name:
+        change(desk, number, "taxonomy", text)
+        return
+    path = desk.folder / f"taxonomy-{number}{Path(name).suffix}"
+    path.write_text(text, "utf-8")
+    try:
+        change(desk, number, "taxonomy", Taxonomy.load(path))
+    except ShoalError as error:
+        words = str(error).replace(str(path), name)
+        desk.drafts[desk.column(number).name] = Draft({}, words, "check this")
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def vouch(desk: Desk, source: str) -> None:
+    """Where all columns are known from that have no public source yet."""
+    if source not in SOURCES:
+        raise OptionError(f"source '{source}' is not one of {', '.join(SOURCES)}.")
+    schema = desk.recipe.schema
+    made = tuple(
+        changed(a, "source", source) if not a.source or RECORDS in a.source.values() else a
+        for a in schema.attributes
+    )
+    desk.settle(replace(desk.recipe, schema=replace(schema, attributes=made)))
+
+
+def look(desk: Desk, name: str) -> None:
+    """The values of a column are shown, or those of all of them."""
+    desk.looks.columns.update(desk.recipe.schema.names if name == "*" else (name,))
+    # what was moved before and after it are two changes
+    desk.merged = ""
