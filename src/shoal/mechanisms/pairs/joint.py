@@ -31,11 +31,14 @@ SHARE = Fraction(1, 5)
 _PARTS = 1 << 10
 # A distribution is heavy where its quantiles follow normal ones with a smaller correlation than this.
 _NORMAL = 0.9
-# With more noise than this on a correlation nothing is measured.
-_TOO_MUCH = 0.02
-_REACH = 1.0
+# Reaches that are tried, the widest first: quantiles of the distance from the mean.
+_REACHES = (1.0, 0.998, 0.995, 0.99)
+# Noise on a correlation: this much is wanted, and with more than that nothing is measured.
+_WANTED, _TOO_MUCH = 0.03, 0.06
 _LEVELS = (np.arange(4096) + 0.5) / 4096
 _SWEEPS = 20
+# Values are exchanged in bins with more than this part of all that values of an attribute vary inside bins.
+_WIDE = 0.1
 # Records that are multiplied at a time; their sums are whole numbers that floats hold exactly.
 _RUN = 1 << 16
 
@@ -98,12 +101,8 @@ def lay_out_tails(
         return None
     noise = currency.deviation(Shape(1, len(both), 1), share) / rows
     middles = np.array([own.mean() for own in drawn])
-    away = [np.abs(own - middle) for own, middle in zip(drawn, middles, strict=True)]
-    reaches = np.array([max(float(np.quantile(own, _REACH)), 1.0) for own in away])
-    spreads = np.array(
-        [np.sqrt(np.mean(np.minimum(own / reach, 1) ** 2)) for own, reach in zip(away, reaches, strict=True)]
-    )
-    spreads = np.maximum(spreads, 1e-9)
+    chosen = [_reach(np.abs(own - middle), noise) for own, middle in zip(drawn, middles, strict=True)]
+    reaches, spreads = (np.array(part) for part in zip(*chosen, strict=True))
     firsts, seconds = (np.array(part, dtype=np.int64) for part in zip(*both, strict=True))
     if noise > _TOO_MUCH * float(np.median(spreads[firsts] * spreads[seconds])):
         return None
@@ -116,6 +115,18 @@ def _heavy(positions: Floats) -> bool:
         return False
     scores = ndtri(_LEVELS)
     return float(np.mean((positions - positions.mean()) * scores)) / (spread * float(scores.std())) < _NORMAL
+
+
+def _reach(distances: Floats, noise: float) -> tuple[float, float]:
+    """The widest reach at which noise is small beside the mean square, and the root of that."""
+    found = (1.0, 1e-9)
+    for level in _REACHES:
+        reach = max(float(np.quantile(distances, level)), 1.0)
+        square = float(np.mean(np.minimum(distances / reach, 1.0) ** 2))
+        found = (reach, max(square, 1e-18) ** 0.5)
+        if noise <= _WANTED * square:
+            break
+    return found
 
 
 def exact_products(positions: Sequence[Integers], clipped: Clipped) -> Integers:
@@ -150,6 +161,15 @@ def measure_tails(
     return Tails(clipped, noisy / (_PARTS**2 * rows))
 
 
+def _wide_bins(codes: NDArray[np.uint8], values: Floats) -> Integers:
+    """The bins of rows, -1 where values are so alike that exchanging them changes ranks and no correlation."""
+    sizes = np.maximum(np.bincount(codes), 1)
+    means = np.bincount(codes, values) / sizes
+    inside = np.bincount(codes, (values - means[codes]) ** 2)
+    wide = inside > _WIDE * float(inside.sum())
+    return np.where(wide[codes], codes.astype(np.int64), -1)
+
+
 def exchanged(
     placed: Sequence[Floats],
     tails: Tails,
@@ -163,7 +183,7 @@ def exchanged(
     values, codes = np.zeros((rows, number)), np.zeros((rows, number), dtype=np.int64)
     for place, a in enumerate(clipped.columns):
         values[:, place] = clipped.values(placed[a], place) / clipped.spreads[place]
-        codes[:, place] = marginals[a].codes(placed[a].astype(np.int64))
+        codes[:, place] = _wide_bins(marginals[a].codes(placed[a].astype(np.int64)), values[:, place])
         if a in flags:
             missing = placed[flags[a]] > 0
             values[missing, place], codes[missing, place] = 0.0, -1
