@@ -28,7 +28,7 @@ import pandas as pd
 import shoal
 from benchmarks.utility_scores import correlation_error, marginal_error, rank_error
 from benchmarks.utility_tables import FRESH, TASKS, Task
-from shoal.mechanisms.pairs import correlation, currency, mechanism, oneway, plan, rows, tables
+from shoal.mechanisms.pairs import correlation, currency, model, oneway, plan, rows, tables
 from shoal.mechanisms.pairs.currency import PureEpsilon, Shape
 from shoal.noise import discrete_laplace, round_up_scale
 from shoal.workers import machine_words
@@ -99,9 +99,9 @@ VARIATIONS = (
     Variation("four rounds of bisection", [(plan, "_MOST_ROUNDS", 4)]),
     Variation("trees instead of bisection", [(plan, "_SHALLOW", 0)]),
     Variation("cut points: later levels get 1.6 times more", [(PureEpsilon, "cut_growth", Fraction(8, 5))]),
-    Variation("correlations never shrunk", [(mechanism, "shrunk", _plain)]),
+    Variation("correlations never shrunk", [(model, "shrunk", _plain)]),
     Variation("spectral shrinkage always", [(correlation, "_LITTLE_EDGE", 0.0)]),
-    Variation("correlations shrunk as one", [(mechanism, "shrunk", _as_one)]),
+    Variation("correlations shrunk as one", [(model, "shrunk", _as_one)]),
     Variation("hopeless only above twice the noise", [(PureEpsilon, "hopeless", 0.24)]),
     Variation("products of signs only", [(PureEpsilon, "worth", 1e9)]),
     Variation("tables start from independence", [(tables, "copula_table", _independent)]),

@@ -17,7 +17,7 @@ from shoal.mechanisms.pairs.marginal import Fine, Marginal, constant, points, sl
 from shoal.mechanisms.pairs.names import merged
 from shoal.mechanisms.pairs.plan import PAIR_LEVELS, SUM_PARTS, Facts, OneWay
 from shoal.mechanisms.pairs.tails import with_tails
-from shoal.mechanisms.pairs.thresholds import likely, places, settled, where
+from shoal.mechanisms.pairs.thresholds import least_known, likely, places, settled, where
 from shoal.mechanisms.tree.counts import nearest_counts
 from shoal.mechanisms.tree.cuts import draw_edges
 from shoal.mechanisms.tree.intervals import ends_of, steadied
@@ -34,8 +34,8 @@ _TIED, _NEAR = 0.2, 0.02
 _LEAST = 1e-4
 # A threshold that was asked for is as good as a median where it leaves halves that differ by this much of a node.
 _SNAP = 0.1
-# What the rounds of joint bisection ask for.
-_QUANTILES = (0.5, 0.5, 0.2, 0.8, 0.5, 0.5, 0.1, 0.9)
+# What the first rounds of joint bisection ask for.
+_QUANTILES = (0.5, 0.5, 0.2, 0.8)
 
 
 def measure_oneway(
@@ -119,7 +119,8 @@ def _bisected(
 ) -> dict[int, Marginal]:
     """Thresholds found by asking all attributes at once how many records are below and above.
 
-    Each round asks where the answers so far put a quantile; what was answered on the way is a distribution function.
+    The first rounds ask where the answers so far put a quantile, later ones halve what is least known; what was
+    answered on the way is a distribution function.
     """
     sizes = [attributes[a].points for a in layout.cut]
     rows = np.array([rows_of[a] for a in layout.cut])
@@ -127,10 +128,16 @@ def _bisected(
     asked = np.zeros((len(layout.rounds), len(sizes)), dtype=np.int64)
     answers = np.zeros(asked.shape)
     for turn, share in enumerate(layout.rounds):
-        so_far = likely((asked[:turn] / sizes).T, answers[:turn].T, noise)
+        if turn < len(_QUANTILES):
+            curves = likely((asked[:turn] / sizes).T, answers[:turn].T, noise)
+            wanted = [where(curve, _QUANTILES[turn]) for curve in curves]
+        else:
+            wanted = [
+                least_known(asked[:turn, place] / size, answers[:turn, place], float(noise[place]))
+                for place, size in enumerate(sizes)
+            ]
         for place, size in enumerate(sizes):
-            wanted = where(so_far[place], _QUANTILES[turn % len(_QUANTILES)])
-            asked[turn, place] = min(max(round(wanted * size), 1), size - 1)
+            asked[turn, place] = min(max(round(wanted[place] * size), 1), size - 1)
         exact = np.array(
             [
                 2 * positions[a].below(cut) - positions[a].size

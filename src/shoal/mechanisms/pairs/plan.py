@@ -24,7 +24,7 @@ _SHALLOW, _HALVED = 3, 3
 _CUTS, _COUNTS, _SUMS = Fraction(35, 100), Fraction(50, 100), Fraction(15, 100)
 _MOST_COUNTED, _LITTLE_NOISE = 128, 0.25
 # Rounds of joint bisection: as many as leave their answers clear of this much noise, in parts of the rows.
-_FEWEST_ROUNDS, _MOST_ROUNDS, _MUCH_NOISE = 4, 8, 0.3
+_FEWEST_ROUNDS, _MOST_ROUNDS, _MUCH_NOISE = 4, 10, 0.3
 # Pairs of names are left out above this noise, in parts of the rows.
 _NAMES_NOISE = 0.1
 # Sums inside intervals are measured in so many parts of half their width.
