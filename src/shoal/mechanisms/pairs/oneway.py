@@ -33,9 +33,9 @@ _TIED, _NEAR = 0.2, 0.02
 # No bin is taken to be quite empty, or quite full.
 _LEAST = 1e-4
 # A threshold that was asked for is as good as a median where it leaves halves that differ by this much of a node.
-_SNAP = 0.1
-# What the first rounds of joint bisection ask for.
-_QUANTILES = (0.5, 0.5, 0.2, 0.8)
+_SNAP = 0.4
+# What the first rounds of joint bisection ask for, where pairs use one cut and where they use more.
+_QUANTILES, _MORE_QUANTILES = (0.5, 0.5, 0.2, 0.8), (0.5, 0.5, 0.25, 0.75, 0.12, 0.88)
 
 
 def measure_oneway(
@@ -127,10 +127,11 @@ def _bisected(
     noise = currency.deviation(Shape(1, len(sizes), 1), layout.rounds[0]) / (2 * rows)
     asked = np.zeros((len(layout.rounds), len(sizes)), dtype=np.int64)
     answers = np.zeros(asked.shape)
+    quantiles = _QUANTILES if layout.halvings == 1 else _MORE_QUANTILES
     for turn, share in enumerate(layout.rounds):
-        if turn < len(_QUANTILES):
+        if turn < len(quantiles):
             curves = likely((asked[:turn] / sizes).T, answers[:turn].T, noise)
-            wanted = [where(curve, _QUANTILES[turn]) for curve in curves]
+            wanted = [where(curve, quantiles[turn]) for curve in curves]
         else:
             wanted = [
                 least_known(asked[:turn, place] / size, answers[:turn, place], float(noise[place]))
