@@ -176,9 +176,11 @@ STUDIES = {
             "bisection for three levels, one cut for pairs",
             "bisection asks for fixed quantiles only",
         ),
-        "Made-up tables of 3,333 x 5 (a third is held out) whose columns have one shape each: normal, skewed, zero for "
-        "many, two humps, five values; and a real one with few values in most columns. Trees have cut points at private "
-        "medians, and their wide outer intervals move means; bisection asks where most can be in the wrong place.",
+        "Made-up tables of 3,333 x 5 (a third is held out) whose columns have one shape each: normal, skewed, zero "
+        "for many, two humps, five values; and a real one with few values in most columns. Trees have cut points at "
+        "private medians, and noise in their wide outer intervals moves means; bisection asks where most can be in "
+        "the wrong place. It is better for smooth columns, and for means everywhere; trees are better for columns of "
+        "few values and for what is learned from these.",
     ),
     "tails": Study(
         "Joint tails",
@@ -194,12 +196,12 @@ STUDIES = {
             "δ = 1e-6, joint tails whatever their noise",
         ),
         "For pairs with a heavy column, sums of products of values about their means are measured, and values are "
-        "exchanged between rows of one wide bin until the rows have them. It is done where noise on the correlations is "
-        f"at most {joint._TOO_MUCH:g} in the median of the pairs, which follows from ε, the number of rows, and the "
+        "exchanged between rows of one wide bin until the rows have them. It is done where noise on the correlations "
+        f"is at most {joint._TOO_MUCH:g} in the median of the pairs, which follows from ε, the number of rows, and the "
         "noisy distributions of single columns; elsewhere a row is the same with and without. The made-up tables were "
-        "not looked at while the rule was made: lognormal columns of two factors, power tails over a Gaussian copula, a "
-        "few large firms among small ones, totals and their parts, Student's t with 3 degrees of freedom, and two heavy "
-        "columns among others.",
+        "not looked at while the rule was made: lognormal columns of two factors, power tails over a Gaussian copula, "
+        "a few large firms among small ones, totals and their parts, Student's t with 3 degrees of freedom, and two "
+        "heavy columns among others.",
     ),
     "small": Study(
         "Small tables, and hopeless ones",

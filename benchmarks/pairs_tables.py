@@ -80,7 +80,7 @@ SKEWED: Mapping[str, Callable[[Random], Floats]] = {
 
 
 def skewed(name: str, number: int) -> Task:
-    """Domains are round numbers beyond the largest values; the label is whether the first column is above its median."""
+    """Domains are round numbers beyond the largest values; the label says whether the first is above its median."""
     values = SKEWED[name](np.random.default_rng([number, list(SKEWED).index(name)]))
     ends = [float(2 ** np.ceil(np.log2(np.abs(column).max()))) for column in values.T]
     ranges = [(0 if column.min() >= 0 else -end, end) for column, end in zip(values.T, ends, strict=True)]

@@ -68,11 +68,13 @@ def laws(found: Account) -> set[type]:
     ("neighbours", "shape", "settings", "used"),
     [
         # so many declared rows that trees are cut, although there are few records
-        ("add-remove", (2, 1, 1), {"epsilon": 1, "rows": 3_000}, {Blocks, Laplace, Selection}),
+        ("add-remove", (2, 1, 1), {"epsilon": 1, "rows": 9_000}, {Blocks, Laplace, Selection}),
         ("add-remove", (7, 0, 0), {"epsilon": 1, "rows": 2_000}, {Blocks, Elliptope}),
-        ("add-remove", (7, 0, 0), {"epsilon": 5, "rows": 1_500}, {Blocks, Elliptope, Selection}),
+        ("add-remove", (7, 0, 0), {"epsilon": 5, "rows": 4_000}, {Blocks, Elliptope, Selection}),
+        # bisection with several halvings for pairs
+        ("add-remove", (2, 1, 1), {"epsilon": 1, "rows": 3_000}, {Blocks, Laplace}),
         ("add-remove", (1, 2, 3), {"epsilon": 2}, {Blocks, Laplace}),
-        ("replace-one", (1, 6, 1), {"epsilon": 500}, {Blocks, Elliptope, Laplace, Selection}),
+        ("replace-one", (1, 6, 1), {"epsilon": 1_500}, {Blocks, Elliptope, Laplace, Selection}),
         ("replace-one", (1, 2, 0), {"epsilon": 20}, {Blocks}),
     ],
 )
@@ -105,7 +107,7 @@ def test_all_of_epsilon_can_be_lost(
 @pytest.mark.parametrize(
     ("neighbours", "shape", "settings"),
     [
-        ("add-remove", (2, 1, 1), {"epsilon": 2, "rows": 3_000}),
+        ("add-remove", (2, 1, 1), {"epsilon": 2, "rows": 9_000}),
         ("add-remove", (2, 3, 2), {"epsilon": 20}),
         ("replace-one", (1, 6, 1), {"epsilon": 60}),
     ],
@@ -166,7 +168,7 @@ def replaced_as_if_added(patch: pytest.MonkeyPatch) -> None:
     [
         (half_the_noise_of_blocks, "add-remove", (0, 3, 0), {"epsilon": 5}),
         (half_the_noise_of_signs, "add-remove", (0, 7, 0), {"epsilon": 5, "rows": 24}),
-        (cuts_not_paid_for, "add-remove", (2, 0, 0), {"epsilon": 1, "rows": 3_000}),
+        (cuts_not_paid_for, "add-remove", (2, 0, 0), {"epsilon": 1, "rows": 9_000}),
         (groups_measured_twice, "add-remove", (2, 1, 1), {"epsilon": 1, "rows": 3_000}),
         (replaced_as_if_added, "replace-one", (0, 3, 0), {"epsilon": 20}),
     ],
