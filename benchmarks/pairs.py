@@ -94,8 +94,8 @@ def _independent(first: Any, second: Any, r: float) -> Any:
     return np.outer(first, second)
 
 
-NO_TAILS = [(joint, "_TOO_MUCH", 0.0)]
-ALL_TAILS = [(joint, "_TOO_MUCH", 1e9)]
+NO_TAILS = [(joint, "TOO_MUCH", 0.0)]
+ALL_TAILS = [(joint, "TOO_MUCH", 1e9)]
 # what rounds of bisection asked for before they looked for what is least known
 FIXED = (0.5, 0.5, 0.2, 0.8, 0.5, 0.5, 0.1, 0.9, 0.5, 0.5)
 
@@ -197,7 +197,7 @@ STUDIES = {
         ),
         "For pairs with a heavy column, sums of products of values about their means are measured, and values are "
         "exchanged between rows of one wide bin until the rows have them. It is done where noise on the correlations "
-        f"is at most {joint._TOO_MUCH:g} in the median of the pairs, which follows from ε, the number of rows, and the "
+        f"is at most {joint.TOO_MUCH:g} in the median of the pairs, which follows from ε, the number of rows, and the "
         "noisy distributions of single columns; elsewhere a row is the same with and without. The made-up tables were "
         "not looked at while the rule was made: lognormal columns of two factors, power tails over a Gaussian copula, "
         "a few large firms among small ones, totals and their parts, Student's t with 3 degrees of freedom, and two "

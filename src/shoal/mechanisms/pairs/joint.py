@@ -34,7 +34,7 @@ _NORMAL = 0.9
 # Reaches that are tried, the widest first: quantiles of the distance from the mean.
 _REACHES = (1.0, 0.998, 0.995, 0.99)
 # Noise on a correlation: this much is wanted, and with more than that nothing is measured.
-_WANTED, _TOO_MUCH = 0.03, 0.06
+_WANTED, TOO_MUCH = 0.03, 0.06
 _LEVELS = (np.arange(4096) + 0.5) / 4096
 _SWEEPS = 20
 # Values are exchanged in bins with more than this part of all that values of an attribute vary inside bins.
@@ -85,6 +85,14 @@ class Tails:
     products: Floats
 
 
+def tails_possible(currency: Currency, ordered: int, pairs: Fraction, rows: float) -> bool:
+    """Whether products may be measured at all, from public facts: not where noise is too large for any values."""
+    if ordered < 2 or not pairs:
+        return False
+    # one heavy column at least, and a mean square of 1 at most
+    return currency.deviation(Shape(1, ordered - 1, 1), pairs * SHARE) <= TOO_MUCH * rows
+
+
 def lay_out_tails(
     marginals: Sequence[Marginal], flags: Mapping[int, int], currency: Currency, pairs: Fraction, rows: float
 ) -> Clipped | None:
@@ -104,7 +112,7 @@ def lay_out_tails(
     chosen = [_reach(np.abs(own - middle), noise) for own, middle in zip(drawn, middles, strict=True)]
     reaches, spreads = (np.array(part) for part in zip(*chosen, strict=True))
     firsts, seconds = (np.array(part, dtype=np.int64) for part in zip(*both, strict=True))
-    if noise > _TOO_MUCH * float(np.median(spreads[firsts] * spreads[seconds])):
+    if noise > TOO_MUCH * float(np.median(spreads[firsts] * spreads[seconds])):
         return None
     return Clipped(columns, heavy, middles, reaches, spreads, firsts, seconds, share, noise)
 

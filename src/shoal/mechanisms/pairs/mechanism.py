@@ -37,7 +37,7 @@ from shoal.mechanisms.pairs.rows import (
     positions_of,
     positions_of_latent,
 )
-from shoal.mechanisms.pairs.words import oneway_words, outline, pair_words
+from shoal.mechanisms.pairs.words import oneway_words, outline, pair_words, tail_words
 from shoal.method.budget import Plan
 from shoal.method.method import Method
 from shoal.noise import Source
@@ -103,6 +103,7 @@ class _LaidOut:
         return (
             *oneway_words(self.attributes, self.oneway, self.currency, rows),
             *pair_words(self.attributes, self.pairs, rows),
+            *tail_words(self.attributes, self.pairs, self.currency, self.shared.pairs, rows),
         )
 
 
