@@ -5,7 +5,8 @@ BIN := $(VENV)/bin
 # compiled modules are kept even where the surroundings say otherwise: the tests start the program a hundred times
 # one more worker than cores: many tests wait for a server or a disk
 WORKERS ?= $(shell $(PYTHON) -c "import os; print((os.cpu_count() or 1) + 1)")
-PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+# and each worker calculates with one thread: threads of several workers would wait for each other by spinning
+PYTEST := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 # Fewer collected tests than this means that some were lost: raise it as the suite grows.
 TEST_FLOOR := 8200
 
@@ -27,7 +28,7 @@ test-papers: $(VENV)/.test
 	$(PYTEST) -m "papers and not slow"
 
 test-all: $(VENV)/.test $(VENV)/.system .venv-anonymeter/.done
-	$(PYTEST) --collected-floor $(TEST_FLOOR)
+	$(PYTEST) --collected-floor $(TEST_FLOOR) --hypothesis-profile thorough
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

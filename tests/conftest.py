@@ -14,8 +14,17 @@ from tools.offices import OFFICES_WAY_OUT, offices_folder
 from tools.public_data import WAY_OUT, data_folder
 
 # how long an example takes says something about the machine, not about the code
-settings.register_profile("shoal", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("shoal")
+settings.register_profile("thorough", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# chosen by itself; 'make test-all' asks for the other one
+settings.register_profile("quick", settings.get_profile("thorough"), max_examples=40)
+if settings.get_current_profile_name() not in ("quick", "thorough"):  # tests import this module again
+    settings.load_profile("quick")
+
+
+def examples(thorough: int) -> int:
+    """How many examples a property gets whose own number is not the usual one: a quarter of it in a quick run."""
+    return thorough if settings.get_current_profile_name() == "thorough" else -(-thorough // 4)
+
 
 # run by another interpreter, see test_attacks_live.py
 collect_ignore = ["evaluation/anonymeter_rates.py"]

@@ -238,6 +238,29 @@ def test_a_ledger_knows_of_earlier_measurements_and_charges_every_run(capsys: Ca
     assert _total(spent) == 4.0
 
 
+@pytest.mark.usefixtures("people")
+@pytest.mark.parametrize("command", ["evaluate", "attack", "report"])
+def test_a_ledger_is_told_of_measurements_by_other_commands(capsys: Captured, command: str) -> None:
+    kept = ("--ledger", "ledger.sqlite", "--dataset", "people")
+    laplace = ("protect", "survey.csv", *SMALL, "--method", "laplace", "--epsilon", "1", *kept)
+    said(capsys, *laplace, "--out", "a/one")
+    look = {
+        "evaluate": ("survey.csv", "a/one"),
+        "attack": ("survey.csv", "a/one/data.csv", "--columns", "age,income", "--attacks", "20"),
+        "report": ("a/one", "--original", "survey.csv", "--out", "a/page.html"),
+    }[command]
+    # a look without a data set that is known is refused, and shows nothing
+    text = said(capsys, command, *look, *kept[:-1], "persons", status=2)
+    assert "persons" in text
+    assert not Path("a/page.html").exists()
+    assert "Verdict: publish." in said(capsys, *laplace, "--out", "b/two")
+    said(capsys, command, *look, *kept)
+    assert f"by 'shoal {command}'" in said(capsys, "ledger", "show", "ledger.sqlite")
+    assert "Selected after looking" in said(capsys, *laplace, "--out", "c/three")
+    assert json.loads(said(capsys, "ledger", "show", "ledger.sqlite", "--json"))[0]["looks"]
+    assert run(["ledger", "verify", "ledger.sqlite"]) == 0
+
+
 def _total(found: Any) -> float:
     text = json.dumps(found)
     spent = re.search(r'"spent": (?:\{"epsilon": )?"?([0-9.]+)', text)
@@ -281,7 +304,7 @@ def test_evaluate_of_any_table_says_that_nothing_is_promised(capsys: Captured) -
 LONG = {
     "audit": (
         "audit",
-        "survey.csv",
+        "few.csv",
         *SMALL,
         "--method",
         "laplace",
@@ -306,6 +329,7 @@ LONG = {
 def test_long_commands_say_in_a_pipe_how_far_they_are(
     command: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    write(survey(30), Path("few.csv"))
     monkeypatch.setattr("shoal.cli.output._PATIENCE", 0.0)
     monkeypatch.setattr("shoal.cli.output._PACE", 0.0)
     assert run(list(LONG[command])) == 0

@@ -20,6 +20,7 @@ from shoal.evaluation.attacks.linking import linkability
 from shoal.evaluation.attacks.predicates import Predicates, count_matches, isolating
 from shoal.evaluation.linkage import TIE_ULPS, tie_width
 from shoal.io import read
+from tests.conftest import examples
 
 Row = tuple[object, ...]
 
@@ -93,7 +94,7 @@ def prepared(
 
 
 @given(tables())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_linkability_is_that_of_the_plain_definition(given: tuple[list[Row], list[Row], list[bool]]) -> None:
     original, released, nominal = given
     data, ranges = prepared(original, released, nominal)
@@ -103,7 +104,7 @@ def test_linkability_is_that_of_the_plain_definition(given: tuple[list[Row], lis
 
 
 @given(tables(), st.integers(0, 7))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_inference_is_that_of_the_plain_definition(
     given: tuple[list[Row], list[Row], list[bool]], margin: int
 ) -> None:
@@ -117,7 +118,7 @@ def test_inference_is_that_of_the_plain_definition(
 
 
 @given(tables(), st.integers(0, 7))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_guessing_a_secret_is_picking_a_released_row(
     given: tuple[list[Row], list[Row], list[bool]], margin: int
 ) -> None:
@@ -185,7 +186,7 @@ def matches(row: NDArray[np.float64], predicates: Predicates, i: int) -> bool:
 
 
 @given(tables(), st.integers(0, 1000))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_predicates_isolate_one_distinct_released_row_and_are_counted_rightly(
     given: tuple[list[Row], list[Row], list[bool]], seed: int
 ) -> None:
@@ -203,7 +204,7 @@ def test_predicates_isolate_one_distinct_released_row_and_are_counted_rightly(
 
 
 @given(tables(), st.integers(0, 1000))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_corners_equate_names_and_extend_numbers_away_from_the_middle(
     given: tuple[list[Row], list[Row], list[bool]], seed: int
 ) -> None:
@@ -224,7 +225,7 @@ def test_corners_equate_names_and_extend_numbers_away_from_the_middle(
 
 
 @given(tables())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_rare_values_are_all_values_that_one_distinct_row_has(
     given: tuple[list[Row], list[Row], list[bool]],
 ) -> None:

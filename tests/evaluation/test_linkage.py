@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from shoal.evaluation import linkage
 from shoal.evaluation.linkage import linkage_credits, record_linkage
 from shoal.partition import mdav
+from tests.conftest import examples
 
 
 def census() -> NDArray[np.float64]:
@@ -60,7 +61,7 @@ def tables(draw: st.DrawFn) -> tuple[NDArray[np.float64], NDArray[np.float64], N
     return original, released, widths
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(tables())
 def test_credits_equal_the_definition_on_grids_full_of_ties(
     case: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]],

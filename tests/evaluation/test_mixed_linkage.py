@@ -17,6 +17,7 @@ from shoal.evaluation._linkage_kernel import BLOCK
 from shoal.evaluation.columns import MISSING, Column, Nominal, Ordered
 from shoal.evaluation.linkage import record_linkage
 from shoal.taxonomy import Taxonomy
+from tests.conftest import examples
 
 PARENTS = {"root": None, "a": "root", "b": "root", "a1": "a", "a2": "a", "a3": "a", "b1": "b"}
 TREE = Taxonomy.from_pairs([(child, parent) for child, parent in PARENTS.items() if parent])
@@ -64,7 +65,7 @@ released = st.tuples(
 
 
 @given(st.lists(st.tuples(originals, released), min_size=1, max_size=25), st.sampled_from([1.0, 3.0, 40.0]))
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_linkage_is_that_of_the_definition(rows: list[Any], width: float) -> None:
     before, after = (list(side) for side in zip(*rows, strict=True))
     found = mixed_linkage.mixed_linkage(columns(before, after, width))

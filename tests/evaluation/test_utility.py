@@ -12,6 +12,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import pearsonr, wasserstein_distance
 
 from shoal.evaluation import utility
+from tests.conftest import examples
 
 NUMBERS = st.integers(-50, 50).map(float)
 COLUMN = st.lists(NUMBERS, min_size=1, max_size=30).map(np.array)
@@ -85,7 +86,7 @@ def test_order_free_measures_are_zero_on_a_shuffled_copy(x: np.ndarray) -> None:
         assert math.isnan(found) or found == pytest.approx(0.0, abs=1e-12)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(
     arrays(
         np.float64,

@@ -20,6 +20,7 @@ from shoal.mechanisms.kanonymity.algorithms import (
 )
 from shoal.mechanisms.kanonymity.algorithms.allotment import bounds, group_sizes
 from shoal.mechanisms.kanonymity.algorithms.tcloseness import bucket_distance
+from tests.conftest import examples
 
 
 def test_twelve_records_of_the_thesis() -> None:
@@ -56,7 +57,7 @@ def test_a_thousand_records_in_21_groups_where_the_printed_recipe_overdraws() ->
     assert found.counts[rows, found.emphasis].mean() > 30.5
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.lists(st.integers(1, 400), min_size=1, max_size=6), st.integers(1, 5), st.data())
 def test_distance_is_never_above_t(bucket_sizes: list[int], t: int, data: st.DataObject) -> None:
     sizes = np.array(bucket_sizes)

@@ -21,6 +21,7 @@ from shoal.mechanisms.tree.values import halved, measure_values
 from shoal.method.method import Method
 from shoal.method.presets import preset
 from shoal.noise import Seeded
+from tests.conftest import examples
 
 
 def method(**options: object) -> Method:
@@ -150,7 +151,7 @@ def test_leaves_cover_every_combination_of_intervals_once(
 
 
 @given(st.lists(st.integers(0, 12), max_size=12), st.integers(0, 3), st.integers(0, 10**6))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_edges_cover_the_lattice_in_order(values: list[int], levels: int, seed: int) -> None:
     edges = draw_edges(
         np.sort(np.array(values, dtype=np.int64)), [0, 13], [Fraction(1)] * levels, Seeded(seed)

@@ -14,6 +14,7 @@ from scipy.stats import chi2
 
 from shoal.errors import OptionError
 from shoal.noise import Seeded, Source, exponential, exponential_choice
+from tests.conftest import examples
 
 THRESHOLD = 1e-9
 LENGTHS = np.array([7, 0, 30, 2, 1, 11, 200])
@@ -68,7 +69,7 @@ def test_choices_settled_by_integers_follow_the_weights_too(monkeypatch: pytest.
     st.fractions(Fraction(1, 10**6), 20, max_denominator=10**9),
     st.integers(0, (1 << 64) - 1),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_both_ways_settle_a_draw_alike(intervals: list[tuple[int, int]], rate: Fraction, word: int) -> None:
     lengths = np.array([length for length, _ in intervals]) + 1
     excess = np.array([penalty for _, penalty in intervals])
@@ -100,7 +101,7 @@ def test_far_intervals_are_neither_forgotten_nor_preferred() -> None:
 
 
 @given(st.fractions(0, 400, max_denominator=10**12), st.sampled_from([1, 20, 64, 128, 300]))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_exp_is_never_above_and_at_most_two_units_below(x: Fraction, bits: int) -> None:
     with localcontext(prec=300):
         true = (-(Decimal(x.numerator) / Decimal(x.denominator))).exp() * Decimal(2) ** bits
@@ -109,7 +110,7 @@ def test_exp_is_never_above_and_at_most_two_units_below(x: Fraction, bits: int) 
 
 
 @given(st.fractions(0, 3, max_denominator=10**6), st.integers(0, 5000), st.sampled_from([64, 128, 192]))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_bounds_enclose_every_weight(rate: Fraction, penalty: int, bits: int) -> None:
     lower, upper = exponential.cumulative_bounds(np.array([3]), np.array([penalty]), rate, bits)
     with localcontext(prec=400):

@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shoal.partition.exact_sum import cutters, pieces_sum, rounded
+from tests.conftest import examples
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 300), spread=st.integers(0, 9))
 def test_sum_after_removals_equals_fsum_of_the_rest(seed, n, spread):
     rng = np.random.default_rng(seed)

@@ -22,6 +22,7 @@ from shoal.partition import insensitive, ranking
 from shoal.partition.corners import corner_sequence
 from shoal.partition.insensitive import insensitive_mixed
 from shoal.partition.mixed_distance import Ends, nominal_ends, numeric_ends
+from tests.conftest import examples
 
 # the package has a function of the same name
 module = sys.modules["shoal.partition.insensitive"]
@@ -87,7 +88,7 @@ def test_clusters_are_those_of_the_textbook(
     assert made.sizes.tolist() == [k] * (n // k - 1) + [n - k * (n // k - 1)]
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(table=tables())
 def test_single_order_is_that_of_the_textbook(table: tuple[list[Ends], int]) -> None:
     ends, k = table

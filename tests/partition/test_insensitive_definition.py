@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from shoal.partition import Partition, insensitive, mdav
 from shoal.partition.insensitive import insensitive_mixed
 from shoal.partition.mixed_distance import Ends, nominal_ends, numeric_ends
+from tests.conftest import examples
 
 WAYS = [{"order": "corners"}, {"order": "corners", "corners": "hamming"}, {"order": "single"}]
 both_orders = pytest.mark.parametrize("way", WAYS, ids=lambda way: "-".join(way.values()))
@@ -59,7 +60,7 @@ def worlds(draw: st.DrawFn) -> tuple[NDArray[np.int64], NDArray[np.int64], Calla
 
 
 @both_orders
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(world=worlds(), shuffle=st.integers(0, 2**32))
 def test_clusters_differ_in_at_most_one_record(
     way: dict[str, str],

@@ -11,20 +11,21 @@ from mdav_oracle import EIA_COLUMNS, naive_mean, real_table, textbook_mdav
 
 from shoal.errors import InputError, OptionError
 from shoal.partition import mdav, normalise
+from tests.conftest import examples
 
 small_grid = st.tuples(st.integers(1, 40), st.integers(1, 4)).flatmap(
     lambda shape: arrays(np.float64, shape, elements=st.integers(-3, 3).map(float))
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(X=small_grid, k=st.integers(1, 9))
 def test_equals_the_textbook_on_tied_integer_grids(X, k):
     k = min(k, len(X))
     assert mdav(X, k).labels.tolist() == textbook_mdav(X, k, naive_mean)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 60), d=st.integers(1, 5), k=st.integers(1, 8))
 def test_equals_the_textbook_on_floats_of_very_different_size(seed, n, d, k):
     rng = np.random.default_rng(seed)
@@ -33,7 +34,7 @@ def test_equals_the_textbook_on_floats_of_very_different_size(seed, n, d, k):
     assert mdav(X, k).labels.tolist() == textbook_mdav(X, k)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(X=small_grid, k=st.integers(1, 9))
 def test_covers_every_record_with_k_to_2k_minus_1_each_numbered_by_creation(X, k):
     k = min(k, len(X))
@@ -44,7 +45,7 @@ def test_covers_every_record_with_k_to_2k_minus_1_each_numbered_by_creation(X, k
     assert k <= partition.sizes[-1] < 2 * k
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(2, 80), k=st.integers(2, 8))
 def test_order_of_rows_does_not_matter_without_ties(seed, n, k):
     rng = np.random.default_rng(seed)

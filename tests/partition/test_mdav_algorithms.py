@@ -15,6 +15,7 @@ import shoal.partition.brute as brute
 import shoal.partition.tree as tree
 from shoal.errors import OptionError
 from shoal.partition import mdav, normalise
+from tests.conftest import examples
 
 COMPILED = ["brute", "tree"]
 
@@ -62,7 +63,7 @@ def test_sweep_of_2000_tied_tables(block):
         assert_all_equal_the_reference(*random_case(seed), f"case {seed}")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(X=tied_grid, k=st.integers(1, 12))
 def test_equals_the_textbook_on_tied_grids(X, k):
     k = min(k, len(X))

@@ -16,6 +16,7 @@ from shoal.partition import Partition, expected_error, interval_costs, optimal, 
 from shoal.partition import double_double as dd
 from shoal.partition.interval_costs import Costs, costs_of
 from shoal.partition.optimal import scanned_path, shortest_path
+from tests.conftest import examples
 
 
 def cost_of(values: list[Fraction], noise: Fraction) -> Fraction:
@@ -102,7 +103,7 @@ def test_the_fast_algorithm_equals_the_quadratic_one_at_every_prefix(
         assert np.array_equal(scanned_path(costs, k), shortest_path(costs, k))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     st.lists(st.integers(-20, 20) | st.sampled_from([10**9, -(10**12)]), min_size=1, max_size=24),
     st.sampled_from(["0.3", 2, 17, 1000]),
@@ -220,7 +221,7 @@ def test_running_sums_are_exact_to_106_bits() -> None:
             assert abs(stored - true) <= abs(true) * Fraction(1, 2**104)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     *[st.floats(-1e6, 1e6) | st.floats(1e-6, 1e-3)] * 2,
     *[st.floats(-1e-12, 1e-12)] * 2,

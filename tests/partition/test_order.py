@@ -10,6 +10,7 @@ from hypothesis.extra import numpy as hnp
 
 from shoal.partition import order
 from shoal.partition.order import stable_order
+from tests.conftest import examples
 
 
 @pytest.fixture(autouse=True)
@@ -18,7 +19,7 @@ def _no_small_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(order, "_SMALL", 0)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     st.sampled_from(["i1", "i4", "i8", "u1", "u8", "f4", "f8"]).flatmap(
         lambda kind: hnp.arrays(

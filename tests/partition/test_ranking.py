@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from shoal.errors import InputError, OptionError
 from shoal.partition import ranking
+from tests.conftest import examples
 
 REMAINDERS = ["middle", "last", "first"]
 
@@ -40,7 +41,7 @@ def test_groups_follow_the_definition(remainder):
             assert ranking(np.arange(n), k, remainder).sizes.tolist() == slow_sizes(n, k, remainder)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     values=st.lists(st.integers(-4, 4), min_size=1, max_size=50),
     k=st.integers(1, 10),

@@ -13,6 +13,7 @@ from mdav_oracle import exact_mean, squared_distance
 
 from shoal.errors import OptionError
 from shoal.partition import vmdav
+from tests.conftest import examples
 
 small_grid = st.tuples(st.integers(1, 30), st.integers(1, 3)).flatmap(
     lambda shape: arrays(np.float64, shape, elements=st.integers(-3, 3).map(float))
@@ -54,14 +55,14 @@ def slow_vmdav(X: np.ndarray, k: int, gamma: float) -> list[int]:
     return labels
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(X=small_grid, k=st.integers(1, 6), gamma=st.sampled_from([0.0, 0.2, 1.0, 1.1, 3.0]))
 def test_equals_the_literal_definition_on_tied_grids(X, k, gamma):
     k = min(k, len(X))
     assert vmdav(X, k, gamma).labels.tolist() == slow_vmdav(X, k, gamma)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 60), k=st.integers(1, 6))
 def test_equals_the_literal_definition_on_floats(seed, n, k):
     X = np.random.default_rng(seed).normal(size=(n, 2)).round(1)

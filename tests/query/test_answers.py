@@ -26,6 +26,7 @@ from shoal.query.linear import Linear, add_up, centred, counting, summing
 from shoal.query.order import Order
 from shoal.query.rank import group_sums, quantile, ranked, ranking_means
 from shoal.query.where import Where, parse_where
+from tests.conftest import examples
 
 THRESHOLD = 1e-9
 RELATIONS: tuple[Neighbours, ...] = ("replace-one", "add-remove")
@@ -296,7 +297,7 @@ def slow_penalty(values: list[int], point: int, above: int, whole: int) -> int:
     st.lists(st.booleans(), min_size=8, max_size=8),
     st.sampled_from([(1, 2), (1, 4), (9, 10), (0, 1), (1, 1), (99, 100)]),
 )
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_penalties_by_runs_are_those_of_every_point(
     values: list[int], mask: list[bool], q: tuple[int, int]
 ) -> None:

@@ -21,6 +21,7 @@ from shoal.query.facts import Facts, Neighbours, QueryTable, prepare
 from shoal.query.refinement import Refined
 from shoal.query.spec import KINDS, answer, canonical, cost, delta, parse, preview
 from shoal.taxonomy import Taxonomy
+from tests.conftest import examples
 
 RELATIONS: tuple[Neighbours, ...] = ("replace-one", "add-remove")
 SCHEMA = Schema(
@@ -448,7 +449,7 @@ anything = st.recursive(
 
 
 @given(st.sampled_from([raw for raw, _, _ in VALID]), st.dictionaries(keys, anything, max_size=4))
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_no_data_whatever_breaks_the_parser(valid: dict[str, Any], changes: dict[str, Any]) -> None:
     for facts in FACTS.values():
         try:

@@ -18,6 +18,7 @@ from shoal.errors import ClaimError, InputError, OptionError
 from shoal.query.facts import Facts, QueryTable, prepare
 from shoal.query.where import COMPARISONS, allowed, matching, parse_where
 from shoal.taxonomy import Taxonomy
+from tests.conftest import examples
 
 SIZES = ("S", "M", "L")
 SCHEMA = Schema(
@@ -120,7 +121,7 @@ def test_conditions_are_put_together() -> None:
     st.sampled_from([*COMPARISONS, "between", "in"]),
     st.lists(st.fractions(-4, 7, max_denominator=6), min_size=2, max_size=2),
 )
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_allowed_positions_are_exactly_those_that_meet_the_condition(
     op: str, constants: list[Fraction]
 ) -> None:

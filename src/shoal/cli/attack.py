@@ -29,6 +29,7 @@ def flags() -> tuple[Flag, ...]:
         Flag("seed", "Reproducible choice of targets.", type=int, placeholder="N"),
         *options.ABOUT_FILES,
         replace(options.JSON, common=True),
+        *options.NOTE_LOOK,
     )
 
 
@@ -50,6 +51,7 @@ def attack(typed: Mapping[str, Any]) -> None:
         columns = typed["columns"]
         chosen = None if columns is None else options.column_names([columns], tables[0].names)
         options.check_compared(tables, chosen)
+        options.note_look(typed, typed["original"], chosen or tables[1].names, "attack")
         report = run(
             *tables,
             columns=chosen,

@@ -36,6 +36,7 @@ def flags() -> tuple[Flag, ...]:
         Flag("strata", "With a weight: the column of the strata.", "input", placeholder="COLUMN"),
         Flag("everything", "Print every measure.", "output", bool, ("--all",), default=False, common=True),
         replace(options.JSON, common=True),
+        *options.NOTE_LOOK,
     )
 
 
@@ -73,6 +74,12 @@ def evaluate(typed: Mapping[str, Any]) -> None:
         chosen = None if columns is None else options.column_names([columns], table.names)
         if bundle is None:
             options.check_compared([table, after], chosen)
+        options.note_look(
+            typed,
+            typed["original"],
+            chosen or (after.names if bundle is None else bundle.columns),
+            "evaluate",
+        )
         measured = measure(
             table,
             after,

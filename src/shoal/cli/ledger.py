@@ -39,14 +39,21 @@ def show(address: Address, as_json: AsJson = False) -> None:
     opened = open_ledger(address, create=False)
     found = []
     for name in opened.datasets():
-        releases = [entry for entry in opened.entries(name) if entry.kind == "release"]
-        found.append((opened.standing(name), releases, list(_choices(opened, name))))
+        noted = [entry for entry in opened.entries(name) if entry.kind in ("release", "look")]
+        found.append((opened.standing(name), noted, list(_choices(opened, name))))
     opened.close()
     if as_json:
-        print_json([s.to_dict() | {"releases": [entry.to_dict() for entry in r]} for s, r, _ in found])
+        kinds = {"releases": "release", "looks": "look"}
+        print_json(
+            [
+                s.to_dict()
+                | {key: [e.to_dict() for e in noted if e.kind == kind] for key, kind in kinds.items()}
+                for s, noted, _ in found
+            ]
+        )
         return
-    for standing, releases, choices in found:
-        _say(standing, releases, choices)
+    for standing, noted, choices in found:
+        _say(standing, noted, choices)
 
 
 @ledger.command("open")
@@ -216,7 +223,7 @@ def _choices(opened: Ledger, dataset: str) -> Iterator[str]:
             yield f"chosen {charge.at[:10]} privately: {words} ({symbol} {decimal_text(charge.added)})"
 
 
-def _say(standing: Standing, releases: list[Entry], choices: list[str]) -> None:
+def _say(standing: Standing, noted: list[Entry], choices: list[str]) -> None:
     from shoal.decimals import decimal_text
     from shoal.ledger.operations import SYMBOLS
 
@@ -242,8 +249,11 @@ def _say(standing: Standing, releases: list[Entry], choices: list[str]) -> None:
         ceiling = terms.analyst_ceiling(name)
         own = "" if ceiling is None else f", of {decimal_text(ceiling)}"
         console.print(f"  {name or 'releases'}: {decimal_text(spent)}{own}", markup=False)
-    for entry in releases:
+    for entry in noted:
         made = json.loads(entry.content)
+        if entry.kind == "look":
+            console.print(f"  measurements shown {entry.at[:10]} by 'shoal {made['look']}'", markup=False)
+            continue
         counted = f"{symbol} {decimal_text(entry.added)}" if entry.added else "not counted"
         console.print(
             f"  released {entry.at[:10]} with {made['release']} ({made['model']}, {counted})", markup=False

@@ -6,6 +6,7 @@ Options of methods are made from the table of settings (`shoal.method.settings`)
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,6 +75,11 @@ DATASET = Flag(
     "With --ledger: whose budget it is; the same name for the same people.",
     "output",
     placeholder="NAME",
+)
+# measuring costs nothing, but what is chosen after it is chosen by the records
+NOTE_LOOK = (
+    replace(LEDGER, help="Note in this ledger that measurements were shown (path or address)."),
+    replace(DATASET, help="With --ledger: the data set in it that was measured."),
 )
 JSON = Flag("json", "Print JSON.", "output", bool, default=False)
 WORKERS = Flag("workers", "Processes; default: all cores.", "run", int, placeholder="N")
@@ -271,3 +277,16 @@ def column_names(texts: Sequence[str], known: Sequence[str]) -> list[str]:
     from shoal.method.forms import names_in
 
     return [name for text in texts for name in ([text] if text in known else names_in(text))]
+
+
+def note_look(typed: Mapping[str, Any], original: Path, columns: Iterable[str], command: str) -> None:
+    """Tell the ledger, if one was named, that measurements against the original are about to be shown."""
+    from shoal.ledger.units import named_dataset
+
+    dataset = named_dataset(typed["ledger"], typed["dataset"])
+    if dataset is None:
+        return
+    from shoal.io.fingerprint import fingerprint
+    from shoal.ledger.looks import note_look as note
+
+    note(typed["ledger"], dataset, fingerprint(original), columns, command)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,6 +31,11 @@ def report(
         Path | None,
         typer.Option(help="New file for the page; default BUNDLE-report.html.", show_default=False),
     ] = None,
+    ledger: Annotated[
+        str | None,
+        typer.Option(help=f"With --original: {options.NOTE_LOOK[0].help.lower()}", metavar="ADDRESS"),
+    ] = None,
+    dataset: Annotated[str | None, typer.Option(help=options.NOTE_LOOK[1].help, metavar="NAME")] = None,
 ) -> None:
     """Write a page about a release for people: what is promised, what was lost, what risk remains.
 
@@ -48,12 +54,19 @@ def report(
     private = original is not None
     if target is not None and not private:
         raise OptionError("--target compares with the original table: give --original too.")
+    if ledger is not None and not private:
+        raise OptionError(
+            "--ledger notes that measurements against the original were shown: give --original too."
+        )
     place = (
         out
         if out is not None
         else Path(f"{bundle.resolve().name}-{'internal' if private else 'report'}.html")
     )
     check_place(place, bundle if private else None)
+
+    if original is not None:
+        options.note_look({"ledger": ledger, "dataset": dataset}, original, _released(bundle), "report")
 
     def work() -> str:
         with progress_bar() as progress:
@@ -73,6 +86,12 @@ def _verdict(bundle: Path) -> PublicVerdict:
     from shoal.report.subject import of_bundle
 
     return public_verdict(of_bundle(bundle).statement)
+
+
+def _released(bundle: Path) -> Iterable[str]:
+    from shoal.report.subject import of_bundle
+
+    return of_bundle(bundle).columns
 
 
 def check_place(place: Path, bundle: Path | None = None) -> None:

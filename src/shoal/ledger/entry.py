@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from shoal.decimals import decimal_text
 
-Kind = Literal["terms", "charge", "release", "answer"]
+Kind = Literal["terms", "charge", "release", "look", "answer"]
 # Where the chain of every data set begins.
 ORIGIN = "0" * 64
 _FORMAT = "shoal-ledger-1"
@@ -25,7 +25,8 @@ class Entry:
     Attributes:
         dataset: the chain it belongs to.
         number: its place in that chain, from 1.
-        kind: terms of the data set, a charge for a question, a release, or the answer to a charge.
+        kind: terms of the data set, a charge for a question, a release, a look at measurements, or
+            the answer to a charge.
         at: when it was written, in UTC.
         analyst: who asked; empty for the holder.
         key: idempotency key of a charge, empty if there is none.

@@ -72,7 +72,8 @@ class Charge:
         person: (key column, value) if it concerns one declared individual only.
         family: with `joint`, requests of the same family are priced together.
         joint: the total of a family from the contents of its members; called by `Ledger.priced`, never under a lock.
-        kind: "release" for a table that is published.
+        kind: "release" for a table that is published, "look" for measurements of one that were shown, which cost
+            nothing and spoil what is chosen by them.
         room: the most bytes that entries of this analyst may take; None for any number.
         size: bytes to expect of the answer.
         prices: what `joint` said, by contents.
@@ -87,7 +88,7 @@ class Charge:
     person: tuple[str, str] | None = None
     family: str = ""
     joint: Joint | None = None
-    kind: Literal["charge", "release"] = "charge"
+    kind: Literal["charge", "release", "look"] = "charge"
     room: int | None = None
     size: int = 0
     prices: Mapping[tuple[str, ...], Fraction] = field(default_factory=dict)

@@ -16,6 +16,7 @@ from shoal.errors import ClaimError
 from shoal.ledger.choices import paid_before
 from shoal.ledger.entry import Entry, canonical
 from shoal.ledger.ledger import Ledger
+from shoal.ledger.looks import looked_at
 from shoal.ledger.operations import SYMBOLS, Charge, Currency
 from shoal.ledger.units import account_of
 from shoal.method.models import MODELS
@@ -81,7 +82,7 @@ def record_release(
             under another relation of neighbours, or for another unit.
     """
     warnings = list(_other_uses(ledger, table))
-    looked = _looked_at(ledger, table, set(statement.attributes))
+    looked = looked_at(ledger, table, set(statement.attributes))
     counted = (
         MODELS[statement.model].of_records and not statement.data_dependent and statement.epsilon is not None
     )
@@ -112,22 +113,6 @@ def record_release(
     receipt = ledger.charge(Charge(dataset, "", canonical(content), cost, kind="release", rho=rho))
     added = receipt.added if counted else None
     return Recorded(dataset, receipt.charge, added, terms.currency, tuple(warnings), looked)
-
-
-def _looked_at(ledger: Ledger, table: str, columns: set[str]) -> bool:
-    """Whether an earlier release of the same table, with one of these columns, was measured and shown."""
-    for name in ledger.datasets():
-        for entry in ledger.entries(name):
-            if entry.kind != "release":
-                continue
-            earlier = json.loads(entry.content)
-            if (
-                earlier["table"] == table
-                and earlier.get("measured")
-                and not columns.isdisjoint(earlier["columns"])
-            ):
-                return True
-    return False
 
 
 def _other_uses(ledger: Ledger, table: str) -> Iterator[str]:

@@ -28,6 +28,7 @@ from shoal.query.refinement import (
     refine,
     uniform,
 )
+from tests.conftest import examples
 
 EPSILONS = [Fraction(1, 10), Fraction(7, 10), Fraction(1), Fraction(5, 2)]
 
@@ -318,7 +319,7 @@ def test_vectors_with_a_joint_prior_never_get_an_impossible_answer() -> None:
 
 
 @given(st.fractions(Fraction(1, 10**9), 10**6))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_factors_are_inside_what_exp_allows_and_close_to_it(epsilon: Fraction) -> None:
     factors = Factors.individual(epsilon)
     capped = min(epsilon, Fraction(40))
