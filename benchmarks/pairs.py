@@ -196,7 +196,7 @@ STUDIES = {
             "bisection for three levels, one cut for pairs",
             "bisection asks for fixed quantiles only",
         ),
-        "Made-up tables of 3,333 x 5 (a third is held out) whose columns have one shape each: normal, skewed, zero "
+        "Made-up tables of 5,000 x 5 whose columns have one shape each: normal, skewed, zero "
         "for many, two humps, five values; and a real one with few values in most columns. Trees have cut points at "
         "private medians, and noise in their wide outer intervals moves means; bisection asks where most can be in "
         "the wrong place. It is better for smooth columns, and for means everywhere; trees are better for columns of "

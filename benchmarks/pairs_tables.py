@@ -96,7 +96,7 @@ SHAPES: Mapping[str, Callable[[Floats, Random], Floats]] = {
 }
 
 
-def shaped(name: str, number: int, rows: int = 5_000, columns: int = 5) -> Task:
+def shaped(name: str, number: int, rows: int = 7_500, columns: int = 5) -> Task:
     """Two factors behind columns of one shape, from 0 to 100."""
     random = np.random.default_rng([number, list(SHAPES).index(name)])
     factors, weights = random.normal(size=(rows, 2)), random.normal(size=(2, columns)) * 0.8
