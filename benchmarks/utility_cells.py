@@ -72,11 +72,23 @@ def read_cells(path: Path) -> dict[Key, Cell]:
     return found
 
 
+def compact(cell: Cell) -> dict[str, Any]:
+    """A cell without what it has by default, scores with six digits."""
+    digits = replace(
+        cell,
+        scores={name: float(f"{score:.6g}") for name, score in cell.scores.items()},
+        seconds=None if cell.seconds is None else float(f"{cell.seconds:.3g}"),
+    )
+    nothing = asdict(Cell(cell.table, cell.method))
+    always = ("table", "method")
+    return {name: part for name, part in asdict(digits).items() if name in always or part != nothing[name]}
+
+
 def add_cell(path: Path, cell: Cell) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     cut_off = path.exists() and path.stat().st_size > 0 and not path.read_bytes().endswith(b"\n")
     with path.open("a", encoding="utf-8") as file:
-        file.write("\n" * cut_off + json.dumps(asdict(cell), ensure_ascii=False) + "\n")
+        file.write("\n" * cut_off + json.dumps(compact(cell), ensure_ascii=False) + "\n")
 
 
 def scores_of(task: Task, made: Made, seed: int) -> dict[str, float]:

@@ -46,6 +46,16 @@ def column_error(original: pa.Table, released: pa.Table, name: str, domain: Doma
     return float(np.abs(shares[0] - shares[1]).sum() / 2)
 
 
+def mean_error(original: pa.Table, released: pa.Table, domains: Mapping[str, Domain]) -> float:
+    """By how many standard deviations the mean of a column of numbers is off, of the column where that is most."""
+    found = [0.0]
+    for name, domain in domains.items():
+        if isinstance(domain, Numbers):
+            x = _floats(original, name)
+            found.append(float(abs(x.mean() - _floats(released, name).mean()) / max(x.std(), 1e-12)))
+    return max(found)
+
+
 def correlation_error(original: pa.Table, released: pa.Table, domains: Mapping[str, Domain]) -> float:
     """Mean absolute difference of the correlations of all pairs from different columns.
 

@@ -261,7 +261,7 @@ KNOWN: dict[str, Domain] = {
 
 
 def eia() -> Task:
-    """Revenue and sales of utilities, heavy tails in all columns; two constants were chosen with a look at it."""
+    """Revenue and sales of utilities, heavy tails in all columns; a few constants were chosen with a look at it."""
     table = csv.read_csv(DATA / "eia.csv")
     return split("EIA", "TOTREVENUE > 20,000", EIA, _labelled(table, pc.greater(table["TOTREVENUE"], 20_000)))
 
@@ -309,5 +309,5 @@ def known() -> Task:
 
 
 TASKS: dict[str, Callable[[], Task]] = {"Census": census, "Adult": adult, "Wine": wine}
-# tables by which no constant of a method was chosen, but for two by EIA
+# tables by which no constant of a method was chosen, but for a few by EIA and RAND
 FRESH: dict[str, Callable[[], Task]] = {"EIA": eia, "RAND": randhie, "Diabetes": diabetes, "Known": known}

@@ -9,7 +9,10 @@ import pytest
 from test_utility_benchmark import made_up_task
 
 from benchmarks import pairs
-from benchmarks.pairs import VARIATIONS, Figure, Time
+from benchmarks.pairs import Figure, Time
+from benchmarks.pairs_tables import MORE
+from benchmarks.pairs_variations import STUDIES, VARIATIONS, Study, Variation, rows
+from benchmarks.utility_tables import Numbers
 
 
 def figure(variation: str, correlation: float, epsilon: str = "1") -> Figure:
@@ -51,8 +54,27 @@ def test_names_of_variations_are_unique() -> None:
     assert len(set(names)) == len(names)
 
 
+@pytest.mark.parametrize("study", STUDIES.values(), ids=list(STUDIES))
+def test_studies_are_about_what_is_there(study: Study) -> None:
+    assert set(study.variations) <= {variation.name for variation in VARIATIONS}
+    assert set(study.tables) <= set(pairs.ALL)
+
+
+@pytest.mark.parametrize("name", list(MORE))
+def test_made_up_and_small_tables_are_inside_their_domains(name: str) -> None:
+    if name.startswith(("Census", "Wine")):
+        assert MORE[name]().records.num_rows == int(name.split()[1])
+        return
+    task = MORE[name]()
+    assert task.name == name
+    for column in task.numbers:
+        values, domain = task.records[column].to_numpy(), task.domains[column]
+        assert isinstance(domain, Numbers)
+        assert domain.lo <= values.min() < values.max() <= domain.hi
+
+
 @pytest.mark.parametrize("variation", VARIATIONS, ids=lambda variation: variation.name)
-def test_every_variation_replaces_what_is_there(variation: pairs.Variation) -> None:
+def test_every_variation_replaces_what_is_there(variation: Variation) -> None:
     for place, name, value in variation.changes:
         assert getattr(place, name) != value
         with mock.patch.object(place, name, value):
@@ -61,8 +83,8 @@ def test_every_variation_replaces_what_is_there(variation: pairs.Variation) -> N
 
 def test_a_variation_is_measured_and_put_back() -> None:
     task, variation = made_up_task(60), next(v for v in VARIATIONS if v.name == "no polish")
-    before = pairs.rows.SWEEPS
+    before = rows.SWEEPS
     found = pairs.measured(task, variation, "1", range(2))
-    assert pairs.rows.SWEEPS == before > 0
+    assert rows.SWEEPS == before > 0
     assert set(found.means) == set(pairs.SCORES)
     assert found.key == ("Made up", "1", "no polish")

@@ -67,6 +67,21 @@ def column(table: pa.Table, name: str, values: Any) -> pa.Table:
     return table.set_column(table.column_names.index(name), name, pa.array(values))
 
 
+def test_a_cell_on_disk_has_what_it_needs_and_comes_back(tmp_path: Path) -> None:
+    cell = Cell("Census", "laplace", "1", 3, claim="dp", scores={"f": 0.123456789}, seconds=1.23456)
+    utility_cells.add_cell(tmp_path / "cells.jsonl", cell)
+    assert "facts" not in (tmp_path / "cells.jsonl").read_text("utf-8")
+    (back,) = utility_cells.read_cells(tmp_path / "cells.jsonl").values()
+    assert back == replace(cell, scores={"f": 0.123457}, seconds=1.23)
+
+
+def test_the_mean_that_is_off_most_counts() -> None:
+    before = pa.table({"x": [0.0, 2.0], "y": [0.0, 1.0], LABEL: [NO, YES]})
+    after = pa.table({"x": [1.0, 2.0], "y": [1.0, 1.0], LABEL: [NO, YES]})
+    domains: dict[str, Domain] = {"x": Numbers(0, 2), "y": Numbers(0, 1), LABEL: (NO, YES)}
+    assert utility_scores.mean_error(before, after, domains) == 1.0
+
+
 class TestTables:
     def test_a_third_is_held_out_and_no_row_is_in_both_parts(self) -> None:
         table = made_up(301).append_column("number", pa.array(range(301)))
@@ -397,6 +412,11 @@ class TestPage:
     def test_without_a_synthesiser_there_is_no_comparison(self) -> None:
         found = utility_page.duels([cell("tree-dp", 0.5)], ["T"], ["1"])
         assert utility_page.conclusion(found, []) == ["No comparison is complete yet."]
+
+    def test_a_page_without_new_seeds_is_written(self) -> None:
+        task = made_up_task(60)
+        text = utility.page(utility_cells.bounds_of(task, range(1)), [task], 0)
+        assert "means of the seeds that were kept" in text
 
     def test_the_page_names_what_is_missing(self) -> None:
         task = made_up_task(60)

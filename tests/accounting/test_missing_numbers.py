@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import shoal
-import shoal.mechanisms.pairs.mechanism as pairs
+import shoal.mechanisms.pairs.model as model
 import shoal.noise.response
 from shoal.mechanisms.tree.layout import Layout
 from shoal.noise import round_up_scale
@@ -127,7 +127,7 @@ def test_a_gap_of_pairs_costs_no_more_than_rho() -> None:
 
 def gaps_are_missing_from_the_diagonal(patch: pytest.MonkeyPatch) -> None:
     """A record without a value then adds what is no mean of sign products."""
-    honest = pairs.sign_products
+    honest = model.sign_products
 
     def dishonest(counts: Any, signs: Any, levels: Any, n: int) -> Any:
         found = honest(counts, signs, levels, n)
@@ -135,7 +135,7 @@ def gaps_are_missing_from_the_diagonal(patch: pytest.MonkeyPatch) -> None:
             found[place, place] = counts.table(number, signs[-1 if number != signs[-1] else -2]).sum()
         return found
 
-    patch.setattr(pairs, "sign_products", dishonest)
+    patch.setattr(model, "sign_products", dishonest)
 
 
 @pytest.mark.parametrize("plant", [None, gaps_are_missing_from_the_diagonal])

@@ -11,7 +11,9 @@ import pandas as pd
 import pytest
 
 import shoal
+import shoal.mechanisms.pairs.joint as joint
 import shoal.mechanisms.pairs.mechanism as pairs
+import shoal.mechanisms.pairs.model as model
 import shoal.mechanisms.pairs.oneway as oneway
 from shoal.mechanisms.pairs.currency import PureEpsilon
 
@@ -66,11 +68,13 @@ def laws(found: Account) -> set[type]:
     ("neighbours", "shape", "settings", "used"),
     [
         # so many declared rows that trees are cut, although there are few records
-        ("add-remove", (2, 1, 1), {"epsilon": 1, "rows": 3_000}, {Blocks, Laplace, Selection}),
+        ("add-remove", (2, 1, 1), {"epsilon": 1, "rows": 9_000}, {Blocks, Laplace, Selection}),
         ("add-remove", (7, 0, 0), {"epsilon": 1, "rows": 2_000}, {Blocks, Elliptope}),
-        ("add-remove", (7, 0, 0), {"epsilon": 5, "rows": 1_500}, {Blocks, Elliptope, Selection}),
+        ("add-remove", (7, 0, 0), {"epsilon": 5, "rows": 4_000}, {Blocks, Elliptope, Selection}),
+        # bisection with several halvings for pairs
+        ("add-remove", (2, 1, 1), {"epsilon": 1, "rows": 3_000}, {Blocks, Laplace}),
         ("add-remove", (1, 2, 3), {"epsilon": 2}, {Blocks, Laplace}),
-        ("replace-one", (1, 6, 1), {"epsilon": 500}, {Blocks, Elliptope, Laplace, Selection}),
+        ("replace-one", (1, 6, 1), {"epsilon": 1_500}, {Blocks, Elliptope, Laplace, Selection}),
         ("replace-one", (1, 2, 0), {"epsilon": 20}, {Blocks}),
     ],
 )
@@ -103,7 +107,7 @@ def test_all_of_epsilon_can_be_lost(
 @pytest.mark.parametrize(
     ("neighbours", "shape", "settings"),
     [
-        ("add-remove", (2, 1, 1), {"epsilon": 2, "rows": 3_000}),
+        ("add-remove", (2, 1, 1), {"epsilon": 2, "rows": 9_000}),
         ("add-remove", (2, 3, 2), {"epsilon": 20}),
         ("replace-one", (1, 6, 1), {"epsilon": 60}),
     ],
@@ -147,12 +151,12 @@ def cuts_not_paid_for(patch: pytest.MonkeyPatch) -> None:
 
 
 def groups_measured_twice(patch: pytest.MonkeyPatch) -> None:
-    honest = pairs.group_sums
+    honest = model.group_sums
 
     def dishonest(*arguments: Any) -> Any:
         return 2 * honest(*arguments)
 
-    patch.setattr(pairs, "group_sums", dishonest)
+    patch.setattr(model, "group_sums", dishonest)
 
 
 def replaced_as_if_added(patch: pytest.MonkeyPatch) -> None:
@@ -164,7 +168,7 @@ def replaced_as_if_added(patch: pytest.MonkeyPatch) -> None:
     [
         (half_the_noise_of_blocks, "add-remove", (0, 3, 0), {"epsilon": 5}),
         (half_the_noise_of_signs, "add-remove", (0, 7, 0), {"epsilon": 5, "rows": 24}),
-        (cuts_not_paid_for, "add-remove", (2, 0, 0), {"epsilon": 1, "rows": 3_000}),
+        (cuts_not_paid_for, "add-remove", (2, 0, 0), {"epsilon": 1, "rows": 9_000}),
         (groups_measured_twice, "add-remove", (2, 1, 1), {"epsilon": 1, "rows": 3_000}),
         (replaced_as_if_added, "replace-one", (0, 3, 0), {"epsilon": 20}),
     ],
@@ -185,19 +189,18 @@ def test_a_planted_fault_is_found(
 def test_exact_counts_after_the_gate_are_found(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another release comes out of the same transcript."""
     if where == "polish":
-        honest = pairs._measure_pairs
+        honest = pairs.measure_pairs
 
-        def with_exact_tables(positions: Any, marginals: Any, *rest: Any) -> Any:
-            model = honest(positions, marginals, *rest)
-            for a, b in model.tables:
-                counts = pairs.PairCounts(
-                    [own.codes(found) for own, found in zip(marginals, positions, strict=True)],
-                    [own.bins for own in marginals],
+        def with_exact_tables(positions: Any, known: Any, source: Any) -> Any:
+            found = honest(positions, known, source)
+            for a, b in found.tables:
+                counts = model.PairCounts(
+                    [own.codes(one) for own, one in zip(known.marginals, positions, strict=True)], known.bins
                 )
-                model.tables[a, b] = (counts.table(a, b) + 1e-9) / counts.table(a, b).sum()
-            return model
+                found.tables[a, b] = (counts.table(a, b) + 1e-9) / counts.table(a, b).sum()
+            return found
 
-        monkeypatch.setattr(pairs, "_measure_pairs", with_exact_tables)
+        monkeypatch.setattr(pairs, "measure_pairs", with_exact_tables)
     else:
         monkeypatch.setattr(oneway, "nearest_counts", lambda noisy, total: np.maximum(EXACT.pop(), 0.0))
         honest_bincount = np.bincount
@@ -211,3 +214,80 @@ def test_exact_counts_after_the_gate_are_found(where: str, monkeypatch: pytest.M
         monkeypatch.setattr(oneway.np, "bincount", remembered)
     with pytest.raises(AssertionError):
         account("add-remove", 0, 0 if where == "marginals" else 3, 1, epsilon=5, rows=24)
+
+
+@pytest.fixture
+def every_tail(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Products of values are measured whatever was measured before, of all columns of numbers."""
+    monkeypatch.setattr(joint, "_NORMAL", 2.0)
+    monkeypatch.setattr(joint, "TOO_MUCH", 10.0**9)
+    return monkeypatch
+
+
+def of_products(draw: Any) -> bool:
+    """Sums of products of values have a unit of 2^20; those inside intervals one of 2^10."""
+    if isinstance(draw.law, Gaussian):
+        return max(draw.law.variances) > 2**36
+    return isinstance(draw.law, Blocks) and 1 << 20 in draw.law.steps
+
+
+def products(found: Account) -> list[int]:
+    """By how much the removed or replaced record changes sums of products, in parts of the unit."""
+    sums = [[draw.private for draw in side if of_products(draw)] for side in found.draws]
+    assert sums[0]
+    return [abs(a - b) for mine, other in zip(*sums, strict=True) for a, b in zip(mine, other, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "most", "settings"),
+    [
+        ("add-remove", 1, {"epsilon": 5, "rows": 1_500}),
+        ("replace-one", 2, {"epsilon": 50}),
+    ],
+)
+def test_products_of_values_lose_no_more_than_epsilon(
+    neighbours: str, most: int, settings: dict[str, Any], every_tail: pytest.MonkeyPatch
+) -> None:
+    changes = []
+    for found in account(neighbours, 3, 1, 0, **settings):
+        assert found.bound <= found.results[0].statement.epsilon
+        changes += products(found)
+    # a record at the ends of its columns changes a sum by nearly all it may
+    assert 0.9 * 2**20 < max(changes) <= most * 2**20
+
+
+def test_products_of_values_lose_no_more_than_rho(every_tail: pytest.MonkeyPatch) -> None:
+    for neighbours, settings in (
+        ("add-remove", {"epsilon": 20, "rows": 1_500}),
+        ("replace-one", {"epsilon": 60}),
+    ):
+        for found in account(neighbours, 3, 1, 0, delta="0.000001", **settings):
+            assert any(of_products(draw) for draw in found.draws[0])
+            assert 0 < total(*found.draws, concentrated) <= found.results[0].statement.rho
+
+
+def not_clipped(patch: pytest.MonkeyPatch) -> None:
+    def values(self: Any, positions: Any, place: int) -> Any:
+        return 4 * (positions - self.middles[place]) / self.reaches[place]
+
+    patch.setattr(joint.Clipped, "values", values)
+
+
+def products_not_paid_for(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(pairs, "replace", lambda shared, pairs: shared)
+    # and so much for them that this shows
+    patch.setattr(joint, "SHARE", Fraction(1))
+
+
+@pytest.mark.parametrize("plant", [not_clipped, products_not_paid_for])
+@pytest.mark.parametrize("delta", [None, "0.000001"])
+def test_a_fault_in_products_of_values_is_found(
+    plant: Callable[[pytest.MonkeyPatch], None], delta: str | None, every_tail: pytest.MonkeyPatch
+) -> None:
+    plant(every_tail)
+    found = account("add-remove", 3, 3, 0, epsilon=5, rows=1_500, **({"delta": delta} if delta else {}))
+    statement = found[0].results[0].statement
+    if delta is None:
+        assert max(one.bound for one in found) > statement.epsilon
+    else:
+        assert max(total(*one.draws, concentrated) for one in found) > statement.rho

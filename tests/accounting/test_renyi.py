@@ -12,6 +12,7 @@ import pytest
 
 import shoal
 import shoal.mechanisms.pairs.mechanism as pairs
+import shoal.mechanisms.pairs.model as model
 import shoal.mechanisms.pairs.oneway as oneway
 from shoal.mechanisms.pairs.currency import Concentrated
 from shoal.noise import epsilon_from, rho_from
@@ -170,19 +171,18 @@ def test_a_planted_fault_exceeds_rho(
 
 
 def test_exact_counts_in_the_polish_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = pairs._measure_pairs
+    honest = pairs.measure_pairs
 
-    def with_exact_tables(positions: Any, marginals: Any, *rest: Any) -> Any:
-        model = honest(positions, marginals, *rest)
-        counts = pairs.PairCounts(
-            [own.codes(found) for own, found in zip(marginals, positions, strict=True)],
-            [own.bins for own in marginals],
+    def with_exact_tables(positions: Any, known: Any, source: Any) -> Any:
+        found = honest(positions, known, source)
+        counts = model.PairCounts(
+            [own.codes(one) for own, one in zip(known.marginals, positions, strict=True)], known.bins
         )
-        for a, b in model.tables:
-            model.tables[a, b] = (counts.table(a, b) + 1e-9) / counts.table(a, b).sum()
-        return model
+        for a, b in found.tables:
+            found.tables[a, b] = (counts.table(a, b) + 1e-9) / counts.table(a, b).sum()
+        return found
 
-    monkeypatch.setattr(pairs, "_measure_pairs", with_exact_tables)
+    monkeypatch.setattr(pairs, "measure_pairs", with_exact_tables)
     with pytest.raises(AssertionError):
         account("add-remove", 0, 2, 1, epsilon=20, rows=24, delta=DELTA)
 

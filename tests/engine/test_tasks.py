@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,7 @@ from pyarrow import parquet
 from twice import Twice
 
 import shoal
+import shoal.mechanisms.pairs.mechanism as mechanism
 from shoal.io.parquet_files import frozen
 from shoal.noise import Seeded, discrete_laplace, source
 from shoal.noise.entropy import computed_again
@@ -72,6 +74,22 @@ def test_all_kinds_of_columns_by_tasks_that_run_twice(method: str, tmp_path: Pat
         assert ours == theirs
     assert made.internal["values_clipped"] == expected.internal["values_clipped"]
     assert found["age"].null_count > 0
+
+
+def test_joint_tails_are_those_of_memory(tmp_path: Path) -> None:
+    random = np.random.default_rng(3)
+    size = np.where(random.random(900) < 0.03, 40.0, 1.0)
+    table = pa.table({name: np.minimum(size * random.lognormal(1, 0.4, 900), 1000) for name in "abc"})
+    parquet.write_table(table, tmp_path / "heavy.parquet", row_group_size=300)
+    schema = shoal.Schema.from_dict({"attribute": [{"name": name, "lo": 0, "hi": 1000} for name in "abc"]})
+    asked: dict[str, Any] = {"schema": schema, "epsilon": 400, "rows": 900, "seed": 2}
+    with mock.patch.object(mechanism, "exchanged", wraps=mechanism.exchanged) as exchanged:
+        expected = shoal.protect(tmp_path / "heavy.parquet", **asked).data
+    assert exchanged.called
+    shoal.publish(tmp_path / "heavy.parquet", out=tmp_path / "out", engine="local", **asked)
+    found = parquet.read_table(tmp_path / "out" / "data.parquet")
+    ours, theirs = (sorted(map(str, one.to_pylist())) for one in (found, expected))
+    assert ours == theirs
 
 
 def test_names_in_rank_groups_and_names_taken_from_the_records(tmp_path: Path) -> None:

@@ -342,7 +342,7 @@ class TestReleases:
             (
                 2_000,
                 "1",
-                "Shares below 8 thresholds of x, y, which are chosen as the answers come: off by about 0.0",
+                "Shares below 10 thresholds of x, y, which are chosen as the answers come: off by about 0.0",
             ),
             (2_000, "20", "The finest tables of pairs tell "),
             (2_000, "20", "Pairs with name: a count is off by about 0.0"),

@@ -307,3 +307,63 @@ def place_latent(
                     mean, 1 / math.sqrt(precision[k, k]), cuts[k, code], cuts[k, code + 1], uniform(state)
                 )
     return found
+
+
+@njit(cache=True, nogil=True)
+def exchange(
+    values: Floats,
+    positions: Floats,
+    codes: Integers,
+    columns: Integers,
+    wanted: Floats,
+    weights: Floats,
+    sweeps: int,
+    seed: Any,
+) -> None:
+    """Exchange values between rows of one bin as long as that brings mean products of columns nearer to wanted ones.
+
+    The measure is the sum over all pairs of columns of weight · (mean product - wanted)².
+
+    Args:
+        values: numbers that are multiplied; changed.
+        positions: what goes with them; changed.
+        codes: bins; below 0 where a row has no value.
+        columns: those whose values are exchanged.
+    """
+    rows, number = values.shape
+    missed = values.T @ values / rows - wanted
+    change = np.zeros(number)
+    state = seed
+    for _ in range(sweeps):
+        moved = 0
+        for a in columns:
+            order = np.argsort(codes[:, a])
+            first = 0
+            while first < rows:
+                code = codes[order[first], a]
+                last = first
+                while last < rows and codes[order[last], a] == code:
+                    last += 1
+                size = last - first
+                for place in range(first, last if code >= 0 and size > 1 else first):
+                    state += _STEP
+                    i, j = order[place], order[first + int(uniform(state) * size)]
+                    step = (values[j, a] - values[i, a]) / rows
+                    if step == 0.0:
+                        continue
+                    gain = 0.0
+                    for b in range(number):
+                        if b != a:
+                            change[b] = step * (values[i, b] - values[j, b])
+                            gain += weights[a, b] * change[b] * (2 * missed[a, b] + change[b])
+                    if gain < 0:
+                        moved += 1
+                        for b in range(number):
+                            if b != a:
+                                missed[a, b] += change[b]
+                                missed[b, a] = missed[a, b]
+                        values[i, a], values[j, a] = values[j, a], values[i, a]
+                        positions[i, a], positions[j, a] = positions[j, a], positions[i, a]
+                first = last
+        if moved * 1000 < rows:
+            break

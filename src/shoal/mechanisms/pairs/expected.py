@@ -14,10 +14,12 @@ from shoal.mechanisms.pairs.plan import PAIR_LEVELS, Facts, Group, OneWay, Pairs
 
 # After a few noisy answers a distribution function is known this badly at worst: hardly at all.
 _AT_WORST = 0.25
-# Thresholds are answers about a curve with so many free numbers; between them it is off by this much all the same.
+# Thresholds are answers about a curve with so many free numbers; between them it is off by this much all the same, and
+# by less where they are so clear of noise that pairs use several levels.
 _CURVE, _BETWEEN = 4, 0.015
-# Halves are not quite those of the medians: so much of what is unknown about either column alone.
-_HALVES = 1 / 8
+# Halves are not quite those of the medians: so much of what is unknown about either column alone, and less where
+# bisection asked for the medians.
+_HALVES, _ASKED_HALVES = 1 / 8, 1 / 64
 
 
 def noise_alone(
@@ -39,7 +41,9 @@ def noise_alone(
                 noise *= math.sqrt((facts.points + 1) / 6)
         elif layout.rounds and number in layout.cut:
             answer = currency.deviation(Shape(1, len(layout.cut), 1), layout.rounds[0]) / 2
-            noise = math.hypot(answer * math.sqrt(_CURVE / len(layout.rounds)), _BETWEEN * rows)
+            noise = math.hypot(
+                answer * math.sqrt(_CURVE / len(layout.rounds)), _BETWEEN / layout.levels * rows
+            )
         elif number in layout.cut:
             levels = (
                 currency.deviation(Shape(1, len(layout.cut), 1 << level), share)
@@ -73,13 +77,19 @@ def noise_of_pairs(
         if group.level <= 0 and group.depth <= 0:
             for b in group.partners:
                 measured(group.pivot, b, group.deviation * _part(group))
-    # the bin around a median is drawn anew, row by row
-    drawn = 2.0 ** -min(layout.levels, PAIR_LEVELS) / (4 * rows)
+    # the bin around a median is drawn anew, row by row; bisection has a cut near it
+    bin_share = 2.0 ** -min(layout.levels, PAIR_LEVELS)
+
+    def unsettled(noise: float) -> float:
+        if layout.rounds:
+            return _ASKED_HALVES * noise**2 + min(bin_share, 2 * noise) / (4 * rows)
+        return _HALVES * noise**2 + bin_share / (4 * rows)
+
     found: dict[tuple[str, str], float] = {}
     for pair, known in sorted(precision.items()):
         first, second = (attributes[number].name for number in pair)
-        unsettled = [alone[attributes[number].name] for number in pair if number in layout.cut]
-        variance = 1 / known / rows**2 + sum(_HALVES * noise**2 + drawn for noise in unsettled)
+        variance = 1 / known / rows**2
+        variance += sum(unsettled(alone[attributes[number].name]) for number in pair if number in layout.cut)
         found[first, second] = _bounded(math.sqrt(variance))
     return found
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
 
 from shoal.columns.describe import Described
 from shoal.errors import OptionError, did_you_mean
@@ -16,23 +15,13 @@ from shoal.evaluation.target import target_column
 from shoal.mechanisms.base import Mechanism, Rebuilt, ShareNoise
 from shoal.mechanisms.histogram import Histogram
 from shoal.mechanisms.pairs import mixture
-from shoal.mechanisms.pairs.contrasts import PairCounts, group_sums, sign_products
-from shoal.mechanisms.pairs.correlation import shrunk, tetrachoric
 from shoal.mechanisms.pairs.currency import Concentrated, Currency, PureEpsilon, Shape
 from shoal.mechanisms.pairs.expected import noise_alone, noise_of_pairs
-from shoal.mechanisms.pairs.gaps import (
-    ABSENT,
-    Presence,
-    flags_of,
-    of_present,
-    presence,
-    present_positions,
-    with_flags,
-)
-from shoal.mechanisms.pairs.marginal import Marginal
+from shoal.mechanisms.pairs.gaps import ABSENT, flags_of, present_positions, with_flags
+from shoal.mechanisms.pairs.joint import exchanged, lay_out_tails
+from shoal.mechanisms.pairs.model import Measured, Model, measure_pairs
 from shoal.mechanisms.pairs.oneway import measure_oneway
 from shoal.mechanisms.pairs.plan import (
-    NO_FLAGS,
     Facts,
     Halves,
     OneWay,
@@ -48,8 +37,7 @@ from shoal.mechanisms.pairs.rows import (
     positions_of,
     positions_of_latent,
 )
-from shoal.mechanisms.pairs.tables import blocks_of, blocks_of_signs, pair_tables
-from shoal.mechanisms.pairs.words import oneway_words, outline, pair_words
+from shoal.mechanisms.pairs.words import oneway_words, outline, pair_words, tail_words
 from shoal.method.budget import Plan
 from shoal.method.method import Method
 from shoal.noise import Source
@@ -115,6 +103,7 @@ class _LaidOut:
         return (
             *oneway_words(self.attributes, self.oneway, self.currency, rows),
             *pair_words(self.attributes, self.pairs, rows),
+            *tail_words(self.attributes, self.pairs, self.currency, self.shared.pairs, rows),
         )
 
 
@@ -199,8 +188,7 @@ def run(
     found = [Histogram(own) for own in present_positions(positions, flags)]
     known = measure_attributes(method, described, found, source)
     progress("measuring attributes", 1, steps)
-    spent = (known.currency, known.shared, known.target, known.rows, source, flags)
-    model = _measure_pairs(positions, known.marginals, *spent)
+    model = measure_pairs(positions, known, source)
     progress("measuring pairs", 2, steps)
     drawing = fitted(model, known, source)
     drawn = []
@@ -224,30 +212,6 @@ def pair_positions(described: Described) -> tuple[list[Integers], dict[str, int]
     return positions, clipped
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Measured:
-    """What is known once single attributes are measured; all of it paid for.
-
-    Attributes:
-        rows: how many are released.
-        marginals: of the attributes, those that say whether another is missing last.
-        flags: the numbers of these, by the number of the other.
-        conditions: what is measured in words, where it follows from the noisy number of rows.
-    """
-
-    rows: int
-    currency: Currency
-    shared: Halves
-    target: int | None
-    marginals: tuple[Marginal, ...]
-    flags: Mapping[int, int]
-    conditions: tuple[str, ...] = ()
-
-    @property
-    def bins(self) -> list[int]:
-        return [own.bins for own in self.marginals]
-
-
 def measure_attributes(
     method: Method, described: Described, positions: Sequence[Histogram], source: Source
 ) -> Measured:
@@ -266,7 +230,10 @@ def measure_attributes(
     trees = [described.tree(column) for column in described.columns]
     marginals = measure_oneway(positions, attributes, trees, layout, currency, rows, source)
     flags, conditions = flags_of(attributes), told(method, described, rows)
-    return Measured(rows, currency, shared, target, tuple(marginals), flags, conditions)
+    clipped = lay_out_tails(marginals, flags, currency, shared.pairs, rows)
+    if clipped is not None:
+        shared = replace(shared, pairs=shared.pairs - clipped.share)
+    return Measured(rows, currency, shared, target, tuple(marginals), flags, clipped, conditions)
 
 
 def told(method: Method, described: Described, rows: int) -> tuple[str, ...]:
@@ -278,121 +245,6 @@ def told(method: Method, described: Described, rows: int) -> tuple[str, ...]:
     return _lay_out(method, described, rows, budget - _rows_share(method, budget)).words(rows)
 
 
-def pair_codes(
-    marginals: Sequence[Marginal], positions: Sequence[Integers], flags: Mapping[int, int]
-) -> list[NDArray[np.uint8]]:
-    """The bins of records; a missing value has the number behind the last. Private."""
-    codes = [own.codes(found) for own, found in zip(marginals, positions, strict=True)]
-    for number in flags:
-        codes[number][positions[number] == ABSENT] = marginals[number].bins
-    return codes
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Model:
-    """What is known about pairs, without their noise.
-
-    Attributes:
-        latent: attributes with a latent normal.
-        correlations: of these.
-        tables: probabilities of the bins of pairs; empty where the correlations say all there is to say.
-        flags: attributes that say whether another has a value.
-    """
-
-    latent: tuple[int, ...]
-    correlations: Floats
-    tables: dict[tuple[int, int], Floats]
-    flags: Mapping[int, int]
-
-
-def _measure_pairs(
-    positions: Sequence[Integers],
-    marginals: Sequence[Marginal],
-    currency: Currency,
-    shared: Halves,
-    target: int | None,
-    rows: float,
-    source: Source,
-    flags: Mapping[int, int] = NO_FLAGS,
-) -> _Model:
-    """Spend the share of pairs: products of signs, then the other contrasts, group by group.
-
-    Guarantee:
-        Bins are functions of what was measured before; given them, each group costs its share.
-    """
-    codes = pair_codes(marginals, positions, flags)
-    counts = PairCounts(codes, [own.bins for own in marginals])
-    known = Measured(int(rows), currency, shared, target, tuple(marginals), flags)
-    return measure_counts(counts, known, positions[0].size, source)
-
-
-def measure_counts(counts: PairCounts, known: Measured, n: int, source: Source) -> _Model:
-    """`_measure_pairs` of counts of n records by the bins of two attributes."""
-    marginals, currency, rows, flags = known.marginals, known.currency, known.rows, known.flags
-    bins, levels = known.bins, [own.levels for own in marginals]
-    groups = [own.bins if own.names and own.bins > 1 else 0 for own in marginals]
-    latent = tuple(number for number, own in enumerate(levels) if own)
-    layout = lay_out_pairs(
-        currency,
-        levels,
-        groups,
-        known.shared.pairs,
-        rows,
-        known.target,
-        only_target=known.shared.only_target,
-        flags=flags,
-    )
-    if not layout.measured:
-        return _Model(latent, np.eye(len(latent)), {}, flags)
-    correlations, known_gaps = np.eye(len(latent)), presence(marginals, flags)
-    if layout.signs:
-        exact = sign_products(counts, layout.signs, levels, n)
-        measured = _noisy_products(exact, layout, currency, source) / rows
-        products, known_gaps = of_present(measured, layout.signs, marginals, known_gaps)
-        correlations = _correlations(products, marginals, layout, rows, known_gaps)
-    sums = [
-        currency.measure(group_sums(counts, group, levels, bins), group.shape, group.share, source)
-        for group in layout.groups
-    ]
-    between = {
-        (a, b): float(correlations[i, j])
-        for i, a in enumerate(latent)
-        for j, b in enumerate(latent)
-        if a < b and flags.get(a) != b
-    }
-    if not layout.groups:
-        return _Model(latent, correlations, {}, flags)
-
-    def rows_of(a: int, b: int) -> float:
-        return rows * known_gaps.of(a, b)
-
-    blocks = blocks_of(layout.groups, sums, rows_of)
-    if layout.signs:
-        blocks += blocks_of_signs(products, layout.signs, layout.sign_deviation, rows_of, flags)
-    return _Model(latent, correlations, pair_tables(marginals, between, blocks), flags)
-
-
-def _noisy_products(exact: Integers, layout: Pairs, currency: Currency, source: Source) -> Floats:
-    shape = currency.sign_shape(len(layout.signs))
-    if shape.signs:
-        return currency.measure(exact, shape, layout.sign_share, source)
-    below = np.tril_indices(len(exact), -1)
-    noisy = np.zeros(exact.shape)
-    noisy[below] = currency.measure(exact[below], shape, layout.sign_share, source)
-    return noisy + noisy.T
-
-
-def _correlations(
-    products: Floats, marginals: Sequence[Marginal], layout: Pairs, rows: float, gaps: Presence
-) -> Floats:
-    left = np.array([marginals[a].shares[: marginals[a].bins // 2].sum() for a in layout.signs])
-    left = np.clip(left, 1e-4, 1 - 1e-4)
-    density = np.exp(-(ndtri(left) ** 2) / 2) / np.sqrt(2 * np.pi)
-    # fewer records are behind the products of an attribute with gaps, and noise is larger beside them
-    scale = 2 * density * np.array([gaps.shares.get(a, 1.0) for a in layout.signs])
-    return shrunk(tetrachoric(products, left), scale, layout.sign_deviation / rows)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Drawing:
     """All that rows are drawn from: noisy, and therefore safe to draw from as often as one likes.
@@ -402,13 +254,13 @@ class Drawing:
         goals: what share of the rows every cell should have.
     """
 
-    model: _Model
+    model: Model
     known: Measured
     mixture: mixture.Mixture | None = None
     goals: Floats | None = None
 
 
-def fitted(model: _Model, known: Measured, source: Source) -> Drawing:
+def fitted(model: Model, known: Measured, source: Source) -> Drawing:
     """One model of all pairs that were measured."""
     if not model.tables:
         return Drawing(model, known)
@@ -429,6 +281,8 @@ def draw_values(drawing: Drawing, described: Described, number: int, source: Sou
     else:
         codes = draw_block(drawing.mixture, drawing.goals, size, own)
         placed = list(positions_of(codes, *known))
+    if model.tails is not None:
+        placed = exchanged(placed, model.tails, marginals, model.flags, own)
     values: dict[str, Floats] = {}
     for place, column in enumerate(described.columns):
         lattice, tree, found = described.lattices[column], described.tree(column), placed[place]

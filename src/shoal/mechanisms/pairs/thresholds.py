@@ -90,6 +90,21 @@ def settled(asked: Floats, answers: Floats, noise: float) -> Floats:
     return found
 
 
+def least_known(asked: Floats, answers: Floats, noise: float) -> float:
+    """The middle of the interval between thresholds where most can be in the wrong place: by its share and width.
+
+    A distribution of several humps has gaps that no simple curve knows of; this finds them.
+
+    >>> least_known(np.array([0.5, 0.2]), np.array([0.9, 0.1]), 0.001)
+    0.35
+    """
+    ends = np.unique(np.concatenate(([0.0], asked, [1.0])))
+    level = np.interp(ends, places(), settled(asked, answers, noise))
+    level[0], level[-1] = 0.0, 1.0
+    widest = int(np.argmax(np.diff(level) * np.diff(ends)))
+    return float(ends[widest] + ends[widest + 1]) / 2
+
+
 def isotonic(values: Floats, weights: Floats) -> Floats:
     """The nearest values that never fall, by weighted squared distance: pool adjacent violators.
 

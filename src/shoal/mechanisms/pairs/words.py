@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 from shoal.mechanisms.pairs.currency import Currency, Shape
+from shoal.mechanisms.pairs.joint import TOO_MUCH, tails_possible
 from shoal.mechanisms.pairs.plan import MOST_GROUPS, PAIR_LEVELS, Facts, OneWay, Pairs
 
 _FINE = ("halves", "quarters", "eighths", "sixteenths")
@@ -83,6 +85,19 @@ def pair_words(attributes: Sequence[Facts], pairs: Pairs, rows: float) -> list[s
             f"Pairs with {_names(attributes, with_names)}: a count is off by about {noise:.2g} of the rows."
         )
     return found
+
+
+def tail_words(
+    attributes: Sequence[Facts], pairs: Pairs, currency: Currency, budget: Fraction, rows: float
+) -> list[str]:
+    """What is measured besides where a column has a heavy tail, which is known only once it is measured."""
+    cut = [number for number in pairs.signs if attributes[number].points > 1 << PAIR_LEVELS]
+    if not cut or not tails_possible(currency, len(pairs.signs), budget, rows):
+        return []
+    return [
+        f"Where a column turns out to have a heavy tail, a fifth of the share of pairs goes to sums of products of its "
+        f"values with those of other columns, unless correlations would be off by more than {TOO_MUCH:g}."
+    ]
 
 
 def _names(attributes: Sequence[Facts], numbers: Sequence[int]) -> str:
