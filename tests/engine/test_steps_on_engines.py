@@ -113,14 +113,23 @@ def test_what_is_wrong_for_a_step_is_told_in_the_same_words(
     assert not (tmp_path / "out").exists()
 
 
-def test_what_cannot_be_said_about_records_after_steps(tmp_path: Path) -> None:
-    nothing = tmp_path / "there is none.parquet"
-    for more, words in (
-        (
-            {"internal": tmp_path / "in.html"},
-            "the internal report compares with the original after its steps",
-        ),
-        ({"evaluate": True}, "measures and statistics need the whole table"),
-    ):
-        with pytest.raises(shoal.OptionError, match=words):
-            shoal.publish(nothing, schema(*STEPS), out=tmp_path / "out", engine="local", epsilon=1, **more)
+def test_measures_compare_with_the_original_after_its_steps(tmp_path: Path) -> None:
+    data = stored(tmp_path, people())
+    asked: dict[str, Any] = {"method": "tree-dp", "epsilon": 1, "na": ["?"], "seed": 5, "evaluate": True}
+    asked["internal"] = tmp_path / "in.html"
+    parts = shoal.publish(data, schema(*STEPS), out=tmp_path / "parts", engine="local", **asked)
+    asked["internal"] = tmp_path / "memory.html"
+    memory = shoal.publish(data, schema(*STEPS), out=tmp_path / "memory", engine="memory", **asked)
+    assert "was married" in (tmp_path / "in.html").read_text("utf-8")
+    one, two = (published.evaluation.to_dict()["utility"] for published in (parts, memory))
+    assert flat(one) == pytest.approx(flat(two), nan_ok=True)
+    assert len(flat(one)) > 10
+
+
+def flat(found: Any, name: str = "") -> dict[str, float]:
+    """All numbers of a nested dictionary by their places."""
+    if isinstance(found, dict):
+        return {key: value for k, v in found.items() for key, value in flat(v, f"{name}/{k}").items()}
+    if isinstance(found, list):
+        return flat(dict(enumerate(found)), name)
+    return {name: found} if isinstance(found, (int, float)) else {}

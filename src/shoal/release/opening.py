@@ -167,8 +167,6 @@ def _not_in_parts(method: Method, delivery: Delivery, request: Request) -> str:
     if request.get("labels") is not None:
         return "labels have one entry for each row; use engine=memory"
     schema = request.get("schema")
-    if schema is not None and schema.declared.steps and (delivery.evaluate or delivery.internal is not None):
-        return "measures compare with the original after its steps, in memory; leave them out, or use engine=memory"
     weight = None if schema is None else schema.weight
     if weight is not None and way_of(method) == "by_swap":
         return f"the weights in column '{weight.name}' are looked at beside every swapped column; use engine=memory"
