@@ -153,7 +153,8 @@ HEAD = (
     "Every row leaves one idea of [`pairs-dp`](proofs/pairs.md) out, or does it another way. Domains are "
     "those of `benchmarks/utility_tables.py`, the number of rows is given, one record is added or removed, "
     "and there is no δ, unless a row says so. Constants were chosen on Census, Wine and Adult with other "
-    "seeds, two of them (the floor of latent variances, the share of odd records) with a look at EIA.",
+    "seeds, some (the floor of latent variances, the share of odd records, when joint tails are measured) with a "
+    "look at EIA, and that bisection replaces trees of three levels with a look at RAND.",
     "",
     "Errors: *marginal*, mean Wasserstein distance in parts of the domain (names: total variation); *mean*, of the "
     "mean of the column that is off most, in standard deviations; "
