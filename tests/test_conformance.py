@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,12 @@ def release_of(name: str, library: str = "pyarrow", seed: int | None = 1, **more
     return shoal.protect(frame(people(), library), schema(), name, seed=seed, **{**settings(name), **more})
 
 
+@cache
+def seeded(name: str, library: str = "pyarrow") -> shoal.Release:
+    """One release for all tests that only read it."""
+    return release_of(name, library)
+
+
 def rows_of(data: Any) -> list[tuple[float, ...]]:
     """Rows as tuples, to five digits: narrow floats are moved inside the domain by one of their steps."""
     # an emptied cell has no value, and one number for that in rows that are compared
@@ -76,17 +83,17 @@ def files_of(folder: Path) -> dict[str, bytes]:
 @every_library
 def test_columns_order_and_dtypes_are_kept_and_identifiers_gone(name: str, library: str) -> None:
     before = nw.from_native(frame(people(), library), eager_only=True)
-    released = release_of(name, library).data
+    released = seeded(name, library).data
     assert type(released) is type(before.to_native())
     after = nw.from_native(released, eager_only=True)
     assert tuple(after.columns) == PEOPLE_COLUMNS
     assert after.schema == {column: before.schema[column] for column in PEOPLE_COLUMNS}
-    assert len(after) == len(before) or release_of(name, library).aligned is None
+    assert len(after) == len(before) or seeded(name, library).aligned is None
 
 
 @every_method
 def test_a_recipe_repeats_the_release(name: str, tmp_path: Path) -> None:
-    first = release_of(name)
+    first = seeded(name)
     path = tmp_path / "method.toml"
     path.write_text(recipe_text(first), "utf-8")
     again = shoal.protect(frame(people(), "pyarrow"), seed=1, **load_recipe(path))
@@ -109,7 +116,7 @@ def test_released_values_lie_inside_the_domain(name: str, library: str) -> None:
 
 @every_library
 def test_partitions_cover_every_record_in_clusters_of_at_least_k(name: str, library: str) -> None:
-    release = release_of(name, library)
+    release = seeded(name, library)
     grouped = [attribute for made in release.partition for attribute in made.columns]
     covered = sorted(PEOPLE_COLUMNS) if "epsilon" in METHODS[name].parameters else sorted(set(grouped))
     assert sorted(grouped) == covered or not release.partition
@@ -208,7 +215,7 @@ def test_statement_agrees_with_the_method(name: str, columns: tuple[str, ...], s
 def test_permuting_the_rows_gives_the_same_clusters(name: str) -> None:
     order = np.random.default_rng(11).permutation(60)
     shuffled = {attribute: values[order] for attribute, values in people().items()}
-    before = release_of(name)
+    before = seeded(name)
     after = shoal.protect(frame(shuffled, "pyarrow"), schema(), name, seed=1, **settings(name))
     for one, two in zip(before.partition, after.partition, strict=True):
         assert clusters(one, np.arange(60)) == clusters(two, order)

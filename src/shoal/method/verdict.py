@@ -45,7 +45,7 @@ _STEPS: tuple[tuple[str, str], ...] = (
         LOOKED,
         "settle what is listed from what is publicly known, or on a rehearsal (shoal rehearse), and release once",
     ),
-    ("ε = ", "take a smaller ε, 1 say, or say with override= why this one has to be"),
+    ("ε = ", "take a smaller ε, 1 say, or give the reason why this one has to be (option override)"),
 )
 _PUBLISH_STEP = (
     "publish the folder of the release, and count its ε with every other release about the same people"
