@@ -147,8 +147,8 @@ def noise(desk: Desk) -> str:
 
 
 def expected(desk: Desk) -> str:
-    """How long a run would take."""
-    return fragment("#expected", render("expected.html", desk=desk))
+    """How long a run would take, as far as it is known; who asked need not ask again."""
+    return fragment("#expected", render("expected.html", desk=desk, asked=True))
 
 
 def statement(desk: Desk) -> str:
@@ -162,6 +162,7 @@ def statement(desk: Desk) -> str:
         tuned=desk.tuned,
         spoiled=spoiled(desk.recipe),
         sealed=desk.sealed_run,
+        asked=False,
         column_numbers={name: number for number, name in enumerate(desk.recipe.schema.names)},
     )
 
