@@ -160,10 +160,10 @@ STUDIES = {
         "Made-up tables of 5,000 x 5 whose columns have one shape each: normal, skewed, zero "
         "for many, two humps, five values; and a real one with few values in most columns. Trees have cut points at "
         "private medians, and noise in their wide outer intervals moves means; bisection asks where most can be in "
-        "the wrong place. Marginals and means of smooth columns are better, and what pairs show is about as good "
-        "although they use one cut of a column then, not eight bins; what neither goes up nor down together is lost so. Eight "
-        "bins from the curve of the bisection were tried (trials below): on Adult at ε = 0.1 with a δ, F fell from "
-        "0.53 to 0.42, with one cut it rose to 0.55.",
+        "the wrong place. Marginals and means of smooth columns are better. What pairs show is about as good, although "
+        "they use one cut of a column then, not eight bins; of two humps the ranks are worse, and what neither goes "
+        "up nor down together is lost. Eight bins from the curve of the bisection were tried (trials below): on Adult "
+        "at ε = 0.1 with a δ, F fell from 0.53 to 0.42, with one cut it rose to 0.55.",
     ),
     "tails": Study(
         "Joint tails",
