@@ -79,7 +79,7 @@ def noise_of_pairs(
 
     def unsettled(noise: float) -> float:
         if layout.rounds:
-            return _ASKED_HALVES * noise**2 + min(bin_share, 2 * noise) / (4 * rows)
+            return _ASKED_HALVES * noise**2 + min(bin_share, 1.5 * noise) / (4 * rows)
         return _HALVES * noise**2 + bin_share / (4 * rows)
 
     found: dict[tuple[str, str], float] = {}
