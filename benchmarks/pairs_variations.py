@@ -91,15 +91,11 @@ VARIATIONS = (
         ],
     ),
     Variation("blocks instead of elliptope noise", [(currency, "FEWEST_SIGNS", 10**6)]),
-    Variation(
-        "bisection asks for fixed quantiles only",
-        [(oneway, "_QUANTILES", FIXED), (oneway, "_MORE_QUANTILES", FIXED)],
-    ),
+    Variation("bisection asks for fixed quantiles only", [(oneway, "_QUANTILES", FIXED)]),
     Variation("four rounds of bisection", [(plan, "_MOST_ROUNDS", 4)]),
     Variation("eight rounds of bisection", [(plan, "_MOST_ROUNDS", 8)]),
     Variation("trees instead of bisection", [(plan, "_SHALLOW", 0)]),
     Variation("trees where they have three levels", [(plan, "_SHALLOW", 2)]),
-    Variation("bisection for three levels, one cut for pairs", [(plan, "_HALVED", 9)]),
     Variation("cut points: later levels get 1.6 times more", [(PureEpsilon, "cut_growth", Fraction(8, 5))]),
     Variation("correlations never shrunk", [(model, "shrunk", _plain)]),
     Variation("spectral shrinkage always", [(correlation, "_LITTLE_EDGE", 0.0)]),
@@ -159,15 +155,15 @@ STUDIES = {
         (
             "as it is",
             "trees where they have three levels",
-            "bisection for three levels, one cut for pairs",
             "bisection asks for fixed quantiles only",
         ),
         "Made-up tables of 5,000 x 5 whose columns have one shape each: normal, skewed, zero "
         "for many, two humps, five values; and a real one with few values in most columns. Trees have cut points at "
         "private medians, and noise in their wide outer intervals moves means; bisection asks where most can be in "
-        "the wrong place. Marginals and means of smooth columns are better, relations about the same; with columns of "
-        "few values (RAND) relations and what is learned from them are worse than with trees. One cut for pairs does "
-        "as well on these tables or better, but sees only what goes up or down together.",
+        "the wrong place. Marginals and means of smooth columns are better. What pairs show is about as good, although "
+        "they use one cut of a column then, not eight bins; of two humps the ranks are worse, and what neither goes "
+        "up nor down together is lost. Eight bins from the curve of the bisection were tried (trials below): on Adult "
+        "at ε = 0.1 with a δ, F fell from 0.53 to 0.42, with one cut it rose to 0.55.",
     ),
     "tails": Study(
         "Joint tails",

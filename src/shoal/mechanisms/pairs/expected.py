@@ -14,9 +14,8 @@ from shoal.mechanisms.pairs.plan import PAIR_LEVELS, Facts, Group, OneWay, Pairs
 
 # After a few noisy answers a distribution function is known this badly at worst: hardly at all.
 _AT_WORST = 0.25
-# Thresholds are answers about a curve with so many free numbers; between them it is off by this much all the same, and
-# by less where they are so clear of noise that pairs use several levels.
-_CURVE, _BETWEEN = 4, 0.015
+# Thresholds are answers about a curve with so many free numbers; between them it is off by this much all the same.
+_CURVE, _BETWEEN = 4, 0.01
 # Halves are not quite those of the medians: so much of what is unknown about either column alone, and less where
 # bisection asked for the medians.
 _HALVES, _ASKED_HALVES = 1 / 8, 1 / 64
@@ -41,9 +40,7 @@ def noise_alone(
                 noise *= math.sqrt((facts.points + 1) / 6)
         elif layout.rounds and number in layout.cut:
             answer = currency.deviation(Shape(1, len(layout.cut), 1), layout.rounds[0]) / 2
-            noise = math.hypot(
-                answer * math.sqrt(_CURVE / len(layout.rounds)), _BETWEEN / layout.levels * rows
-            )
+            noise = math.hypot(answer * math.sqrt(_CURVE / len(layout.rounds)), _BETWEEN * rows)
         elif number in layout.cut:
             levels = (
                 currency.deviation(Shape(1, len(layout.cut), 1 << level), share)
@@ -82,7 +79,7 @@ def noise_of_pairs(
 
     def unsettled(noise: float) -> float:
         if layout.rounds:
-            return _ASKED_HALVES * noise**2 + min(bin_share, 2 * noise) / (4 * rows)
+            return _ASKED_HALVES * noise**2 + min(bin_share, 1.5 * noise) / (4 * rows)
         return _HALVES * noise**2 + bin_share / (4 * rows)
 
     found: dict[tuple[str, str], float] = {}

@@ -32,10 +32,8 @@ Integers = NDArray[np.int64]
 _TIED, _NEAR = 0.2, 0.02
 # No bin is taken to be quite empty, or quite full.
 _LEAST = 1e-4
-# A threshold that was asked for is as good as a median where it leaves halves that differ by this much of a node.
-_SNAP = 0.4
-# What the first rounds of joint bisection ask for, where pairs use one cut and where they use more.
-_QUANTILES, _MORE_QUANTILES = (0.5, 0.5, 0.2, 0.8), (0.5, 0.5, 0.25, 0.75, 0.12, 0.88)
+# What the first rounds of joint bisection ask for.
+_QUANTILES = (0.5, 0.5, 0.2, 0.8)
 
 
 def measure_oneway(
@@ -127,11 +125,10 @@ def _bisected(
     noise = currency.deviation(Shape(1, len(sizes), 1), layout.rounds[0]) / (2 * rows)
     asked = np.zeros((len(layout.rounds), len(sizes)), dtype=np.int64)
     answers = np.zeros(asked.shape)
-    quantiles = _QUANTILES if layout.halvings == 1 else _MORE_QUANTILES
     for turn, share in enumerate(layout.rounds):
-        if turn < len(quantiles):
+        if turn < len(_QUANTILES):
             curves = likely((asked[:turn] / sizes).T, answers[:turn].T, noise)
-            wanted = [where(curve, quantiles[turn]) for curve in curves]
+            wanted = [where(curve, _QUANTILES[turn]) for curve in curves]
         else:
             wanted = [
                 least_known(asked[:turn, place] / size, answers[:turn, place], float(noise[place]))
@@ -149,43 +146,23 @@ def _bisected(
         noisy = currency.measure(exact, Shape(1, exact.size, 1), share, source)
         answers[turn] = (1 + noisy / rows) / 2
     return {
-        a: _of_thresholds(
-            asked[:, place], answers[:, place], attributes[a].points, float(noise[place]), layout.levels
-        )
+        a: _of_thresholds(asked[:, place], answers[:, place], attributes[a].points, float(noise[place]))
         for place, a in enumerate(layout.cut)
     }
 
 
-def _of_thresholds(asked: Integers, answers: Floats, size: int, noise: float, levels: int) -> Marginal:
+def _of_thresholds(asked: Integers, answers: Floats, size: int, noise: float) -> Marginal:
     curve = settled(asked / size, answers, noise)
     known = places()
     edges = np.unique(np.concatenate((np.rint(known * size).astype(np.int64), asked)))
     running = np.interp(edges / size, known, curve)
     running[0], running[-1] = 0.0, 1.0
     fine = Fine(edges[:-1], edges[1:] - 1, np.diff(running), np.zeros(edges.size - 1))
-    cuts, level = _halvings(asked, edges, running, levels)
-    shares = np.where(np.diff(cuts) > 0, np.clip(np.diff(level), _LEAST, 1 - _LEAST), 0.0)
-    return Marginal(fine, shares / shares.sum(), levels, cuts)
-
-
-def _halvings(asked: Integers, edges: Integers, running: Floats, levels: int) -> tuple[Integers, Floats]:
-    """Positions that halve a distribution again and again, and its levels there.
-
-    A threshold that was asked for is taken where one is near, whose level is known best; the first always is one.
-    """
-    cuts, level = np.array([0, edges[-1]]), np.array([0.0, 1.0])
-    known = np.interp(asked, edges, running)
-    for depth in range(levels):
-        middles, found = (level[:-1] + level[1:]) / 2, []
-        for low, high, middle in zip(cuts[:-1], cuts[1:], middles, strict=True):
-            away = np.where((asked > low) & (asked < high), np.abs(known - middle), np.inf)
-            near = int(np.argmin(away))
-            reach = _SNAP / 2**depth if depth else 1.0
-            cut = asked[near] if away[near] <= reach else round(float(np.interp(middle, running, edges)))
-            found.append(min(max(int(cut), int(low)), int(high)))
-        cuts = np.insert(cuts, np.arange(1, cuts.size), found)
-        level = np.interp(cuts, edges, running)
-    return cuts, level
+    # pairs use a threshold that was asked for, whose share is known best
+    level = np.interp(asked, edges, running)
+    cut = int(np.argmin(np.abs(level - 0.5)))
+    first = float(np.clip(level[cut], _LEAST, 1 - _LEAST))
+    return Marginal(fine, np.array([first, 1 - first]), 1, np.array([0, asked[cut], size]))
 
 
 def _cut(

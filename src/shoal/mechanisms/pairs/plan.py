@@ -18,9 +18,8 @@ from shoal.mechanisms.pairs.currency import Currency, Shape, allot
 MOST_LEVELS, PAIR_LEVELS = 10, 4
 # A cut is worth drawing where the median's rank is known to about a sixth of a node.
 _CUT_WORTH = 6.0
-# Up to this many levels thresholds are found by asking all attributes at once; pairs use one of them, and of the last
-# level as many halvings as there are levels, of the curve that the answers make.
-_SHALLOW, _HALVED = 3, 3
+# Up to this many levels thresholds are found by asking all attributes at once, and pairs use one of them.
+_SHALLOW = 3
 _CUTS, _COUNTS, _SUMS = Fraction(35, 100), Fraction(50, 100), Fraction(15, 100)
 _MOST_COUNTED, _LITTLE_NOISE = 128, 0.25
 # Rounds of joint bisection: as many as leave their answers clear of this much noise, in parts of the rows.
@@ -70,7 +69,6 @@ class OneWay:
         cuts: shares of the levels of cut points, of each attribute.
         counts: shares of the levels of contrasts, of all cut attributes together.
         sums: share of the sums inside intervals, of all cut attributes together.
-        halvings: levels of the bins that pairs use after bisection.
     """
 
     signs: tuple[int, ...]
@@ -82,12 +80,11 @@ class OneWay:
     cuts: tuple[Fraction, ...]
     counts: tuple[Fraction, ...]
     sums: Fraction
-    halvings: int = 1
 
     @property
     def levels(self) -> int:
-        """Levels of the trees of attributes with cut points, or of the bins that bisection finds for pairs."""
-        return len(self.cuts) or self.halvings
+        """Levels of the trees of attributes with cut points; 1 after bisection, which finds one cut for pairs."""
+        return len(self.cuts) or 1
 
     def cost(self, *numbers: int) -> Fraction:
         """What a change in these attributes alone costs: all of a measurement that they share with others."""
@@ -217,10 +214,7 @@ def lay_out_oneway(currency: Currency, attributes: Sequence[Facts], budget: Frac
         cuts = _levels(each * _CUTS, levels, currency.cut_growth)
         counts = _levels(together * _COUNTS, levels, currency.count_growth)
         sums = together * _SUMS
-    halvings = levels if rounds and levels >= _HALVED else 1
-    return OneWay(
-        signs, tuple(counted), tuple(cut), each, each * len(signs), rounds, cuts, counts, sums, halvings
-    )
+    return OneWay(signs, tuple(counted), tuple(cut), each, each * len(signs), rounds, cuts, counts, sums)
 
 
 def _depth(currency: Currency, each: Fraction, rows: float) -> int:
