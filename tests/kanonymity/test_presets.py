@@ -303,7 +303,7 @@ def test_unfitting_options_are_named(method: str, options: dict[str, Any], words
         release(method, **options)
 
 
-def test_swapping_by_rank_column_by_column_gives_the_same_table(tmp_path: Path) -> None:
+def test_swapping_by_rank_in_parts_gives_the_same_rows(tmp_path: Path) -> None:
     table = mixed().select(["age", "income", "visits"])
     parquet.write_table(table, tmp_path / "people.parquet")
     schema = Schema(tuple(mixed_schema()[name] for name in table.column_names))
@@ -317,5 +317,8 @@ def test_swapping_by_rank_column_by_column_gives_the_same_table(tmp_path: Path) 
         seed=3,
     )
     written = parquet.read_table(tmp_path / "out" / "data.parquet")
-    assert written.equals(shoal.protect(table, schema, "swap-ranking", k=5, seed=3).data)
+    whole = shoal.protect(table, schema, "swap-ranking", k=5, seed=3).data
+    # an engine has an order of its own, which says as little about the records
+    order = [(name, "ascending") for name in table.column_names]
+    assert written.sort_by(order).equals(whole.sort_by(order))
     assert rows(written, "age", "visits") == rows(table, "age", "visits")
