@@ -209,7 +209,7 @@ STUDIES = {
         ("0.1", "1", "10"),
         ("tree-dp", "tree-dp, interval counts as noisy as blocks would be"),
         "An estimate: Laplace noise as wide as that of blocks, for the counts of intervals of single columns; cut "
-        "points and boxes, whose noise blocks do not change, are as they were. Single columns gain a tenth at most, "
+        "points and boxes, whose noise blocks do not change, are as they were. Single columns gain 13% at most, "
         "relations nothing, so it was not built. Where ε is small, tree-dp has no cut points that joint bisection "
         "could replace: there it releases one interval.",
     ),
