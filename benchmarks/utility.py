@@ -197,7 +197,8 @@ def _protocol(cells: Sequence[Cell], seeds: range) -> list[str]:
         f"Shoal: {_about_seeds(seeds)} ± half a 95% interval, which speaks of noise "
         "and forest and not of the choice of the held-out rows. No constant was chosen by a look at these seeds. One "
         "version of `pairs-dp` (eight bins of a column after bisection) was dropped when they showed what it costs "
-        "learning, and compared with the present one on other seeds. Constants of `pairs-dp` were chosen on Census, Wine and Adult with "
+        "learning, and compared with the present one on other seeds. "
+        "Constants of `pairs-dp` were chosen on Census, Wine and Adult with "
         "other seeds, and some (the floor of latent variances, the share of odd records, when joint tails are "
         "measured) with a look at EIA; that bisection replaces trees of three levels, with a look at RAND. "
         "Diabetes and Known had no part in that.",
