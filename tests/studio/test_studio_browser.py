@@ -552,8 +552,15 @@ def test_a_ledger_is_charged_before_the_run_and_says_what_is_left(walk: Walk, tm
     page.get_by_text("Charged to the ledger: ε 1 spent, of 2.5, 1.5 left.").wait_for()
     # what is left does not pay for this one
     walk.go("promise")
-    walk.type("#value-epsilon", "2")
-    page.locator("#protect").click()
+    # typed and run at once: the run takes what the page shows
+    page.evaluate(
+        """() => {
+            const field = document.getElementById("value-epsilon");
+            field.value = "2";
+            field.dispatchEvent(new Event("input", { bubbles: true }));
+            document.getElementById("protect").click();
+        }"""
+    )
     bad = page.locator(".strip.bad .stage")
     bad.wait_for(timeout=PATIENCE)
     assert bad.inner_text() == (

@@ -67,6 +67,7 @@ let before = Promise.resolve();
  * @returns {Promise<Response | null>}
  */
 export function send(path, body, signal) {
+  moved();
   const turn = before.then(() => deliver(path, body, signal));
   before = turn.catch(() => null);
   return turn;
@@ -130,15 +131,25 @@ function valueOf(field) {
 /** @type {AbortController | null} */
 let latest = null;
 let timer = 0;
+/** @type {{ path: string, body: unknown } | null} */
+let waiting = null;
 
 /** A control that moves: only the last of its answers counts. @param {string} path @param {unknown} body */
 function live(path, body) {
   clearTimeout(timer);
-  timer = setTimeout(() => {
-    latest?.abort();
-    latest = new AbortController();
-    send(path, body, latest.signal);
-  }, DEBOUNCE);
+  waiting = { path, body };
+  timer = setTimeout(moved, DEBOUNCE);
+}
+
+/** Send where a control was moved to, at the latest before anything else is sent: a run takes what the page shows. */
+function moved() {
+  if (!waiting) return;
+  const { path, body } = waiting;
+  waiting = null;
+  clearTimeout(timer);
+  latest?.abort();
+  latest = new AbortController();
+  send(path, body, latest.signal);
 }
 
 document.addEventListener("click", async (event) => {
