@@ -1,39 +1,18 @@
-"""Tables to measure in parts, and a runner that runs every task twice."""
+"""Tables to measure in parts, and a runner whose aggregates meet in several buckets."""
 
 from __future__ import annotations
 
 import math
-import pickle
-from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
+from twice import Twice
 
 from shoal.io.parquet_files import frozen
 from shoal.release.engines.local import LocalRunner
-from shoal.release.engines.stages import Over, Sealed, Stage
-
-
-class Twice(LocalRunner):
-    """A runner that runs every task twice on the same batches, as Spark may, and compares the bytes."""
-
-    compared = 0
-
-    def _run(self, what: str, over: Over, stages: Sequence[Stage]) -> Iterator[pa.RecordBatch]:
-        def again(batches: Iterator[pa.RecordBatch], task: Any) -> Iterator[pa.RecordBatch]:
-            given = list(batches)
-            # a task goes through pickle on its way to a worker
-            first, second = (list(Sealed(pickle.loads(pickle.dumps(task)))(iter(given))) for _ in range(2))
-            assert [batch.serialize() for batch in first] == [batch.serialize() for batch in second]
-            Twice.compared += len(first)
-            yield from first
-
-        sent = [Stage(partial(again, task=stage.task), stage.buckets, stage.given) for stage in stages]
-        return super()._run(what, over, sent)
 
 
 class Sharded(Twice):

@@ -13,9 +13,10 @@ import measured
 import numpy as np
 import pyarrow as pa
 import pytest
-from measured import Sharded, Twice, runner_of, same
+from measured import Sharded, runner_of, same
 from mixed_table import NAMES, columns, schema, table
 from pyarrow import parquet
+from twice import Twice
 
 import shoal
 from shoal.cli import run

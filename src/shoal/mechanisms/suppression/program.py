@@ -9,7 +9,9 @@ the helpers are there.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,7 +96,7 @@ def program_of(keys: Keys, k: int, rare: Integers) -> Program:
     rows = rare[rows]
     # equal rows are looked at once
     _, every_row, times = np.unique(keys.whole, return_index=True, return_counts=True)
-    names, masks, row, prices, paid = [], [], [], [], []
+    parts = []
     for mask in keys.masks:
         columns = keys.columns_of(mask)
         helpers = keys.projected(mask, every_row)
@@ -108,28 +110,46 @@ def program_of(keys: Keys, k: int, rare: Integers) -> Program:
         own = (keys.codes[every_row[same]][:, columns] > 0) @ keys.costs[columns]
         np.minimum.at(cheapest, at[same], own)
         fits = support[place] >= k
-        names.append(released[fits])
-        prices.append(cheapest[place][fits])
-        row.append(np.flatnonzero(fits))
-        masks.append(keys.gaps[rows][fits] | mask)
-        paid.append((keys.codes[rows][fits][:, columns] > 0) @ keys.costs[columns])
-    every, first, name = np.unique(np.concatenate(names), return_index=True, return_inverse=True)
-    flat_rows = np.concatenate(row)
+        paid = (keys.codes[rows][fits][:, columns] > 0) @ keys.costs[columns]
+        spare = np.full(paid.size, k)
+        parts.append(
+            (
+                released[fits],
+                keys.gaps[rows][fits] | mask,
+                np.flatnonzero(fits),
+                cheapest[place][fits],
+                spare,
+                paid,
+            )
+        )
+    made = assembled(rows, counts, parts, k)
+    return made.only(~_needless(made, keys)[made.name])
+
+
+def assembled(rows: Integers, counts: Integers, parts: Sequence[tuple[NDArray[Any], ...]], k: int) -> Program:
+    """The program of what rows can become under several masks.
+
+    Args:
+        rows, counts: different rows, and how often each occurs.
+        parts: for every mask, arrays with an entry for every row that can be blanked so: the released row, its gaps,
+            the place of the row, the price of a helper, helpers to spare, what the row pays.
+    """
+    names, masks, row, prices, spares, paid = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    every, first, name = np.unique(names, return_index=True, return_inverse=True)
     # a row with gaps becomes the same under several masks
-    _, once = np.unique(flat_rows * every.size + name, return_index=True)
-    made = Program(
+    _, once = np.unique(row * every.size + name, return_index=True)
+    return Program(
         rows,
         counts.astype(np.int64),
         every,
-        np.concatenate(masks)[first],
-        np.concatenate(prices)[first],
-        np.full(every.size, k),
-        flat_rows[once],
+        masks[first],
+        prices[first],
+        spares[first].astype(np.int64),
+        row[once],
         name.astype(np.int64)[once],
-        np.concatenate(paid)[once],
+        paid[once],
         k,
     )
-    return made.only(~_needless(made, keys)[made.name])
 
 
 def _needless(program: Program, keys: Keys) -> NDArray[np.bool_]:

@@ -164,7 +164,7 @@ def _program(groups: _Groups, rows: Integers, free: set[int]) -> Program:
     outside = groups.names[stays]
     gives = stays & (groups.sizes > k)
     givers, spare, digits = groups.names[gives], groups.sizes[gives] - k, groups.digits[gives]
-    names, masks, row, prices, paid, spares = [], [], [], [], [], []
+    parts = []
     for mask in (0, *keys.masks):
         columns = keys.columns_of(mask)
         released = keys.projected(mask, rows)
@@ -180,25 +180,11 @@ def _program(groups: _Groups, rows: Integers, free: set[int]) -> Program:
         # a released row that is there already needs nobody's help
         offered, price = np.where(there, k, offered), np.where(there, 0.0, price)
         possible = (support + offered >= k)[place]
-        names.append(released[possible])
-        masks.append(keys.gaps[rows][possible] | mask)
-        row.append(np.flatnonzero(possible))
-        prices.append(np.where(np.isinf(price), keys.costs.sum(), price)[place][possible])
-        spares.append(offered[place][possible])
-        paid.append((keys.codes[rows][possible][:, columns] > 0) @ keys.costs[columns])
-    every, first, name = np.unique(np.concatenate(names), return_index=True, return_inverse=True)
-    flat = np.concatenate(row)
-    _, once = np.unique(flat * every.size + name, return_index=True)
-    made = Program(
-        rows,
-        counts.astype(np.int64),
-        every,
-        np.concatenate(masks)[first],
-        np.concatenate(prices)[first],
-        np.concatenate(spares)[first].astype(np.int64),
-        flat[once],
-        name.astype(np.int64)[once],
-        np.concatenate(paid)[once],
-        k,
-    )
+        helped = np.where(np.isinf(price), keys.costs.sum(), price)[place][possible]
+        paid = (keys.codes[rows][possible][:, columns] > 0) @ keys.costs[columns]
+        gaps = keys.gaps[rows][possible] | mask
+        parts.append(
+            (released[possible], gaps, np.flatnonzero(possible), helped, offered[place][possible], paid)
+        )
+    made = programs.assembled(rows, counts, parts, k)
     return programs.promising(made, _OFFERS)
