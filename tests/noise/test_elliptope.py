@@ -278,9 +278,9 @@ def test_roundings_are_those_of_the_ideal_numbers(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(elliptope, "WORD", 8)
     monkeypatch.setattr(reals, "WORD", 8)
     for _ in range(20):
-        asked.clear()
         assert elliptope_noise(4, Fraction(1, 3)).shape == (4, 4)
-        assert len(asked) > 1
+    # a draw may well be decided at its first look; that all twenty are is out of the question
+    assert len(asked) > 20
 
 
 def test_points_of_the_disc_by_enumeration(monkeypatch: pytest.MonkeyPatch) -> None:
