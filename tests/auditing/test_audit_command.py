@@ -102,7 +102,7 @@ def test_steps_of_the_schema_come_first(table: str, capsys: pytest.CaptureFixtur
     schema = '[[attribute]]\nname = "x"\ntype = "integer"\nlo = 0\nhi = 100\nsource = "law"\n[[step]]\n'
     Path("bands.toml").write_text(f'{schema}recode = "x"\nbreaks = [-1, 10, 60, 100]\nsource = "law"\n')
     Path("top.toml").write_text(f'{schema}top = "x"\nat = 60\nsource = "law"\n')
-    common = ["--epsilon", "1", "--runs", "400", "--seed", "2", "--workers", "1", "--json"]
+    common = ["--epsilon", "1", "--runs", "100", "--seed", "2", "--workers", "1", "--json"]
     for name in ("bands", "top"):
         assert run(["audit", table, "--schema", f"{name}.toml", "--method", "laplace", *common]) == 0
         found = json.loads(capsys.readouterr().out)
