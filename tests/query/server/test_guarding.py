@@ -200,7 +200,7 @@ def test_a_body_that_does_not_come_is_not_waited_for(
 ) -> None:
     with serve(place, Limits(pace=0, body_seconds=0.2)) as server:
         host, port = server.url.removeprefix("http://").split(":")
-        with socket.create_connection((host, int(port)), timeout=30) as connection:
+        with socket.create_connection((host, int(port)), timeout=300) as connection:
             head = f"POST {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {place.tokens['ada']}\r\n"
             connection.sendall(f"{head}Content-Length: 100\r\n\r\n{{".encode())
             assert b" 413 " in connection.recv(4096).split(b"\r\n")[0]
@@ -300,7 +300,7 @@ def test_whatever_breaks_inside_is_a_constant_text(
 
 def test_half_a_question_from_a_client_that_leaves_costs_nothing(server: Any) -> None:
     host, port = server.url.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port)), timeout=30) as connection:
+    with socket.create_connection((host, int(port)), timeout=300) as connection:
         connection.sendall(
             b"POST /v1/datasets/survey/answers HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"
         )
