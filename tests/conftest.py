@@ -22,7 +22,11 @@ settings.register_profile(
 settings.register_profile("fresh", settings.get_profile("thorough"), max_examples=40)
 # chosen by itself; 'make test-all' asks for the thorough one
 settings.register_profile("quick", settings.get_profile("fresh"), derandomize=True, database=None)
-if settings.get_current_profile_name() not in ("quick", "fresh", "thorough"):  # tests import this module again
+if settings.get_current_profile_name() not in (
+    "quick",
+    "fresh",
+    "thorough",
+):  # tests import this module again
     settings.load_profile("quick")
 
 

@@ -1,4 +1,4 @@
-"""Quick runs repeat themselves, whichever tests ran before; the fork test and other processes keep the system's words."""
+"""Quick runs repeat themselves, whichever tests ran before; forked processes keep the system's words."""
 
 from __future__ import annotations
 
