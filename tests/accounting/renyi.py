@@ -1,7 +1,7 @@
 """Rényi divergences by enumeration: two sides of a draw come in, the divergence of any order above one leaves.
 
-No bound is used: the probabilities of all outcomes are added up, with 50 digits, as far out as they matter. Those of wide
-Gaussians are millions; there the sum is known to more digits than that.
+No bound is used: the probabilities of all outcomes are added up, with 50 digits, as far out as they matter. Those of
+wide Gaussians are millions; there the sum is known to more digits than that.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from .transcript import Draw, Plain
 _DIGITS = 50
 # what is left out beyond so many standard deviations is below 10^-80 of the rest
 _REACH = 20
-# variances from here on: by Poisson's formula Σ exp(-(x-c)²/2v) over whole numbers is the same for every c up to a part of
-# about 4·exp(-2π²v), which is below 10^-58
+# from this variance on Σ exp(-(x-c)²/2v) over whole numbers is the same for every c, by Poisson's formula, up to a part
+# of about 4·exp(-2π²v), which is below 10^-58
 _WIDE = 7
 
 
