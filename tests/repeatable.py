@@ -20,7 +20,8 @@ from shoal.noise import entropy, keyed
 
 _lock = threading.Lock()
 _process = os.getpid()
-_current: np.random.Generator | None = None
+# of the main thread, and of all others: a server's thread may still be busy when the next test begins
+_current: dict[bool, np.random.Generator] | None = None
 
 
 def _stream(name: str) -> np.random.Generator:
@@ -31,7 +32,7 @@ def _stream(name: str) -> np.random.Generator:
 def words_of(name: str) -> Iterator[None]:
     """Inside, the system's entropy is the stream of this name, from its beginning."""
     global _current
-    before, _current = _current, _stream(name)
+    before, _current = _current, {main: _stream(f"{name} {main}") for main in (True, False)}
     entropy._forget_all_in_child()  # words of another stream that are still buffered
     try:
         yield
@@ -45,7 +46,7 @@ def _bytes(n: int) -> bytes:
     if _current is None or _process != os.getpid():
         return os.urandom(n)
     with _lock:
-        return _current.bytes(n)
+        return _current[threading.current_thread() is threading.main_thread()].bytes(n)
 
 
 def _words(n: int) -> NDArray[np.uint64]:
