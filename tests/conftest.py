@@ -64,9 +64,9 @@ def _present(path: Path, name: str, way_out: str) -> Path:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests and doctests of the papers run by themselves, except one table of each."""
-    folders = (ROOT / "papers", ROOT / "tests" / "papers")
+    folders = (f"{ROOT / 'papers'}{os.sep}", f"{ROOT / 'tests' / 'papers'}{os.sep}")
     for item in items:
-        if any(folder in item.path.parents for folder in folders) and item.path.stem != "test_one_table":
+        if str(item.path).startswith(folders) and item.path.stem != "test_one_table":
             item.add_marker(pytest.mark.papers)
 
 

@@ -51,7 +51,7 @@ LONG = (
     ids=ids,
 )
 def test_what_is_not_private_is_refuted_within_few_runs(row: Row) -> None:
-    runs = 4000 if row.name == "idp-ls" else 300
+    runs = 4000 if row.name == "idp-ls" else 200
     found = run_row(row, runs=runs, confidence=0.99, seed=7, workers=1)
     assert found.refuted
     assert found.alarm == found.claimed
