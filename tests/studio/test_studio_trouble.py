@@ -213,9 +213,9 @@ def test_cancel_says_that_a_charge_stays(walk: Walk, tmp_path: Path, monkeypatch
 
 def test_strangers_are_refused_by_the_real_server(studio: Studio) -> None:
     cookies = {studio.access.cookie_name: studio.access.cookie}
-    with httpx.Client(base_url=studio.origin) as client:
+    with httpx.Client(base_url=studio.origin, timeout=300) as client:
         assert client.get("/").status_code == 403
-    with httpx.Client(base_url=studio.origin, cookies=cookies) as client:
+    with httpx.Client(base_url=studio.origin, cookies=cookies, timeout=300) as client:
         assert client.get("/").status_code == 200
         for headers in (
             {"host": "evil.example"},
