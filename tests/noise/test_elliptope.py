@@ -36,7 +36,7 @@ def half(d: int, source: Any, words: int = 1) -> tuple[float, NDArray[np.float64
 @pytest.fixture(scope="module")
 def halves() -> list[tuple[float, NDArray[np.float64]]]:
     source = SystemEntropy()
-    return [half(6, source) for _ in range(examples(12_000))]
+    return [half(6, source) for _ in range(examples(16_000))]
 
 
 def test_the_size_is_gamma_distributed(halves: list[tuple[float, NDArray[np.float64]]]) -> None:
