@@ -69,7 +69,7 @@ def values(found: Any) -> NDArray[np.float64]:
 
 
 def test_exponential_reals_follow_their_law_and_a_scale_five_percent_off_is_rejected() -> None:
-    drawn = values(exponentials(100_000, SystemEntropy()))
+    drawn = values(exponentials(140_000, SystemEntropy()))
     assert stats.kstest(drawn, "expon").pvalue > 1e-9
     assert stats.kstest(drawn, "expon", args=(0, 1.05)).pvalue < 1e-9
     assert stats.kstest(drawn, "gamma", args=(1.05,)).pvalue < 1e-9
