@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,7 +19,7 @@ from shoal.errors import OptionError, ShoalError
 from shoal.io import find_format
 from shoal.io.formats import format_of
 from shoal.look import tokens
-from shoal.studio import changing, column_views, judge_views, promise_views, publishing, views
+from shoal.studio import changing, column_views, judge_views, promise_views, publishing, rehearsing, views
 from shoal.studio.desk import Desk
 from shoal.studio.desks import Desks
 from shoal.studio.guard import Access, App, Guard
@@ -121,33 +122,51 @@ def survey(desk: At, desks: All) -> Response:
 def announce(desk: At, desks: All, body: Payload) -> Response:
     """Asked before a file is sent: what would be refused at the end is refused now."""
     name, size = str(body.get("name", "")), int(body.get("size", 0))
-    desk.problem = ""
+    problem = ""
     try:
         format_of(Path(name))
     except ShoalError as error:
-        desk.problem = str(error)
+        problem = str(error)
     if size > desks.limit:
-        desk.problem = column_views.too_large(desk, name, size, desks.limit)
-    return HTMLResponse(whole(desk, desks, "data"), headers={} if desk.problem else {"x-shoal-send": "1"})
+        problem = column_views.too_large(name, size, desks.limit)
+    if body.get("to") == "people":
+        desk.another_problem = problem
+        page = promise_views.people(desk)
+    else:
+        desk.problem = problem
+        page = whole(desk, desks, "data")
+    return HTMLResponse(page, headers={} if problem else {"x-shoal-send": "1"})
+
+
+async def received(request: Request, target: Path, name: str, limit: int) -> None:
+    """A file that is sent; all of it is there, or nothing."""
+    size = 0
+    try:
+        with open(target, "wb") as file:
+            async for chunk in request.stream():
+                size += len(chunk)
+                if size > limit:
+                    raise OptionError(column_views.too_large(name, size, limit))
+                file.write(chunk)
+    except BaseException:
+        target.unlink(missing_ok=True)
+        raise
+
+
+def sent_name(request: Request) -> tuple[str, str]:
+    """The name of a file that is sent, and the ending of its copy."""
+    name = Path(unquote(request.headers.get("x-name", "table.csv"))).name
+    known = find_format(Path(name))
+    return name, known.ending if known is not None else ".csv"
 
 
 @router.put("/desk/{desk}/file")
 async def upload(desk: At, desks: All, request: Request) -> Response:
-    name = Path(unquote(request.headers.get("x-name", "table.csv"))).name
-    known = find_format(Path(name))
-    target = desk.folder / f"table{known.ending if known is not None else '.csv'}"
-    aside, size = target.with_suffix(".part"), 0
-    try:
-        with open(aside, "wb") as file:
-            async for chunk in request.stream():
-                size += len(chunk)
-                if size > desks.limit:
-                    raise OptionError(column_views.too_large(desk, name, size, desks.limit))
-                file.write(chunk)
-        desk.close()
-        aside.replace(target)
-    finally:
-        aside.unlink(missing_ok=True)
+    name, ending = sent_name(request)
+    target, arrived = desk.folder / f"table{ending}", desk.folder / f"arriving{ending}"
+    await received(request, arrived, name, desks.limit)
+    desk.close()
+    arrived.replace(target)
     await run_in_threadpool(desk.open, target, name)
     if desk.table is None:
         target.unlink(missing_ok=True)
@@ -251,6 +270,29 @@ def promise(desk: At, body: Payload) -> Response:
             desk.set(name, value)
         method = what in ("card", "method", "sealed", "undo", "leave", "setting", "outside", "missing")
         return HTMLResponse(promise_views.promised(desk, method=method, moved=name, by=what))
+
+
+@router.put("/desk/{desk}/people")
+async def send_people(desk: At, desks: All, request: Request) -> Response:
+    """Another file whose people are rehearsed on."""
+    name, ending = sent_name(request)
+    target = desk.folder / f"people-{secrets.token_hex(4)}{ending}"
+    await received(request, target, name, desks.limit)
+    await run_in_threadpool(rehearsing.choose, desk, target, name)
+    # what that changes is asked for in its turn, after whatever was sent meanwhile
+    return HTMLResponse("")
+
+
+@router.post("/desk/{desk}/people")
+def people(desk: At, body: Payload) -> Response:
+    """The path of such a file, which is read where it lies, or made-up people again."""
+    what, path = str(body.get("what", "")), Path(str(body.get("path", "")).strip())
+    if what == "path":
+        rehearsing.choose(desk, path.expanduser(), path.name)
+    elif what == "made up":
+        rehearsing.made_up(desk)
+    with desk.lock:
+        return HTMLResponse(promise_views.people(desk) + promise_views.promised(desk))
 
 
 @router.post("/desk/{desk}/expect")

@@ -30,7 +30,7 @@ DECIMALS: Mapping[str, str] = {"": "by itself", ".": "point", ",": "comma"}
 def data(desk: Desk, limit: int = 0) -> str:
     if desk.table is None or desk.source is None:
         return render(
-            "start.html", desk=desk, formats=titles(), accept=_accept(), limit=_bytes(limit), people=PEOPLE
+            "start.html", desk=desk, formats=titles(), accept=accepted(), limit=_bytes(limit), people=PEOPLE
         )
     table = desk.table
     schema = desk.recipe.schema
@@ -66,7 +66,8 @@ def _cell(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def _accept() -> str:
+def accepted() -> str:
+    """The endings of files that can be read, for a browser."""
     return ",".join(suffix for known in FORMATS.values() for suffix in known.suffixes)
 
 
@@ -76,7 +77,7 @@ def _bytes(count: int) -> str:
     return f"{count / 1e6:.1f} MB" if count >= 10**5 else f"{max(count / 1e3, 0.1):.1f} kB"
 
 
-def too_large(desk: Desk, name: str, size: int, limit: int) -> str:
+def too_large(name: str, size: int, limit: int) -> str:
     return (
         f"'{name}' has {_bytes(size)}, and up to {_bytes(limit)} are copied: start with 'shoal studio FILE' to read it "
         "in place."

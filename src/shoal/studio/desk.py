@@ -20,7 +20,7 @@ from shoal.errors import OptionError, ShoalError
 from shoal.io import Conventions, Table
 from shoal.io.fingerprint import fingerprint
 from shoal.method.presets import PRESETS
-from shoal.studio import runs
+from shoal.studio import rehearsing, runs
 from shoal.studio.choosing import with_promise, with_setting, with_settings_of
 from shoal.studio.editing import Draft
 from shoal.studio.expecting import Expecting
@@ -28,6 +28,7 @@ from shoal.studio.looking import Looks, spoiled
 from shoal.studio.preview import Memory, Preview, preview
 from shoal.studio.promises import SLIDERS
 from shoal.studio.recipe import Recipe
+from shoal.studio.rehearsing import Another
 from shoal.studio.runs import Run
 from shoal.studio.seen import Seen
 from shoal.tuning.grid import default_sizes
@@ -67,11 +68,13 @@ class Desk:
         self.dot = ""
         self.ledger = ""
         self.dataset = ""
+        self.another: Another | None = None
+        self.another_problem = ""
         self.version = 0
         self._history: list[Recipe] = []
         self._place = -1
         self._all_looks = looks
-        self._mark = ""
+        self.mark = ""
         self._memory = Memory()
         self._preview: tuple[Any, Preview] | None = None
         self._seen: Seen | None = None
@@ -99,8 +102,9 @@ class Desk:
             if self.source is not None and self.source.path != path:
                 self._remove_runs()
                 self._remove_copy()
+                rehearsing.made_up(self)
             self.source = Source(path, name, path.stat().st_size)
-            self.table, self._mark, self.drafts, self.open_column = table, mark, {}, ""
+            self.table, self.mark, self.drafts, self.open_column = table, mark, {}, ""
             self._memory = Memory()
             self._history, self._place = [Recipe(drafted)], 0
             self.promise()
@@ -126,6 +130,7 @@ class Desk:
         with self.lock:
             self._remove_runs()
             self._remove_copy()
+            rehearsing.made_up(self)
             self.source, self.table, self._history, self._place = None, None, [], -1
             self.problem = self.told = ""
 
@@ -174,7 +179,7 @@ class Desk:
     @property
     def looks(self) -> Looks:
         """What this very table has shown, in whichever tab."""
-        return self._all_looks.setdefault(self._mark, Looks())
+        return self._all_looks.setdefault(self.mark, Looks())
 
     @property
     def tuned(self) -> tuple[str, ...]:
@@ -279,6 +284,9 @@ class Desk:
         ahead = self.look_ahead()
         if kind in ("release", "rehearse", "buy") and not ahead.ready:
             raise OptionError(ahead.problems[0].sentence)
+        other = self.another if kind == "rehearse" or more.get("rehearsed") else None
+        if other is not None and (wrong := other.problems(self.recipe)):
+            raise OptionError(wrong[0])
         if kind == "release":
             for run in [run for run in self.runs if run.kind == "release" and not run.seen]:
                 self._drop(run)
@@ -288,8 +296,11 @@ class Desk:
             self._drop(run)
         folder = self.folder / f"run-{len(self.runs)}-{random.getrandbits(32):x}"
         run = Run(self._letter(), kind, self.recipe, self.tuned, folder)
+        if other is not None:
+            run.on, run.mark = other.name, other.mark
         job = {
             **self._job(self.source),
+            "on": None if other is None else str(other.path),
             "looked": self.repeated and kind == "release",
             "people": PEOPLE,
             "rows": self.sheet.n,
@@ -325,16 +336,16 @@ class Desk:
             self._expecting.ask(self.recipe, self.sheet.n, self._job(self.source), self._told)
 
     def compare(self) -> Run:
-        """Compare settings: on made-up people as long as no release of these records was looked at."""
+        """Compare settings: on whom rehearsals are, as long as no release of these records was looked at."""
         rehearsed = not self.looks.judged
         recipe = self.recipe
         first = [name for name in recipe.promise.first if name != recipe.method][: _COMPARED_METHODS - 1]
         kinds = {attribute.kind for attribute in recipe.taken}
         methods = [name for name in (recipe.method, *first) if kinds <= set(PRESETS[name].kinds)]
-        rows = PEOPLE if rehearsed else self.sheet.n
+        rows = self.sheet.n if not rehearsed else PEOPLE if self.another is None else self.another.rows
         sizes = default_sizes(rows)
         step = max(len(sizes) // _COMPARED_SIZES, 1)
-        return self.start(
+        run = self.start(
             "compare",
             rehearsed=rehearsed,
             methods=methods,
@@ -342,6 +353,10 @@ class Desk:
             rows=rows,
             epsilon=recipe.settings.get("epsilon", "1"),
         )
+        if run.mark:
+            # its dots are shown as they arrive
+            self._looked_at(run)
+        return run
 
     def _letter(self) -> str:
         taken = {run.letter for run in self.runs}
@@ -384,7 +399,13 @@ class Desk:
         run.seen = True
         if not run.rehearsed:
             self.looks.judge(run.recipe)
+        elif run.mark:
+            self._looked_at(run)
         return run
+
+    def _looked_at(self, run: Run) -> None:
+        """The people of another table are shown, which is a look at that one."""
+        self._all_looks.setdefault(run.mark, Looks()).judge(run.recipe)
 
     @property
     def to_publish(self) -> Run | None:

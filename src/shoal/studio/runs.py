@@ -38,6 +38,7 @@ class Run:
         charged: a ledger has been charged.
         dots: settings that were compared, as they arrive.
         seen: its measurements were shown.
+        on, mark: the other table whose people were rehearsed on, and by which it is recognised; empty without one.
         override: why it is published although its verdict says otherwise.
     """
 
@@ -60,6 +61,8 @@ class Run:
     ended: float | None = None
     at: str = field(default_factory=lambda: time.strftime("%H:%M"))
     seen: bool = False
+    on: str = ""
+    mark: str = ""
     override: str = ""
     _process: subprocess.Popen[str] | None = None
     _facts: dict[str, Any] | None = None
