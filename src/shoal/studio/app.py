@@ -19,7 +19,16 @@ from shoal.errors import OptionError, ShoalError
 from shoal.io import find_format
 from shoal.io.formats import format_of
 from shoal.look import tokens
-from shoal.studio import changing, column_views, judge_views, promise_views, publishing, rehearsing, views
+from shoal.studio import (
+    changing,
+    column_views,
+    judge_views,
+    promise_views,
+    publishing,
+    rehearsing,
+    views,
+    weighing,
+)
 from shoal.studio.desk import Desk
 from shoal.studio.desks import Desks
 from shoal.studio.guard import Access, App, Guard
@@ -223,6 +232,12 @@ def column(desk: At, number: int, body: Payload) -> Response:
             changing.take_back(desk, int(body.get("value", -1)))
         elif what == "taxonomy":
             changing.give_taxonomy(desk, number, str(body.get("value", "")), str(body.get("name", "")))
+        elif what == "release":
+            weighing.release(desk, number, str(body.get("value", "")))
+        elif what == "totals":
+            weighing.give(desk, number, {name: str(value) for name, value in body.items()})
+        elif what == "no totals":
+            weighing.take_away(desk, number, str(body.get("column", "")))
         else:
             changing.change(desk, number, what, body.get("value"))
         return HTMLResponse(column_views.column_changed(desk, number, whole=what != "range"))
