@@ -13,6 +13,7 @@ from shoal.studio.desk import Desk
 from shoal.studio.desks import Desks
 from shoal.studio.guard import OWN_HEADER, Access
 from shoal.studio.runs import Run
+from shoal.studio.starting import letter
 from shoal.studio.worker import rehearse, release
 
 with warnings.catch_warnings():
@@ -73,7 +74,7 @@ def job_of(desk: Desk) -> dict[str, Any]:
 
 def finished(desk: Desk, kind: str = "release") -> Run:
     """A run that was made in this process, as the worker makes it."""
-    run = Run(desk._letter(), kind, desk.recipe, desk.tuned, desk.folder / f"run-{len(desk.runs)}")
+    run = Run(letter(desk), kind, desk.recipe, desk.tuned, desk.folder / f"run-{len(desk.runs)}")
     if kind == "rehearse" and desk.another is not None:
         run.on, run.mark = desk.another.name, desk.another.mark
     run.folder.mkdir()

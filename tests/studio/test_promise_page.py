@@ -24,6 +24,7 @@ from shoal.method.settings import SETTINGS
 from shoal.studio.person import exposed, pairs, person
 from shoal.studio.promises import BY_NAME, CARDS, offers
 from shoal.studio.runs import Run
+from shoal.studio.starting import heard
 from shoal.studio.worker import buy, compare
 
 from .studio_client import Tab, finished, job_of
@@ -342,7 +343,7 @@ def test_a_private_choice_is_offered_where_the_claim_can_carry_it(settled: Tab) 
     run = Run(
         "Z", "buy", settled.desk.recipe, (), settled.desk.folder / "none", state="done", bought=told[-1]
     )
-    settled.desk._told(run)
+    heard(settled.desk, run)
     assert settled.desk.recipe.settings["k"] == str(told[-1]["k"])
     ahead = settled.desk.look_ahead()
     assert ahead.statement is not None

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
-from typing import Annotated, Any
-from urllib.parse import unquote
 
-from fastapi import APIRouter, Body, Depends, FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from shoal.errors import OptionError, ShoalError
-from shoal.io import find_format
-from shoal.io.formats import format_of
 from shoal.look import tokens
 from shoal.studio import (
     changing,
@@ -25,7 +19,7 @@ from shoal.studio import (
     judge_views,
     promise_views,
     publishing,
-    rehearsing,
+    starting,
     views,
     weighing,
 )
@@ -33,8 +27,9 @@ from shoal.studio.desk import Desk
 from shoal.studio.desks import Desks
 from shoal.studio.guard import Access, App, Guard
 from shoal.studio.rendering import HERE, fragment
+from shoal.studio.routing import All, At, Payload, whole
+from shoal.studio.sending import files
 
-Payload = Annotated[dict[str, Any], Body(default_factory=dict)]
 # how often a page hears where a run stands
 _BEAT = 0.25
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
@@ -55,6 +50,7 @@ def create_app(desks: Desks, access: Access) -> App:
     app = FastAPI(lifespan=alive, docs_url=None, redoc_url=None, openapi_url=None)
     app.state.desks = desks
     app.include_router(router)
+    app.include_router(files)
     app.add_exception_handler(ShoalError, refused)
     return Guard(app, access)
 
@@ -63,26 +59,6 @@ def refused(request: Request, error: Exception) -> Response:
     """What can be expected is answered and not refused: a status of 4xx is an error in the browser's console."""
     gone = isinstance(error, ShoalError) and error.code == "gone"
     return HTMLResponse(views.problem(str(error)), headers={"x-shoal-gone": "1"} if gone else None)
-
-
-def all_desks(request: Request) -> Desks:
-    found: Desks = request.app.state.desks
-    return found
-
-
-All = Annotated[Desks, Depends(all_desks)]
-
-
-def one_desk(desk: str, desks: All) -> Desk:
-    return desks.find(desk)
-
-
-At = Annotated[Desk, Depends(one_desk)]
-
-
-def whole(desk: Desk, desks: Desks, step: str) -> str:
-    """A step with everything around it; without a table there is only the first."""
-    return views.step(desk, step, desks.limit)
 
 
 @router.get("/")
@@ -125,61 +101,6 @@ def step(desk: At, desks: All, name: str) -> Response:
 def survey(desk: At, desks: All) -> Response:
     desk.open_survey()
     return HTMLResponse(whole(desk, desks, "data"))
-
-
-@router.post("/desk/{desk}/announce")
-def announce(desk: At, desks: All, body: Payload) -> Response:
-    """Asked before a file is sent: what would be refused at the end is refused now."""
-    name, size = str(body.get("name", "")), int(body.get("size", 0))
-    problem = ""
-    try:
-        format_of(Path(name))
-    except ShoalError as error:
-        problem = str(error)
-    if size > desks.limit:
-        problem = column_views.too_large(name, size, desks.limit)
-    if body.get("to") == "people":
-        desk.another_problem = problem
-        page = promise_views.people(desk)
-    else:
-        desk.problem = problem
-        page = whole(desk, desks, "data")
-    return HTMLResponse(page, headers={} if problem else {"x-shoal-send": "1"})
-
-
-async def received(request: Request, target: Path, name: str, limit: int) -> None:
-    """A file that is sent; all of it is there, or nothing."""
-    size = 0
-    try:
-        with open(target, "wb") as file:
-            async for chunk in request.stream():
-                size += len(chunk)
-                if size > limit:
-                    raise OptionError(column_views.too_large(name, size, limit))
-                file.write(chunk)
-    except BaseException:
-        target.unlink(missing_ok=True)
-        raise
-
-
-def sent_name(request: Request) -> tuple[str, str]:
-    """The name of a file that is sent, and the ending of its copy."""
-    name = Path(unquote(request.headers.get("x-name", "table.csv"))).name
-    known = find_format(Path(name))
-    return name, known.ending if known is not None else ".csv"
-
-
-@router.put("/desk/{desk}/file")
-async def upload(desk: At, desks: All, request: Request) -> Response:
-    name, ending = sent_name(request)
-    target, arrived = desk.folder / f"table{ending}", desk.folder / f"arriving{ending}"
-    await received(request, arrived, name, desks.limit)
-    desk.close()
-    arrived.replace(target)
-    await run_in_threadpool(desk.open, target, name)
-    if desk.table is None:
-        target.unlink(missing_ok=True)
-    return HTMLResponse(await run_in_threadpool(whole, desk, desks, "data"))
 
 
 @router.post("/desk/{desk}/close")
@@ -287,34 +208,11 @@ def promise(desk: At, body: Payload) -> Response:
         return HTMLResponse(promise_views.promised(desk, method=method, moved=name, by=what))
 
 
-@router.put("/desk/{desk}/people")
-async def send_people(desk: At, desks: All, request: Request) -> Response:
-    """Another file whose people are rehearsed on."""
-    name, ending = sent_name(request)
-    target = desk.folder / f"people-{secrets.token_hex(4)}{ending}"
-    await received(request, target, name, desks.limit)
-    await run_in_threadpool(rehearsing.choose, desk, target, name)
-    # what that changes is asked for in its turn, after whatever was sent meanwhile
-    return HTMLResponse("")
-
-
-@router.post("/desk/{desk}/people")
-def people(desk: At, body: Payload) -> Response:
-    """The path of such a file, which is read where it lies, or made-up people again."""
-    what, path = str(body.get("what", "")), Path(str(body.get("path", "")).strip())
-    if what == "path":
-        rehearsing.choose(desk, path.expanduser(), path.name)
-    elif what == "made up":
-        rehearsing.made_up(desk)
-    with desk.lock:
-        return HTMLResponse(promise_views.people(desk) + promise_views.promised(desk))
-
-
 @router.post("/desk/{desk}/expect")
 def expect(desk: At) -> Response:
     """Asked once the page rests; the answer comes with the events."""
     with desk.lock:
-        desk.expect()
+        starting.expect(desk)
         return HTMLResponse(promise_views.expected(desk))
 
 
@@ -325,14 +223,13 @@ def expect(desk: At) -> Response:
 def run(desk: At, kind: str, body: Payload) -> Response:
     with desk.lock:
         if kind == "compare":
-            desk.compare()
+            starting.compare(desk)
         elif kind == "buy":
-            desk.start("buy", price=str(body.get("price", "0.1")))
+            starting.start(desk, "buy", price=str(body.get("price", "0.1")))
         elif kind == "learn":
-            of = desk.run_of(desk.shown)
-            desk.start("learn", target=str(body.get("target", "")), of=str(of.folder))
+            starting.learn(desk, str(body.get("target", "")))
         elif kind in ("release", "rehearse"):
-            desk.start(kind)
+            starting.start(desk, kind)
         else:
             raise OptionError(f"there is no run of the kind '{kind}'.")
         return HTMLResponse(views.strip(desk))
@@ -431,7 +328,14 @@ def _news(desk: Desk, ended: bool) -> str:
             found += fragment("#frontier", judge_views.frontier(desk))
         if ended and desk.table is not None:
             found += promise_views.promised(desk, method=True)
-            if desk.runs and desk.runs[-1].kind == "learn" and desk.shown:
+            last = desk.runs[-1] if desk.runs else None
+            # who looks at another run meanwhile goes on looking at it
+            if (
+                last is not None
+                and last.kind == "learn"
+                and desk.shown
+                and last.of == desk.run_of(desk.shown).folder
+            ):
                 part = judge_views.judge_part(desk, desk.run_of(desk.shown), "learning")
                 found += fragment("#part", part)
         return found

@@ -5,7 +5,6 @@ A desk changes by its methods only, one at a time; pages are rendered from it (`
 
 from __future__ import annotations
 
-import random
 import shutil
 import threading
 from collections.abc import Mapping
@@ -19,8 +18,7 @@ from shoal.columns.schema import Schema
 from shoal.errors import OptionError, ShoalError
 from shoal.io import Conventions, Table
 from shoal.io.fingerprint import fingerprint
-from shoal.method.presets import PRESETS
-from shoal.studio import rehearsing, runs
+from shoal.studio import rehearsing
 from shoal.studio.choosing import with_promise, with_setting, with_settings_of
 from shoal.studio.editing import Draft
 from shoal.studio.expecting import Expecting
@@ -31,14 +29,10 @@ from shoal.studio.recipe import Recipe
 from shoal.studio.rehearsing import Another
 from shoal.studio.runs import Run
 from shoal.studio.seen import Seen
-from shoal.tuning.grid import default_sizes
 from shoal.tuning.private import METHOD
 
 SURVEY = "survey.csv"
 PEOPLE = 5_000
-_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_COMPARED_SIZES = 5
-_COMPARED_METHODS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +72,7 @@ class Desk:
         self._memory = Memory()
         self._preview: tuple[Any, Preview] | None = None
         self._seen: Seen | None = None
-        self._expecting = Expecting(folder)
+        self.expecting = Expecting(folder)
         self.merged = ""
 
     # the table
@@ -275,112 +269,14 @@ class Desk:
             spoiled(self.recipe) and not self.looks.judged and not any(run.rehearsed for run in self.releases)
         )
 
-    def start(self, kind: str, **more: Any) -> Run:
-        """Start a run. One that was never looked at gives way to the next: there is nothing to select from."""
-        if self.running is not None:
-            raise OptionError("a run is on its way: wait for it, or cancel it.")
-        if self.source is None:
-            raise OptionError("there is no table on this desk: choose a file first.")
-        ahead = self.look_ahead()
-        if kind in ("release", "rehearse", "buy") and not ahead.ready:
-            raise OptionError(ahead.problems[0].sentence)
-        other = self.another if kind == "rehearse" or more.get("rehearsed") else None
-        if other is not None and (wrong := other.problems(self.recipe)):
-            raise OptionError(wrong[0])
-        if kind == "release":
-            for run in [run for run in self.runs if run.kind == "release" and not run.seen]:
-                self._drop(run)
-        for run in [
-            run for run in self.runs if run.state in ("failed", "cancelled") or run.kind in ("buy", "learn")
-        ]:
-            self._drop(run)
-        folder = self.folder / f"run-{len(self.runs)}-{random.getrandbits(32):x}"
-        run = Run(self._letter(), kind, self.recipe, self.tuned, folder)
-        if other is not None:
-            run.on, run.mark = other.name, other.mark
-        job = {
-            **self._job(self.source),
-            "on": None if other is None else str(other.path),
-            "looked": self.repeated and kind == "release",
-            "people": PEOPLE,
-            "rows": self.sheet.n,
-            "ledger": self.ledger,
-            "dataset": self.dataset,
-            **more,
-        }
-        self._expecting.stop()
-        self.runs.append(run)
-        self.told = ""
-        if kind in ("release", "rehearse"):
-            self.shown = ""
-        runs.start(run, job, self._told)
-        self.version += 1
-        return run
-
-    def _job(self, source: Source) -> dict[str, Any]:
-        """What every process is told."""
-        return {
-            "data": str(source.path),
-            "request": self.recipe.to_json(self.tuned),
-            "quasi": [a.name for a in self.recipe.taken if a.role == "quasi-identifier"],
-        }
-
     @property
     def expected(self) -> str | None:
         """How long a run would take, in words; None as long as nobody asked."""
-        return self._expecting.words(self.recipe, self.sheet.n)
+        return self.expecting.words(self.recipe, self.sheet.n)
 
-    def expect(self) -> None:
-        """Find out how long a run would take, beside everything else."""
-        if self.source is not None and self.running is None and self.look_ahead().ready:
-            self._expecting.ask(self.recipe, self.sheet.n, self._job(self.source), self._told)
-
-    def compare(self) -> Run:
-        """Compare settings: on whom rehearsals are, as long as no release of these records was looked at."""
-        rehearsed = not self.looks.judged
-        recipe = self.recipe
-        first = [name for name in recipe.promise.first if name != recipe.method][: _COMPARED_METHODS - 1]
-        kinds = {attribute.kind for attribute in recipe.taken}
-        methods = [name for name in (recipe.method, *first) if kinds <= set(PRESETS[name].kinds)]
-        rows = self.sheet.n if not rehearsed else PEOPLE if self.another is None else self.another.rows
-        sizes = default_sizes(rows)
-        step = max(len(sizes) // _COMPARED_SIZES, 1)
-        run = self.start(
-            "compare",
-            rehearsed=rehearsed,
-            methods=methods,
-            ks=list(sizes[::step]),
-            rows=rows,
-            epsilon=recipe.settings.get("epsilon", "1"),
-        )
-        if run.mark:
-            # its dots are shown as they arrive
-            self._looked_at(run)
-        return run
-
-    def _letter(self) -> str:
-        taken = {run.letter for run in self.runs}
-        return next((letter for letter in _LETTERS if letter not in taken), f"R{len(self.runs)}")
-
-    def _drop(self, run: Run) -> None:
+    def drop(self, run: Run) -> None:
         run.remove()
         self.runs.remove(run)
-
-    def _told(self, run: Run) -> None:
-        """Called by the thread that listens to a run."""
-        if run.kind == "buy" and run.state == "done" and run.bought:
-            with self.lock:
-                recipe = self.recipe
-                settings = {**recipe.settings, "k": str(run.bought["k"])}
-                self.settle(replace(recipe, settings=settings, bought=run.bought["bought"]))
-                self.told = run.bought["why"]
-                run.bought = {}
-        if run.kind == "learn" and run.state == "done":
-            with self.lock:
-                shown = next((one for one in self.releases if one.letter == self.shown), None)
-                if shown is not None:
-                    shown.facts["learning"] = run.facts
-        self.version += 1
 
     def cancel(self) -> None:
         run = self.running
@@ -400,10 +296,10 @@ class Desk:
         if not run.rehearsed:
             self.looks.judge(run.recipe)
         elif run.mark:
-            self._looked_at(run)
+            self.look_at(run)
         return run
 
-    def _looked_at(self, run: Run) -> None:
+    def look_at(self, run: Run) -> None:
         """The people of another table are shown, which is a look at that one."""
         self._all_looks.setdefault(run.mark, Looks()).judge(run.recipe)
 
@@ -414,7 +310,7 @@ class Desk:
         return next((run for run in real if run.letter == self.shown), real[-1] if real else None)
 
     def _remove_runs(self) -> None:
-        self._expecting.stop()
+        self.expecting.stop()
         for run in self.runs:
             run.cancel()
             run.remove()

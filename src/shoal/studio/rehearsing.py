@@ -58,36 +58,49 @@ class Another:
         return ()
 
 
-def choose(desk: Desk, path: Path, name: str) -> None:
-    """Rehearse on the people of a file; one that cannot be read leaves the choice as it was, and the desk says why."""
-    desk.another_problem = ""
+def choose(desk: Desk, path: Path | None = None, name: str = "") -> None:
+    """Rehearse on the people of a file, or on made-up ones without it.
+
+    One that cannot be used leaves the choice as it was, and the desk says why.
+    """
     try:
-        told = desk.recipe.schema.file
-        table, mark = read_declared(path, file=told), fingerprint(path)
-        if mark == desk.mark or (
-            table.n == desk.sheet.n
-            and desk.source is not None
-            and _alike(table, read_declared(desk.source.path, file=told))
-        ):
-            raise OptionError(
-                f"'{name}' holds the records of the table itself: to rehearse on them is to look at them. Take the "
-                "file of another year, or made-up people."
-            )
+        found = None if path is None else _opened(desk, path, name)
+        with desk.lock:
+            if desk.running is not None:
+                # it may be reading what would be removed
+                raise OptionError("a run is on its way: wait for it, or cancel it.")
+            made_up(desk)
+            desk.another = found
     except ShoalError as error:
         desk.another_problem = str(error).replace(str(path), name)
-        if desk.folder in path.parents:
-            path.unlink(missing_ok=True)
-        return
-    with desk.lock:
-        made_up(desk)
-        desk.another = Another(path, name, mark, table.n)
+        _remove_copy(desk, path)
+
+
+def _opened(desk: Desk, path: Path, name: str) -> Another:
+    told = desk.recipe.schema.file
+    table, mark = read_declared(path, file=told), fingerprint(path)
+    if mark == desk.mark or (
+        table.n == desk.sheet.n
+        and desk.source is not None
+        and _alike(table, read_declared(desk.source.path, file=told))
+    ):
+        raise OptionError(
+            f"'{name}' holds the records of the table itself: to rehearse on them is to look at them. Take the file "
+            "of another year, or made-up people."
+        )
+    return Another(path, name, mark, table.n)
 
 
 def made_up(desk: Desk) -> None:
     """Rehearse on people who do not exist; a copy of another file is removed."""
-    if desk.another is not None and desk.folder in desk.another.path.parents:
-        desk.another.path.unlink(missing_ok=True)
+    if desk.another is not None:
+        _remove_copy(desk, desk.another.path)
     desk.another, desk.another_problem = None, ""
+
+
+def _remove_copy(desk: Desk, path: Path | None) -> None:
+    if path is not None and desk.folder in path.parents:
+        path.unlink(missing_ok=True)
 
 
 def _alike(one: Table, other: Table) -> bool:

@@ -39,6 +39,7 @@ class Run:
         dots: settings that were compared, as they arrive.
         seen: its measurements were shown.
         on, mark: the other table whose people were rehearsed on, and by which it is recognised; empty without one.
+        of: the folder of the run that something is learned about.
         override: why it is published although its verdict says otherwise.
     """
 
@@ -63,6 +64,7 @@ class Run:
     seen: bool = False
     on: str = ""
     mark: str = ""
+    of: Path | None = None
     override: str = ""
     _process: subprocess.Popen[str] | None = None
     _facts: dict[str, Any] | None = None
