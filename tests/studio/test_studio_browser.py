@@ -28,6 +28,12 @@ from tools.served_studio import Studio
 from .studio_walker import DESKTOP, FEW, PATIENCE, PHONE, Walk, people, settle, shut_out, walking
 
 pytestmark = pytest.mark.system
+# on a phone some controls are folded away
+CHANGED = """([name, value]) => {
+    const field = document.getElementById(name);
+    field.value = value;
+    field.dispatchEvent(new Event("change", { bubbles: true }));
+}"""
 slow = pytest.mark.slow
 
 
@@ -286,6 +292,20 @@ def test_nobody_is_shut_out_of_any_screen(
         page.locator("#slide-hi").wait_for()
         page.locator("summary", has_text="Recode before protection").click()
         look("columns, looked at, values outside")
+        page.locator("#list-1").click()
+        with page.expect_response("**/column/**"):
+            page.locator("#confirm").click()
+        with page.expect_response("**/column/**"):
+            page.evaluate(CHANGED, ["role-3", "weight"])
+        with page.expect_response("**/column/**"):
+            page.locator("#name-3").click()
+        page.locator("#release-3").select_option("raked")
+        page.locator("#weight-waits").wait_for()
+        page.locator("summary", has_text="By sex").click()
+        page.locator("#totals-0").fill("female = many")
+        page.locator("#totals-take-0").click()
+        page.locator("#inspector-problem [role=alert]").wait_for()
+        look("a weight with totals that are none")
         walk.go("data")
         page.locator("#another").click()
         page.locator("#survey").wait_for()
@@ -299,6 +319,12 @@ def test_nobody_is_shut_out_of_any_screen(
         look("promise")
         walk.card("given-partition")
         walk.type("#value-k", "250")
+        page.locator("#people summary").click()
+        page.locator("#people-file").set_input_files(people(tmp_path))
+        page.locator("#people-problem [role=alert]").wait_for()
+        look("another file without some columns")
+        page.locator("#made-up").click()
+        page.locator("#made-up").wait_for(state="detached")
         page.locator("#protect").click()
         page.locator("#cancel").wait_for()
         look("running")

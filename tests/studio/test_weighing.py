@@ -13,7 +13,7 @@ import pytest
 
 import shoal
 from shoal.cli import run as command
-from shoal.io import write
+from shoal.io import read, write
 from shoal.method.recipe import load_recipe
 from shoal.survey import survey
 
@@ -199,6 +199,11 @@ def test_raked_weights_are_rehearsed_released_and_the_same_without_the_window(
     weighted: Tab, sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rake(weighted)
+    assert RAKED in str(finished(weighted.desk, "rehearse").facts["statement"])
+    # another file may have no weights: those that are raked to are made
+    bare = tmp_path / "bare.csv"
+    write(read(sample).frame.to_arrow().drop_columns(["weight"]).slice(0, 200), bare)
+    assert "In bare.csv" not in weighted.post("people", what="path", path=str(bare))
     assert RAKED in str(finished(weighted.desk, "rehearse").facts["statement"])
     weighted.post("step/judge")
     run = finished(weighted.desk)

@@ -120,8 +120,9 @@ def people_of(
     if schema is None:
         return read_as_asked(on, options), None
     declared = schema.declared
-    # steps are for columns that are there, which is known once the file was read
-    table = read_as_asked(on, {**options, "schema": Schema(declared.attributes, declared.file)})
+    # steps and margins are for columns that are there, which is known once the file was read
+    bare = Schema(tuple(a for a in declared.attributes if a.release != "raked"), declared.file)
+    table = read_as_asked(on, {**options, "schema": bare})
     asked = options.get("columns") or [a.name for a in declared.attributes if not a.dropped]
     # who has several rows, and whom a row stands for, changes what a method does
     needed = [a.name for a in (declared.unit, declared.weight) if a is not None]

@@ -31,6 +31,7 @@ def promise(desk: Desk) -> str:
         statement=Markup(statement(desk)),
         same=Markup(same(desk)),
         people=Markup(_people(desk)),
+        wrong=_wrong(desk),
     )
 
 
@@ -62,7 +63,7 @@ def promised(desk: Desk, *, method: bool = False, moved: str = "", by: str = "")
         fragment("#statement", statement(desk)),
         fragment("#same", same(desk)),
         fragment("#people-problem", render("people_problem.html", desk=desk, wrong=_wrong(desk))),
-        fragment("#sheet", render("sheet.html", desk=desk, ahead=desk.look_ahead())),
+        fragment("#sheet", render("sheet.html", desk=desk, ahead=desk.look_ahead(), wrong=_wrong(desk))),
     ]
     if method:
         parts.insert(0, fragment("#strength", strength(desk)))

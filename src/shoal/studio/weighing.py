@@ -20,9 +20,9 @@ from shoal.studio.recipe import RAKED, Recipe, with_attribute
 
 # in the words of the page
 RELEASES: Mapping[str, str] = {
-    "dropped": "Dropped: readers get no weight",
-    "masked": "Masked: one more column, protected like the others",
-    "raked": "Raked: made anew from public totals",
+    "dropped": "Dropped: not released",
+    "masked": "Masked like the columns",
+    "raked": "Raked to public totals",
 }
 assert set(RELEASES) == set(WEIGHT_RELEASES)
 
