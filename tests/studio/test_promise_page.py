@@ -354,6 +354,19 @@ def test_a_private_choice_is_offered_where_the_claim_can_carry_it(settled: Tab) 
     assert settled.desk.look_ahead().statement["data_dependent"] != []
 
 
+def test_what_was_learned_stays_with_the_run_that_it_is_about(settled: Tab) -> None:
+    first, second = (finished(settled.desk, "rehearse") for _ in range(2))
+    learned = Run(
+        "Z", "learn", settled.desk.recipe, (), settled.desk.folder / "none", state="done", of=first.folder
+    )
+    learned._facts = {"target": "sex"}
+    # somebody looks at another one meanwhile
+    settled.desk.judge(second.letter)
+    heard(settled.desk, learned)
+    assert first.facts["learning"] == learned.facts
+    assert second.facts.get("learning") != learned.facts
+
+
 @pytest.mark.slow
 def test_compared_settings_arrive_one_by_one_and_can_be_taken(settled: Tab) -> None:
     told: list[Any] = []

@@ -132,7 +132,14 @@ def test_to_rehearse_on_a_file_is_a_look_at_that_file(desks: Desks, settled: Tab
     assert run.seen
     assert not settled.desk.repeated
     assert other.desk.repeated
-    assert other.desk.tuned != ()
+    # no settings were fixed before it, so there are none to go back to, nor later
+    other.desk.settle(settled.desk.recipe)
+    for _ in range(2):
+        ahead = other.desk.look_ahead()
+        assert ahead.verdict is not None
+        assert ahead.verdict.level == "red"
+        assert "Go back to the settings" not in other.post("step/promise")
+        other.desk.looks.judge(other.desk.recipe)
 
 
 @pytest.mark.system

@@ -187,6 +187,19 @@ def test_what_a_weight_is_raked_to_cannot_be_taken_from_under_it(weighted: Tab) 
     assert weighted.desk.recipe.raking == ""
 
 
+def test_one_weight_is_released_and_no_other(weighted: Tab) -> None:
+    weighted.column("age", "role", "weight")
+    weighted.column("weight", "release", "raked")
+    weighted.column("age", "release", "masked")
+    assert weighted.desk.recipe.raking == "weight"
+    words = "The schema releases two weights: one record has one, drop the other."
+    assert words in totals(weighted, "sex", TOTALS["sex"])
+    weighted.column("age", "release", "dropped")
+    assert words not in totals(weighted, "sex", TOTALS["sex"])
+    assert weighted.desk.recipe.schema["weight"].release == "raked"
+    assert words in weighted.column("age", "release", "masked")
+
+
 def test_another_choice_about_the_weight_after_judge_is_a_choice_by_looking(weighted: Tab) -> None:
     weighted.desk.looks.judge(weighted.desk.recipe)
     rake(weighted)

@@ -301,7 +301,7 @@ class Desk:
 
     def look_at(self, run: Run) -> None:
         """The people of another table are shown, which is a look at that one."""
-        self._all_looks.setdefault(run.mark, Looks()).judge(run.recipe)
+        self._all_looks.setdefault(run.mark, Looks()).rehearse()
 
     @property
     def to_publish(self) -> Run | None:

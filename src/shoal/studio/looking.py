@@ -23,8 +23,9 @@ class Looks:
 
     Attributes:
         columns: whose values were looked at.
-        sealed: the settings that were fixed before the first look; None as long as nobody looked at a result.
-        judged: the measurements of a release of these records were shown.
+        sealed: the settings that were fixed before the first look; None as long as nobody looked at a result, and where
+            nothing was fixed before.
+        judged: the measurements of a release of these records, or of a rehearsal on them, were shown.
     """
 
     columns: set[str] = field(default_factory=set)
@@ -33,9 +34,13 @@ class Looks:
 
     def judge(self, recipe: Recipe) -> None:
         """The measurements of a release with this recipe are shown; the first look seals it."""
-        self.judged = True
-        if self.sealed is None:
+        if not self.judged:
             self.sealed = recipe
+        self.judged = True
+
+    def rehearse(self) -> None:
+        """These people were rehearsed on for another table, and that is shown: nothing was fixed before such a look."""
+        self.judged = True
 
     def tuned(self, recipe: Recipe) -> tuple[str, ...]:
         """What was chosen by looking at the records, by the names that a statement takes."""

@@ -103,7 +103,8 @@ def words(recipe: Recipe, attribute: Attribute) -> str:
 def release(desk: Desk, number: int, value: str) -> None:
     """What becomes of a weight. One that is to be raked and has no totals yet is waited for."""
     attribute = desk.column(number)
-    recipe = replace(desk.recipe, raking="")
+    waiting = desk.recipe.raking
+    recipe = replace(desk.recipe, raking="" if waiting == attribute.name else waiting)
     if value == RAKED and not recipe.schema.margins:
         dropped = with_attribute(recipe.schema, attribute, replace(attribute, release=None))
         _settle(desk, attribute, replace(recipe, schema=dropped, raking=attribute.name))
@@ -124,13 +125,14 @@ def give(desk: Desk, number: int, form: Mapping[str, str]) -> None:
         made = margin_of(column, text, source)
         margins = [margin for margin in recipe.schema.margins if margin.column != column]
         schema = replace(recipe.schema, margins=(*margins, made))
-        if recipe.raking:
+        if recipe.raking == attribute.name:
             schema = with_attribute(schema, attribute, replace(attribute, release=RAKED))
     except ShoalError as error:
         kept = {"column": column, "totals": text, "source": source}
         desk.drafts[attribute.name] = Draft(kept, str(error), "check the totals")
         return
-    _settle(desk, attribute, replace(recipe, schema=schema, raking=""))
+    raking = "" if recipe.raking == attribute.name else recipe.raking
+    _settle(desk, attribute, replace(recipe, schema=schema, raking=raking))
 
 
 def take_away(desk: Desk, number: int, column: str) -> None:
