@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from shoal.io import read, write
 from shoal.studio.desks import Desks
+from shoal.studio.worker import compare
 from shoal.survey import survey
 
-from .studio_client import Tab, finished
+from .studio_client import Tab, finished, job_of
 from .studio_walker import Walk, people, settle
 
 COLUMNS = ["age", "sex", "hours per week", "income"]
@@ -140,6 +142,24 @@ def test_to_rehearse_on_a_file_is_a_look_at_that_file(desks: Desks, settled: Tab
         assert ahead.verdict.level == "red"
         assert "Go back to the settings" not in other.post("step/promise")
         other.desk.looks.judge(other.desk.recipe)
+
+
+def test_settings_are_compared_on_the_same_people(
+    desks: Desks, settled: Tab, last_year: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken(settled, last_year)
+    jobs: list[dict[str, Any]] = []
+    monkeypatch.setattr("shoal.studio.runs.start", lambda run, job, told: jobs.append(job))
+    settled.post("run/compare")
+    assert (jobs[0]["on"], jobs[0]["rows"]) == (str(last_year), 250)
+    told: list[Any] = []
+    compare({**job_of(settled.desk), **jobs[0], "methods": ["ranking-dp"], "ks": [50]}, told.append)
+    assert [len(message["dots"]) for message in told if message["event"] == "dots"] == [1]
+    # its dots are shown as they arrive
+    other = Tab(desks)
+    other.upload(last_year)
+    assert other.desk.repeated
+    assert not settled.desk.repeated
 
 
 @pytest.mark.system
