@@ -172,7 +172,9 @@ def test_a_walk_with_last_year_s_file(walk: Walk, last_year: Path, tmp_path: Pat
     walk.go("promise")
     walk.card("given-partition")
     walk.type("#value-k", "20")
-    page.locator("#people summary").click()
+    page.get_by_role("link", name="on another file").click()
+    page.locator("#people-path").wait_for()
+    assert page.evaluate("() => document.activeElement.id") == "people"
     alert = page.locator("#people-problem [role=alert]")
     # the wrong ones first, each with its words
     page.locator("#people-file").set_input_files(original)

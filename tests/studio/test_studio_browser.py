@@ -319,7 +319,10 @@ def test_nobody_is_shut_out_of_any_screen(
         look("promise")
         walk.card("given-partition")
         walk.type("#value-k", "250")
-        page.locator("#people summary").click()
+        if size == PHONE:
+            page.locator(".sheet a").click()
+            assert page.evaluate("() => document.activeElement.id") == "statement"
+        page.get_by_role("link", name="on another file").click()
         page.locator("#people-file").set_input_files(people(tmp_path))
         page.locator("#people-problem [role=alert]").wait_for()
         look("another file without some columns")
@@ -403,6 +406,10 @@ def test_a_keyboard_is_enough(walk: Walk) -> None:
         page.keyboard.press("Alt+ArrowUp")
     page.keyboard.press("Alt+3")
     page.get_by_role("heading", name="What do you want to promise?").wait_for()
+    # a place on the page is no step
+    page.locator(".skip").focus()
+    page.keyboard.press("Enter")
+    assert page.evaluate("() => [document.activeElement.id, location.hash]") == ["main", "#promise"]
     reach("input[name=card]")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowDown")

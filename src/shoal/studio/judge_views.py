@@ -185,6 +185,7 @@ def frontier(desk: Desk) -> str:
         spoiled=spoiled(desk.recipe),
         history=_history(desk),
         people=PEOPLE,
+        on=compared.on if compared is not None else "" if desk.another is None else desk.another.name,
     )
 
 

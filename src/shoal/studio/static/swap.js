@@ -99,6 +99,15 @@ export async function go(step, push = true) {
   arrive();
 }
 
+/** A place on the page is read from its beginning on; what is folded there is opened. @param {HTMLElement} place */
+function lead(place) {
+  const folded = place.querySelector(":scope > details");
+  if (folded) folded.setAttribute("open", "");
+  place.tabIndex = -1;
+  place.focus();
+  place.scrollIntoView();
+}
+
 /** A new step is read from its heading on. */
 function arrive() {
   scrollTo(0, 0);
@@ -157,7 +166,12 @@ document.addEventListener("click", async (event) => {
   const button = /** @type {HTMLElement | null} */ (target.closest("button, a"));
   if (!button) return;
   const told = button.dataset;
-  if (told.step) await go(told.step);
+  const place = button.getAttribute("href") ?? "";
+  if (place.startsWith("#")) {
+    // the address names the step, and stays
+    event.preventDefault();
+    lead(document.querySelector(place));
+  } else if (told.step) await go(told.step);
   else if (told.close !== undefined) document.querySelector("#toast").replaceChildren();
   else if (told.dialog) /** @type {HTMLDialogElement} */ (document.getElementById(told.dialog)).showModal();
   else if (told.dialogClose !== undefined) button.closest("dialog").close();
