@@ -5,10 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +16,6 @@ import shoal
 from shoal.cli import run as command
 from shoal.io import write
 from shoal.ledger import open_ledger
-from shoal.method.recipe import load_recipe
 from shoal.studio.desk import PEOPLE
 from shoal.studio.promises import CARDS
 from shoal.survey import survey
@@ -222,28 +218,15 @@ def test_looking_costs_and_a_reload_does_not_launder_it(walk: Walk, tmp_path: Pa
 
 
 @slow
-def test_copied_command_and_script_give_the_same_recipe(
-    walk: Walk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_copied_command_and_script_give_the_same_recipe(walk: Walk, tmp_path: Path) -> None:
     walk.survey()
     walk.go("promise")
     walk.card("given-partition")
     walk.type("#value-k", "250")
     walk.run("protect")
     walk.go("publish")
-    line = walk.page.locator("#text-command").inner_text()
-    script = walk.page.locator("#text-script").inner_text()
-    folder = tmp_path / "again"
-    bundle = walk.download(folder / "found")
-    assert walk.desk.source is not None
-    shutil.copy(walk.desk.source.path, folder / "survey.csv")
-    shutil.copy(bundle / "method.toml", folder)
-    monkeypatch.chdir(folder)
-    assert command(line.split()[1:]) == 0
-    first = load_recipe(folder / "release" / "method.toml")
-    shutil.rmtree(folder / "release")
-    subprocess.run([sys.executable, "-c", script], check=True, cwd=folder)
-    assert load_recipe(folder / "release" / "method.toml") == first == load_recipe(bundle / "method.toml")
+    _, (published, by_command, by_script) = walk.again(tmp_path, "survey.csv")
+    assert published == by_command == by_script
     walk.clean()
 
 

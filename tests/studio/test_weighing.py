@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -238,9 +236,7 @@ def test_raked_weights_are_rehearsed_released_and_the_same_without_the_window(
 
 @pytest.mark.system
 @pytest.mark.slow
-def test_a_walk_with_a_raked_weight(
-    walk: Walk, sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_walk_with_a_raked_weight(walk: Walk, sample: Path, tmp_path: Path) -> None:
     page = walk.page
     walk.choose(sample)
     walk.go("columns")
@@ -281,16 +277,8 @@ def test_a_walk_with_a_raked_weight(
     walk.judge()
     walk.go("publish")
     page.get_by_role("heading", name="Ready to publish").wait_for()
-    line, script = (page.locator(f"#text-{name}").inner_text() for name in ("command", "script"))
-    bundle = walk.download(tmp_path / "found")
-    shutil.copy(sample, tmp_path)
-    shutil.copy(bundle / "method.toml", tmp_path)
-    monkeypatch.chdir(tmp_path)
-    assert command(line.split()[1:]) == 0
-    first = load_recipe(tmp_path / "release" / "method.toml")
-    shutil.rmtree(tmp_path / "release")
-    subprocess.run([sys.executable, "-c", script], check=True, cwd=tmp_path)
-    assert load_recipe(tmp_path / "release" / "method.toml") == first == load_recipe(bundle / "method.toml")
-    assert first["schema"].margins == walk.desk.recipe.schema.margins
-    assert "weight" in (tmp_path / "release" / "data.csv").read_text("utf-8").splitlines()[0]
+    release, (published, by_command, by_script) = walk.again(tmp_path, "sample.csv")
+    assert published == by_command == by_script
+    assert by_script["schema"].margins == walk.desk.recipe.schema.margins
+    assert "weight" in (release / "data.csv").read_text("utf-8").splitlines()[0]
     walk.clean()
