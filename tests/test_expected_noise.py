@@ -19,12 +19,13 @@ from shoal.noise import Seeded
 from shoal.progress import silent
 from shoal.release.expected_noise import drowned
 from shoal.release.protect import prepare
+from tests.conftest import examples
 
 # what is announced for shares of rows holds within this factor, column by column and pair by pair
 FACTOR = 3.0
 N = 60
 DOMAINS = {"age": (0, 100), "pay": (0, 5000)}
-RUNS = 300
+RUNS = examples(400)
 # by chance, a sample standard deviation is off by more than this in one case of many millions
 SIGMAS = 5.5
 
