@@ -58,6 +58,20 @@ def test_another_table_can_be_rehearsed_on() -> None:
     assert found.sentence.startswith("Rehearsal on 100 people of another table")
 
 
+def test_another_table_may_lack_what_is_not_released_but_not_what_a_method_needs() -> None:
+    told = {"schema": SCHEMA, "method": "laplace", "epsilon": 1, "columns": ["age"]}
+    ages = pa.table({"who": [f"P{n}" for n in range(100)], "age": [20, 30, 40, 50] * 25})
+    recoded = SCHEMA.with_steps(shoal.Step.top("pay", 5000, source="law"))
+    assert shoal.rehearse(on=ages, **{**told, "schema": recoded}).evaluation.rows["original"] == 100
+    with pytest.raises(shoal.ShoalError, match="no column 'age'"):
+        shoal.rehearse(on=ages.drop_columns(["age"]), **told)
+    with pytest.raises(shoal.ShoalError, match="no column 'pay'"):
+        shoal.rehearse(on=ages, **{**told, "schema": recoded, "columns": ["age", "pay"]})
+    # without it nobody knows who has several rows
+    with pytest.raises(shoal.ShoalError, match="no column 'who'"):
+        shoal.rehearse(on=ages.drop_columns(["who"]), **told)
+
+
 def test_what_a_release_would_refuse_is_refused() -> None:
     with pytest.raises(OptionError, match="k"):
         shoal.rehearse(SCHEMA, epsilon=1, k=5)

@@ -13,6 +13,7 @@ from shoal.studio.desk import Desk
 from shoal.studio.desks import Desks
 from shoal.studio.guard import OWN_HEADER, Access
 from shoal.studio.runs import Run
+from shoal.studio.starting import letter
 from shoal.studio.worker import rehearse, release
 
 with warnings.catch_warnings():
@@ -38,7 +39,7 @@ class Tab:
     def desk(self) -> Desk:
         return self.desks.find(self.name)
 
-    def post(self, path: str, **body: Any) -> str:
+    def post(self, path: str, /, **body: Any) -> str:
         answer = self.client.post(f"/desk/{self.name}/{path}", json=body)
         assert answer.status_code == 200
         return unescape(answer.text)
@@ -67,12 +68,15 @@ def job_of(desk: Desk) -> dict[str, Any]:
         "looked": desk.repeated,
         "quasi": [a.name for a in desk.recipe.taken if a.role == "quasi-identifier"],
         "people": 300,
+        "on": None if desk.another is None else str(desk.another.path),
     }
 
 
 def finished(desk: Desk, kind: str = "release") -> Run:
     """A run that was made in this process, as the worker makes it."""
-    run = Run(desk._letter(), kind, desk.recipe, desk.tuned, desk.folder / f"run-{len(desk.runs)}")
+    run = Run(letter(desk), kind, desk.recipe, desk.tuned, desk.folder / f"run-{len(desk.runs)}")
+    if kind == "rehearse" and desk.another is not None:
+        run.on, run.mark = desk.another.name, desk.another.mark
     run.folder.mkdir()
     job = {**job_of(desk), "folder": str(run.folder)}
     (release if kind == "release" else rehearse)(job, lambda message: None)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import shlex
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from shoal.cli import run as command
 from shoal.io import write
+from shoal.method.recipe import load_recipe
 from shoal.survey import survey
 from tests.browser import axe_source
 from tools.served_studio import Studio
@@ -85,6 +91,21 @@ class Walk:
         found.value.save_as(archive)
         shutil.unpack_archive(archive, folder)
         return next(path for path in folder.iterdir() if path.is_dir())
+
+    def again(self, folder: Path, name: str) -> tuple[Path, list[dict[str, Any]]]:
+        """What Publish offers to copy, run elsewhere: the release, and the recipes of bundle, command and script."""
+        told = {one: self.page.locator(f"#text-{one}").inner_text() for one in ("command", "script")}
+        bundle = self.download(folder / "found")
+        shutil.copy(self.desk.source.path, folder / name)
+        shutil.copy(bundle / "method.toml", folder)
+        recipes = [load_recipe(bundle / "method.toml")]
+        with contextlib.chdir(folder):
+            assert command(shlex.split(told["command"])[1:]) == 0
+            recipes.append(load_recipe(folder / "release" / "method.toml"))
+            shutil.rmtree(folder / "release")
+            subprocess.run([sys.executable, "-c", told["script"]], check=True)
+            recipes.append(load_recipe(folder / "release" / "method.toml"))
+        return folder / "release", recipes
 
     def clean(self) -> None:
         """No error in the console, and nobody else was asked."""

@@ -24,6 +24,7 @@ from shoal.method.settings import SETTINGS
 from shoal.studio.person import exposed, pairs, person
 from shoal.studio.promises import BY_NAME, CARDS, offers
 from shoal.studio.runs import Run
+from shoal.studio.starting import heard
 from shoal.studio.worker import buy, compare
 
 from .studio_client import Tab, finished, job_of
@@ -342,7 +343,7 @@ def test_a_private_choice_is_offered_where_the_claim_can_carry_it(settled: Tab) 
     run = Run(
         "Z", "buy", settled.desk.recipe, (), settled.desk.folder / "none", state="done", bought=told[-1]
     )
-    settled.desk._told(run)
+    heard(settled.desk, run)
     assert settled.desk.recipe.settings["k"] == str(told[-1]["k"])
     ahead = settled.desk.look_ahead()
     assert ahead.statement is not None
@@ -351,6 +352,19 @@ def test_a_private_choice_is_offered_where_the_claim_can_carry_it(settled: Tab) 
     # another k than the one that was bought is not paid for
     settled.promise("typed", str(told[-1]["k"] + 1), "k")
     assert settled.desk.look_ahead().statement["data_dependent"] != []
+
+
+def test_what_was_learned_stays_with_the_run_that_it_is_about(settled: Tab) -> None:
+    first, second = (finished(settled.desk, "rehearse") for _ in range(2))
+    learned = Run(
+        "Z", "learn", settled.desk.recipe, (), settled.desk.folder / "none", state="done", of=first.folder
+    )
+    learned._facts = {"target": "sex"}
+    # somebody looks at another one meanwhile
+    settled.desk.judge(second.letter)
+    heard(settled.desk, learned)
+    assert first.facts["learning"] == learned.facts
+    assert second.facts.get("learning") != learned.facts
 
 
 @pytest.mark.slow

@@ -73,7 +73,8 @@ def check_raking(schema: Schema | None, columns: Sequence[str]) -> None:
         if margin.column not in columns:
             raise OptionError(
                 f"the weight '{schema.weight.name}' is raked to the margin of '{margin.column}', which is not "
-                "released: release it, or remove the margin."
+                "released: release it, or remove the margin.",
+                column=schema.weight.name,
             )
 
 

@@ -6,7 +6,7 @@ seen and chosen here spoils no promise about the records that will be released, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -22,7 +22,7 @@ from shoal.display import internal
 from shoal.errors import OptionError
 from shoal.evaluation import Evaluation, evaluate
 from shoal.evaluation.verdict import Verdict, verdict
-from shoal.io import read
+from shoal.io import Table, read
 from shoal.method.presets import DEFAULT_METHOD, configured, preset
 from shoal.progress import Progress, silent
 from shoal.release.expected_noise import public_description
@@ -81,7 +81,8 @@ def rehearse(
 
     Args:
         schema: kinds, roles and public domains, as for `shoal.protect`, like method, epsilon, k and options.
-        on: another table with the same columns, such as last year's; made-up people by default.
+        on: another table with the same columns, such as last year's; made-up people by default. Columns that would
+            not be released may be missing from it.
         people: how many are made up.
         options: also `target`, of which it is measured how well it can be learned, whether or not the method knows it.
         progress: called with (what, done, total).
@@ -97,14 +98,7 @@ def rehearse(
     target = options.get("target")
     if "target" not in preset(method).adjustable:
         options.pop("target", None)
-    if on is None:
-        table = read(made_up_people(schema, method, epsilon, k, people, **options))
-        # columns that are not released have no part in it
-        if schema is not None:
-            schema = _of_columns(schema.declared, table.names)
-            table = table if schema is None else marked(table, schema)
-    else:
-        table = read_as_asked(on, {**options, "schema": schema})
+    table, schema = people_of(on, schema, method, epsilon, k, people, **options)
     prepared = prepare(table, schema, method, epsilon, k, **options)
     release = carry_out(prepared, tell)
     measured = evaluate(table, release, target=target, progress=tell)
@@ -112,12 +106,36 @@ def rehearse(
     return Rehearsal(release, measured, found, table, on is None)
 
 
-def _of_columns(schema: Schema, names: Sequence[str]) -> Schema | None:
+def people_of(
+    on: Any, schema: Schema | None, method: str, epsilon: Any, k: int | None, people: int, **options: Any
+) -> tuple[Table, Schema | None]:
+    """The people to rehearse on, and the part of the schema that is about them.
+
+    A column that would not be released has no part in it: made-up people lack it, and so may another table.
+    """
+    if on is None:
+        table = read(made_up_people(schema, method, epsilon, k, people, **options))
+        schema = None if schema is None else _of_columns(schema.declared, table.names)
+        return (table if schema is None else marked(table, schema)), schema
+    if schema is None:
+        return read_as_asked(on, options), None
+    declared = schema.declared
+    # steps and margins are for columns that are there, which is known once the file was read
+    bare = Schema(tuple(a for a in declared.attributes if a.release != "raked"), declared.file)
+    table = read_as_asked(on, {**options, "schema": bare})
+    asked = options.get("columns") or [a.name for a in declared.attributes if not a.dropped]
+    # who has several rows, and whom a row stands for, changes what a method does
+    needed = [a.name for a in (declared.unit, declared.weight) if a is not None]
+    schema = _of_columns(declared, {*table.names, *asked, *needed})
+    return read_as_asked(table, {**options, "schema": schema}), schema
+
+
+def _of_columns(schema: Schema, names: Collection[str]) -> Schema | None:
     """The part of a schema that is about these columns."""
     held = tuple(a for a in schema.attributes if a.name in names or a.release == "raked")
     steps = tuple(step for step in schema.steps if step.column in names)
     margins = tuple(margin for margin in schema.margins if margin.column in names)
-    return Schema(held, steps=steps, margins=margins) if held else None
+    return Schema(held, schema.file, steps, margins) if held else None
 
 
 def made_up_people(

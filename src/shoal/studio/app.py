@@ -6,25 +6,30 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
-from typing import Annotated, Any
-from urllib.parse import unquote
 
-from fastapi import APIRouter, Body, Depends, FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from shoal.errors import OptionError, ShoalError
-from shoal.io import find_format
-from shoal.io.formats import format_of
 from shoal.look import tokens
-from shoal.studio import changing, column_views, judge_views, promise_views, publishing, views
+from shoal.studio import (
+    changing,
+    column_views,
+    judge_views,
+    promise_views,
+    publishing,
+    starting,
+    views,
+    weighing,
+)
 from shoal.studio.desk import Desk
 from shoal.studio.desks import Desks
 from shoal.studio.guard import Access, App, Guard
 from shoal.studio.rendering import HERE, fragment
+from shoal.studio.routing import All, At, Payload, whole
+from shoal.studio.sending import files
 
-Payload = Annotated[dict[str, Any], Body(default_factory=dict)]
 # how often a page hears where a run stands
 _BEAT = 0.25
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
@@ -45,6 +50,7 @@ def create_app(desks: Desks, access: Access) -> App:
     app = FastAPI(lifespan=alive, docs_url=None, redoc_url=None, openapi_url=None)
     app.state.desks = desks
     app.include_router(router)
+    app.include_router(files)
     app.add_exception_handler(ShoalError, refused)
     return Guard(app, access)
 
@@ -53,26 +59,6 @@ def refused(request: Request, error: Exception) -> Response:
     """What can be expected is answered and not refused: a status of 4xx is an error in the browser's console."""
     gone = isinstance(error, ShoalError) and error.code == "gone"
     return HTMLResponse(views.problem(str(error)), headers={"x-shoal-gone": "1"} if gone else None)
-
-
-def all_desks(request: Request) -> Desks:
-    found: Desks = request.app.state.desks
-    return found
-
-
-All = Annotated[Desks, Depends(all_desks)]
-
-
-def one_desk(desk: str, desks: All) -> Desk:
-    return desks.find(desk)
-
-
-At = Annotated[Desk, Depends(one_desk)]
-
-
-def whole(desk: Desk, desks: Desks, step: str) -> str:
-    """A step with everything around it; without a table there is only the first."""
-    return views.step(desk, step, desks.limit)
 
 
 @router.get("/")
@@ -115,43 +101,6 @@ def step(desk: At, desks: All, name: str) -> Response:
 def survey(desk: At, desks: All) -> Response:
     desk.open_survey()
     return HTMLResponse(whole(desk, desks, "data"))
-
-
-@router.post("/desk/{desk}/announce")
-def announce(desk: At, desks: All, body: Payload) -> Response:
-    """Asked before a file is sent: what would be refused at the end is refused now."""
-    name, size = str(body.get("name", "")), int(body.get("size", 0))
-    desk.problem = ""
-    try:
-        format_of(Path(name))
-    except ShoalError as error:
-        desk.problem = str(error)
-    if size > desks.limit:
-        desk.problem = column_views.too_large(desk, name, size, desks.limit)
-    return HTMLResponse(whole(desk, desks, "data"), headers={} if desk.problem else {"x-shoal-send": "1"})
-
-
-@router.put("/desk/{desk}/file")
-async def upload(desk: At, desks: All, request: Request) -> Response:
-    name = Path(unquote(request.headers.get("x-name", "table.csv"))).name
-    known = find_format(Path(name))
-    target = desk.folder / f"table{known.ending if known is not None else '.csv'}"
-    aside, size = target.with_suffix(".part"), 0
-    try:
-        with open(aside, "wb") as file:
-            async for chunk in request.stream():
-                size += len(chunk)
-                if size > desks.limit:
-                    raise OptionError(column_views.too_large(desk, name, size, desks.limit))
-                file.write(chunk)
-        desk.close()
-        aside.replace(target)
-    finally:
-        aside.unlink(missing_ok=True)
-    await run_in_threadpool(desk.open, target, name)
-    if desk.table is None:
-        target.unlink(missing_ok=True)
-    return HTMLResponse(await run_in_threadpool(whole, desk, desks, "data"))
 
 
 @router.post("/desk/{desk}/close")
@@ -204,6 +153,12 @@ def column(desk: At, number: int, body: Payload) -> Response:
             changing.take_back(desk, int(body.get("value", -1)))
         elif what == "taxonomy":
             changing.give_taxonomy(desk, number, str(body.get("value", "")), str(body.get("name", "")))
+        elif what == "release":
+            weighing.release(desk, number, str(body.get("value", "")))
+        elif what == "totals":
+            weighing.give(desk, number, {name: str(value) for name, value in body.items()})
+        elif what == "no totals":
+            weighing.take_away(desk, number, str(body.get("column", "")))
         else:
             changing.change(desk, number, what, body.get("value"))
         return HTMLResponse(column_views.column_changed(desk, number, whole=what != "range"))
@@ -257,7 +212,7 @@ def promise(desk: At, body: Payload) -> Response:
 def expect(desk: At) -> Response:
     """Asked once the page rests; the answer comes with the events."""
     with desk.lock:
-        desk.expect()
+        starting.expect(desk)
         return HTMLResponse(promise_views.expected(desk))
 
 
@@ -268,14 +223,13 @@ def expect(desk: At) -> Response:
 def run(desk: At, kind: str, body: Payload) -> Response:
     with desk.lock:
         if kind == "compare":
-            desk.compare()
+            starting.compare(desk)
         elif kind == "buy":
-            desk.start("buy", price=str(body.get("price", "0.1")))
+            starting.start(desk, "buy", price=str(body.get("price", "0.1")))
         elif kind == "learn":
-            of = desk.run_of(desk.shown)
-            desk.start("learn", target=str(body.get("target", "")), of=str(of.folder))
+            starting.learn(desk, str(body.get("target", "")))
         elif kind in ("release", "rehearse"):
-            desk.start(kind)
+            starting.start(desk, kind)
         else:
             raise OptionError(f"there is no run of the kind '{kind}'.")
         return HTMLResponse(views.strip(desk))
@@ -374,7 +328,14 @@ def _news(desk: Desk, ended: bool) -> str:
             found += fragment("#frontier", judge_views.frontier(desk))
         if ended and desk.table is not None:
             found += promise_views.promised(desk, method=True)
-            if desk.runs and desk.runs[-1].kind == "learn" and desk.shown:
+            last = desk.runs[-1] if desk.runs else None
+            # who looks at another run meanwhile goes on looking at it
+            if (
+                last is not None
+                and last.kind == "learn"
+                and desk.shown
+                and last.of == desk.run_of(desk.shown).folder
+            ):
                 part = judge_views.judge_part(desk, desk.run_of(desk.shown), "learning")
                 found += fragment("#part", part)
         return found

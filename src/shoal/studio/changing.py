@@ -16,6 +16,7 @@ from shoal.errors import OptionError, ShoalError
 from shoal.studio.desk import Desk
 from shoal.studio.editing import Draft, changed, range_words, short_problem, step_of
 from shoal.studio.looking import after_a_look
+from shoal.studio.recipe import with_attribute
 from shoal.taxonomy import Taxonomy
 
 # what a look at the values could have suggested
@@ -38,6 +39,8 @@ def change(desk: Desk, number: int, what: str, value: Any, merge: str = "") -> N
         found = sorted(entry["value"] for entry in desk.seen.listed(attribute)["values"])
     try:
         made = changed(attribute, what, value, found)
+        # other columns may be in its way, such as a weight that is raked to its values
+        _ = with_attribute(desk.recipe.schema, attribute, made)
     except ShoalError as error:
         ends = dict(zip(("lo", "hi"), map(str, value), strict=True)) if what == "range" else {}
         desk.drafts[attribute.name] = Draft(ends, str(error), short_problem(attribute, what, value, error))
@@ -52,7 +55,7 @@ def change(desk: Desk, number: int, what: str, value: Any, merge: str = "") -> N
     _replace(desk, attribute, made, merge)
     if what == "type" and desk.source is not None:
         desk.table = read_declared(desk.source.path, desk.recipe.schema)
-    if what in ("kind", "role", "release"):
+    if what in ("kind", "role"):
         desk.promise()
 
 
@@ -65,15 +68,17 @@ def slide(desk: Desk, number: int, end: str, place: int) -> None:
     draft = desk.drafts.get(attribute.name)
     lo, hi = range_words(attribute)
     if draft is not None and draft.typed:
-        lo, hi = draft.typed["lo"], draft.typed["hi"]
+        lo, hi = draft.typed.get("lo", lo), draft.typed.get("hi", hi)
     ends = {"lo": lo or scale.text(0), "hi": hi or scale.text(1000), end: scale.text(place)}
     change(desk, number, "range", [ends["lo"], ends["hi"]], merge=f"{end} of {attribute.name}")
 
 
 def _replace(desk: Desk, old: Attribute, new: Attribute, merge: str) -> None:
-    schema = desk.recipe.schema
-    attributes = tuple(new if attribute is old else attribute for attribute in schema.attributes)
-    desk.settle(replace(desk.recipe, schema=replace(schema, attributes=attributes)), merge)
+    recipe = desk.recipe
+    schema = with_attribute(recipe.schema, old, new)
+    # what is no weight is not raked
+    raking = recipe.raking if recipe.raking != new.name or new.role == "weight" else ""
+    desk.settle(replace(recipe, schema=schema, raking=raking), merge)
 
 
 def recode(desk: Desk, number: int, form: Mapping[str, str]) -> None:

@@ -8,16 +8,17 @@ from typing import Any
 
 from markupsafe import Markup
 
-from shoal.columns.attribute import MISSING_VALUE, RECORDS, SOURCES, WEIGHT_RELEASES, Attribute
+from shoal.columns.attribute import MISSING_VALUE, RECORDS, SOURCES, Attribute
 from shoal.columns.name_words import common_range
 from shoal.columns.preview import preview as step_lines
 from shoal.columns.run_steps import with_steps
 from shoal.errors import ShoalError
 from shoal.io import FORMATS, titles
-from shoal.studio import facts
+from shoal.studio import facts, weighing
 from shoal.studio.desk import PEOPLE, Desk
 from shoal.studio.editing import TYPES, range_words, source_of
-from shoal.studio.recipe import typed
+from shoal.studio.preview import waiting
+from shoal.studio.recipe import RAKED, typed
 from shoal.studio.rendering import fragment, render
 from shoal.studio.scales import PLACES
 
@@ -30,7 +31,7 @@ DECIMALS: Mapping[str, str] = {"": "by itself", ".": "point", ",": "comma"}
 def data(desk: Desk, limit: int = 0) -> str:
     if desk.table is None or desk.source is None:
         return render(
-            "start.html", desk=desk, formats=titles(), accept=_accept(), limit=_bytes(limit), people=PEOPLE
+            "start.html", desk=desk, formats=titles(), accept=accepted(), limit=_bytes(limit), people=PEOPLE
         )
     table = desk.table
     schema = desk.recipe.schema
@@ -66,7 +67,8 @@ def _cell(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def _accept() -> str:
+def accepted() -> str:
+    """The endings of files that can be read, for a browser."""
     return ",".join(suffix for known in FORMATS.values() for suffix in known.suffixes)
 
 
@@ -76,7 +78,7 @@ def _bytes(count: int) -> str:
     return f"{count / 1e6:.1f} MB" if count >= 10**5 else f"{max(count / 1e3, 0.1):.1f} kB"
 
 
-def too_large(desk: Desk, name: str, size: int, limit: int) -> str:
+def too_large(name: str, size: int, limit: int) -> str:
     return (
         f"'{name}' has {_bytes(size)}, and up to {_bytes(limit)} are copied: start with 'shoal studio FILE' to read it "
         "in place."
@@ -153,6 +155,12 @@ def _listed_words(desk: Desk, attribute: Attribute) -> str:
 
 def status(desk: Desk, attribute: Attribute) -> tuple[str, str]:
     """How far a column is settled: a level and a few words."""
+    if attribute.role == "weight" and (draft := desk.drafts.get(attribute.name)) is not None:
+        return "bad", draft.short
+    if desk.recipe.raking == attribute.name:
+        return "warn", "needs public totals"
+    if attribute.release == RAKED:
+        return "good", "raked"
     if not desk.recipe.publishes(attribute):
         if (
             attribute.role == "unit"
@@ -198,7 +206,7 @@ def unsettled(desk: Desk) -> int:
     return sum(
         status(desk, attribute)[0] in ("warn", "bad")
         for attribute in desk.recipe.schema.attributes
-        if desk.recipe.publishes(attribute)
+        if desk.recipe.publishes(attribute) or attribute.role == "weight"
     )
 
 
@@ -234,10 +242,25 @@ def _about(desk: Desk, number: int) -> dict[str, Any]:
         "levels": range(1, max((line["depth"] for line in facts.tree_lines(tree, {})), default=0))
         if tree is not None
         else (),
-        "releases": [word for word in WEIGHT_RELEASES if word != "raked" or desk.recipe.schema.margins],
+        "weight": _weight(desk, attribute) if attribute.role == "weight" else None,
         "draft": desk.drafts.get(attribute.name),
         "status": status(desk, attribute),
         "dropped": not desk.recipe.publishes(attribute),
+    }
+
+
+def _weight(desk: Desk, attribute: Attribute) -> dict[str, Any]:
+    """What becomes of a survey weight, and the totals that it is raked to."""
+    waits = desk.recipe.raking == attribute.name
+    chosen = RAKED if waits else attribute.release or "dropped"
+    return {
+        "releases": weighing.RELEASES,
+        "chosen": chosen,
+        "waits": [problem.sentence for problem in waiting(desk.recipe)] if waits else [],
+        "words": weighing.words(desk.recipe, attribute),
+        "totals": weighing.totals_of(desk.recipe, desk.drafts.get(attribute.name))
+        if chosen == RAKED
+        else None,
     }
 
 

@@ -5,7 +5,6 @@ A desk changes by its methods only, one at a time; pages are rendered from it (`
 
 from __future__ import annotations
 
-import random
 import shutil
 import threading
 from collections.abc import Mapping
@@ -19,8 +18,7 @@ from shoal.columns.schema import Schema
 from shoal.errors import OptionError, ShoalError
 from shoal.io import Conventions, Table
 from shoal.io.fingerprint import fingerprint
-from shoal.method.presets import PRESETS
-from shoal.studio import runs
+from shoal.studio import rehearsing
 from shoal.studio.choosing import with_promise, with_setting, with_settings_of
 from shoal.studio.editing import Draft
 from shoal.studio.expecting import Expecting
@@ -28,16 +26,13 @@ from shoal.studio.looking import Looks, spoiled
 from shoal.studio.preview import Memory, Preview, preview
 from shoal.studio.promises import SLIDERS
 from shoal.studio.recipe import Recipe
+from shoal.studio.rehearsing import Another
 from shoal.studio.runs import Run
 from shoal.studio.seen import Seen
-from shoal.tuning.grid import default_sizes
 from shoal.tuning.private import METHOD
 
 SURVEY = "survey.csv"
 PEOPLE = 5_000
-_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_COMPARED_SIZES = 5
-_COMPARED_METHODS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +62,17 @@ class Desk:
         self.dot = ""
         self.ledger = ""
         self.dataset = ""
+        self.another: Another | None = None
+        self.another_problem = ""
         self.version = 0
         self._history: list[Recipe] = []
         self._place = -1
         self._all_looks = looks
-        self._mark = ""
+        self.mark = ""
         self._memory = Memory()
         self._preview: tuple[Any, Preview] | None = None
         self._seen: Seen | None = None
-        self._expecting = Expecting(folder)
+        self.expecting = Expecting(folder)
         self.merged = ""
 
     # the table
@@ -99,8 +96,9 @@ class Desk:
             if self.source is not None and self.source.path != path:
                 self._remove_runs()
                 self._remove_copy()
+                rehearsing.made_up(self)
             self.source = Source(path, name, path.stat().st_size)
-            self.table, self._mark, self.drafts, self.open_column = table, mark, {}, ""
+            self.table, self.mark, self.drafts, self.open_column = table, mark, {}, ""
             self._memory = Memory()
             self._history, self._place = [Recipe(drafted)], 0
             self.promise()
@@ -126,6 +124,7 @@ class Desk:
         with self.lock:
             self._remove_runs()
             self._remove_copy()
+            rehearsing.made_up(self)
             self.source, self.table, self._history, self._place = None, None, [], -1
             self.problem = self.told = ""
 
@@ -174,7 +173,7 @@ class Desk:
     @property
     def looks(self) -> Looks:
         """What this very table has shown, in whichever tab."""
-        return self._all_looks.setdefault(self._mark, Looks())
+        return self._all_looks.setdefault(self.mark, Looks())
 
     @property
     def tuned(self) -> tuple[str, ...]:
@@ -270,102 +269,14 @@ class Desk:
             spoiled(self.recipe) and not self.looks.judged and not any(run.rehearsed for run in self.releases)
         )
 
-    def start(self, kind: str, **more: Any) -> Run:
-        """Start a run. One that was never looked at gives way to the next: there is nothing to select from."""
-        if self.running is not None:
-            raise OptionError("a run is on its way: wait for it, or cancel it.")
-        if self.source is None:
-            raise OptionError("there is no table on this desk: choose a file first.")
-        ahead = self.look_ahead()
-        if kind in ("release", "rehearse", "buy") and not ahead.ready:
-            raise OptionError(ahead.problems[0].sentence)
-        if kind == "release":
-            for run in [run for run in self.runs if run.kind == "release" and not run.seen]:
-                self._drop(run)
-        for run in [
-            run for run in self.runs if run.state in ("failed", "cancelled") or run.kind in ("buy", "learn")
-        ]:
-            self._drop(run)
-        folder = self.folder / f"run-{len(self.runs)}-{random.getrandbits(32):x}"
-        run = Run(self._letter(), kind, self.recipe, self.tuned, folder)
-        job = {
-            **self._job(self.source),
-            "looked": self.repeated and kind == "release",
-            "people": PEOPLE,
-            "rows": self.sheet.n,
-            "ledger": self.ledger,
-            "dataset": self.dataset,
-            **more,
-        }
-        self._expecting.stop()
-        self.runs.append(run)
-        self.told = ""
-        if kind in ("release", "rehearse"):
-            self.shown = ""
-        runs.start(run, job, self._told)
-        self.version += 1
-        return run
-
-    def _job(self, source: Source) -> dict[str, Any]:
-        """What every process is told."""
-        return {
-            "data": str(source.path),
-            "request": self.recipe.to_json(self.tuned),
-            "quasi": [a.name for a in self.recipe.taken if a.role == "quasi-identifier"],
-        }
-
     @property
     def expected(self) -> str | None:
         """How long a run would take, in words; None as long as nobody asked."""
-        return self._expecting.words(self.recipe, self.sheet.n)
+        return self.expecting.words(self.recipe, self.sheet.n)
 
-    def expect(self) -> None:
-        """Find out how long a run would take, beside everything else."""
-        if self.source is not None and self.running is None and self.look_ahead().ready:
-            self._expecting.ask(self.recipe, self.sheet.n, self._job(self.source), self._told)
-
-    def compare(self) -> Run:
-        """Compare settings: on made-up people as long as no release of these records was looked at."""
-        rehearsed = not self.looks.judged
-        recipe = self.recipe
-        first = [name for name in recipe.promise.first if name != recipe.method][: _COMPARED_METHODS - 1]
-        kinds = {attribute.kind for attribute in recipe.taken}
-        methods = [name for name in (recipe.method, *first) if kinds <= set(PRESETS[name].kinds)]
-        rows = PEOPLE if rehearsed else self.sheet.n
-        sizes = default_sizes(rows)
-        step = max(len(sizes) // _COMPARED_SIZES, 1)
-        return self.start(
-            "compare",
-            rehearsed=rehearsed,
-            methods=methods,
-            ks=list(sizes[::step]),
-            rows=rows,
-            epsilon=recipe.settings.get("epsilon", "1"),
-        )
-
-    def _letter(self) -> str:
-        taken = {run.letter for run in self.runs}
-        return next((letter for letter in _LETTERS if letter not in taken), f"R{len(self.runs)}")
-
-    def _drop(self, run: Run) -> None:
+    def drop(self, run: Run) -> None:
         run.remove()
         self.runs.remove(run)
-
-    def _told(self, run: Run) -> None:
-        """Called by the thread that listens to a run."""
-        if run.kind == "buy" and run.state == "done" and run.bought:
-            with self.lock:
-                recipe = self.recipe
-                settings = {**recipe.settings, "k": str(run.bought["k"])}
-                self.settle(replace(recipe, settings=settings, bought=run.bought["bought"]))
-                self.told = run.bought["why"]
-                run.bought = {}
-        if run.kind == "learn" and run.state == "done":
-            with self.lock:
-                shown = next((one for one in self.releases if one.letter == self.shown), None)
-                if shown is not None:
-                    shown.facts["learning"] = run.facts
-        self.version += 1
 
     def cancel(self) -> None:
         run = self.running
@@ -384,7 +295,13 @@ class Desk:
         run.seen = True
         if not run.rehearsed:
             self.looks.judge(run.recipe)
+        elif run.mark:
+            self.look_at(run)
         return run
+
+    def look_at(self, run: Run) -> None:
+        """The people of another table are shown, which is a look at that one."""
+        self._all_looks.setdefault(run.mark, Looks()).rehearse()
 
     @property
     def to_publish(self) -> Run | None:
@@ -393,7 +310,7 @@ class Desk:
         return next((run for run in real if run.letter == self.shown), real[-1] if real else None)
 
     def _remove_runs(self) -> None:
-        self._expecting.stop()
+        self.expecting.stop()
         for run in self.runs:
             run.cancel()
             run.remove()

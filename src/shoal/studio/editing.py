@@ -51,8 +51,7 @@ def changed(attribute: Attribute, what: str, value: Any, found: Sequence[str] = 
     """The attribute after one change.
 
     Args:
-        what: kind, type, role, range, values, ordered, taxonomy, rename, source, missing, step, max_rows, release or
-            suggestion.
+        what: kind, type, role, range, values, ordered, taxonomy, rename, source, missing, step, max_rows or suggestion.
         value: as the page sends it.
         found: the values of the column in the file, for a list that is confirmed.
 
@@ -99,10 +98,6 @@ def _role(attribute: Attribute, value: Any, found: Sequence[str]) -> Attribute:
         max_rows=attribute.max_rows if value == "unit" else None,
         release=attribute.release if value == "weight" else None,
     )
-
-
-def _release(attribute: Attribute, value: Any, found: Sequence[str]) -> Attribute:
-    return replace(attribute, release=value or None)
 
 
 def _range(attribute: Attribute, value: Any, found: Sequence[str]) -> Attribute:
@@ -206,7 +201,6 @@ _CHANGES: Mapping[str, Callable[[Attribute, Any, Sequence[str]], Attribute]] = {
     "missing": _missing,
     "step": _step,
     "max_rows": _max_rows,
-    "release": _release,
 }
 
 

@@ -49,7 +49,7 @@ def judge_part(desk: Desk, run: Run, tab: str, column: str = "") -> str:
     """One of the tabs: distributions, relations, groups or learning."""
     shown = run.facts["columns"]
     wanted = next((one for one in shown if one["name"] == column), shown[0])
-    compared = [one for one in desk.shown_runs if one is not run and one.rehearsed == run.rehearsed][:3]
+    compared = [one for one in desk.shown_runs if one is not run and _people(one) == _people(run)][:3]
     return render(
         f"judge_{tab}.html",
         desk=desk,
@@ -63,6 +63,11 @@ def judge_part(desk: Desk, run: Run, tab: str, column: str = "") -> str:
         targets=[attribute.name for attribute in run.recipe.taken],
         learning=run.facts.get("learning"),
     )
+
+
+def _people(run: Run) -> tuple[bool, str]:
+    """Whom a run is about: only those of the same people are drawn into one picture."""
+    return run.rehearsed, run.mark
 
 
 def _same_column(run: Run, wanted: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -180,6 +185,7 @@ def frontier(desk: Desk) -> str:
         spoiled=spoiled(desk.recipe),
         history=_history(desk),
         people=PEOPLE,
+        on=compared.on if compared is not None else "" if desk.another is None else desk.another.name,
     )
 
 
@@ -195,6 +201,7 @@ def _run_dot(run: Run, loss: str) -> dict[str, Any]:
         "risk": risk,
         "frontier": False,
         "rehearsed": run.rehearsed,
+        "on": run.on,
         "settings": {"method": run.recipe.method, **asked},
         "note": "" if found is None else f"loss {found:.3g}, traced back {risk:.3g}%",
     }
@@ -209,6 +216,7 @@ def _compared_dot(dot: Mapping[str, Any]) -> dict[str, Any]:
         "risk": 0.0 if dot["risk"] is None else dot["risk"]["mean"],
         "frontier": dot["frontier"],
         "rehearsed": False,
+        "on": "",
         "settings": {name: dot[name] for name in ("method", "k") if name in dot},
         "note": f"loss {dot['loss_words']}, traced back {dot['risk_words']}%",
     }

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from shoal.columns.attribute import RECORDS, Attribute
 from shoal.method.models import MODELS
 from shoal.method.presets import PRESETS
-from shoal.studio.recipe import Recipe
+from shoal.studio.recipe import RAKED, Recipe
 
 # facts about a column that a look at the records could have suggested
 _FACTS = ("kind", "lo", "hi", "step", "ordered", "values", "taxonomy", "type", "decimals", "missing")
@@ -23,8 +23,9 @@ class Looks:
 
     Attributes:
         columns: whose values were looked at.
-        sealed: the settings that were fixed before the first look; None as long as nobody looked at a result.
-        judged: the measurements of a release of these records were shown.
+        sealed: the settings that were fixed before the first look; None as long as nobody looked at a result, and where
+            nothing was fixed before.
+        judged: the measurements of a release of these records, or of a rehearsal on them, were shown.
     """
 
     columns: set[str] = field(default_factory=set)
@@ -33,9 +34,13 @@ class Looks:
 
     def judge(self, recipe: Recipe) -> None:
         """The measurements of a release with this recipe are shown; the first look seals it."""
-        self.judged = True
-        if self.sealed is None:
+        if not self.judged:
             self.sealed = recipe
+        self.judged = True
+
+    def rehearse(self) -> None:
+        """These people were rehearsed on for another table, and that is shown: nothing was fixed before such a look."""
+        self.judged = True
 
     def tuned(self, recipe: Recipe) -> tuple[str, ...]:
         """What was chosen by looking at the records, by the names that a statement takes."""
@@ -56,7 +61,7 @@ def differences(fixed: Recipe, now: Recipe) -> tuple[str, ...]:
         for name in PRESETS[now.method].adjustable
         if name not in bought and _setting(fixed, name) != _setting(now, name)
     ]
-    if [a.name for a in fixed.wanted] != [a.name for a in now.wanted] or _roles(fixed) != _roles(now):
+    if _released(fixed) != _released(now):
         found.append("columns")
     if (fixed.missing, fixed.outside) != (now.missing, now.outside):
         found.append("domains")
@@ -103,5 +108,8 @@ def _steps(recipe: Recipe, name: str) -> list[object]:
     return [step for step in recipe.schema.steps if step.column == name]
 
 
-def _roles(recipe: Recipe) -> list[str]:
-    return [attribute.role for attribute in recipe.wanted]
+def _released(recipe: Recipe) -> list[object]:
+    """The columns that are released, with their roles, and the weights that are made for them."""
+    schema = recipe.schema
+    raked = [a.name for a in schema.attributes if a.release == RAKED]
+    return [*((a.name, a.role) for a in recipe.wanted), *((name, schema.margins) for name in raked)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from shoal.columns.declaration import Declaration
@@ -18,7 +18,7 @@ from shoal.release.leaving import public_schema
 from shoal.release.looked import after_looking
 from shoal.release.protect import Angle, Preparation, look_at, prepare
 from shoal.report.words import Explanation, explanation
-from shoal.studio.recipe import Recipe
+from shoal.studio.recipe import RAKED, Recipe, with_attribute
 from shoal.studio.rendering import capital
 
 # 95 of 100 draws of Laplace noise are nearer than so many standard deviations, and about as many of other noise
@@ -124,10 +124,13 @@ def preview(
     """
     if not recipe.wanted:
         return Preview((Problem("no column is ticked: choose at least one to publish.", "*"),))
+    problems = waiting(recipe)
     try:
         prepared = prepare(table, look=(memory or Memory()).look, **recipe.request(tuned))
     except ShoalError as error:
-        return Preview(tuple(_problem(one, table, recipe) for one in error.problems))
+        problems += tuple(_problem(one, table, recipe) for one in error.problems)
+    if problems:
+        return Preview(problems)
     if repeated:
         prepared = after_looking(prepared)
     statement = prepared.statement.to_dict()
@@ -145,6 +148,18 @@ def preview(
         recipe_text(prepared),
         prepared,
     )
+
+
+def waiting(recipe: Recipe) -> tuple[Problem, ...]:
+    """A weight that is to be raked, and to nothing yet: the problem that its schema would have."""
+    schema = recipe.schema
+    if not recipe.raking:
+        return ()
+    try:
+        with_attribute(schema, schema[recipe.raking], replace(schema[recipe.raking], release=RAKED))
+    except ShoalError as error:
+        return (Problem(capital(str(error)), recipe.raking),)
+    return ()
 
 
 def recipe_text(prepared: Preparation) -> str:

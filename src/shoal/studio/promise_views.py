@@ -9,7 +9,8 @@ from markupsafe import Markup
 from shoal.columns.kinds import KIND_FACTS
 from shoal.method.presets import PRESETS
 from shoal.method.settings import DECLARATIONS, SETTINGS, Setting
-from shoal.studio.desk import Desk
+from shoal.studio.column_views import accepted
+from shoal.studio.desk import PEOPLE, Desk
 from shoal.studio.looking import spoiled
 from shoal.studio.preview import command_text, script_text
 from shoal.studio.promises import CARDS, SLIDERS, offers
@@ -29,7 +30,25 @@ def promise(desk: Desk) -> str:
         noise=Markup(noise(desk)),
         statement=Markup(statement(desk)),
         same=Markup(same(desk)),
+        people=Markup(_people(desk)),
+        wrong=_wrong(desk),
     )
+
+
+def people(desk: Desk) -> str:
+    """Who is rehearsed on."""
+    return fragment("#people", _people(desk))
+
+
+def _people(desk: Desk) -> str:
+    return render("people.html", desk=desk, another=desk.another, accept=accepted(), wrong=_wrong(desk))
+
+
+def _wrong(desk: Desk) -> tuple[str, ...]:
+    """Why a rehearsal cannot use the other table as things stand; what is wrong with both is said elsewhere."""
+    if desk.another is None or not desk.look_ahead().ready:
+        return ()
+    return desk.another.problems(desk.recipe)
 
 
 def promised(desk: Desk, *, method: bool = False, moved: str = "", by: str = "") -> str:
@@ -43,7 +62,8 @@ def promised(desk: Desk, *, method: bool = False, moved: str = "", by: str = "")
         fragment("#noise", noise(desk)),
         fragment("#statement", statement(desk)),
         fragment("#same", same(desk)),
-        fragment("#sheet", render("sheet.html", desk=desk, ahead=desk.look_ahead())),
+        fragment("#people-problem", render("people_problem.html", desk=desk, wrong=_wrong(desk))),
+        fragment("#sheet", render("sheet.html", desk=desk, ahead=desk.look_ahead(), wrong=_wrong(desk))),
     ]
     if method:
         parts.insert(0, fragment("#strength", strength(desk)))
@@ -163,6 +183,9 @@ def statement(desk: Desk) -> str:
         spoiled=spoiled(desk.recipe),
         sealed=desk.sealed_run,
         asked=False,
+        another=desk.another,
+        wrong=_wrong(desk),
+        people=PEOPLE,
         column_numbers={name: number for number, name in enumerate(desk.recipe.schema.names)},
     )
 

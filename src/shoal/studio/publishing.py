@@ -19,6 +19,7 @@ from typing import Any
 
 from shoal.columns.attribute import RECORDS
 from shoal.columns.declaration import LEAST_REASON
+from shoal.columns.weight import weight_words
 from shoal.errors import OptionError, ShoalError
 from shoal.evaluation.checks import check
 from shoal.method.models import MODELS
@@ -58,7 +59,7 @@ def checklist(run: Run) -> tuple[Checked, ...]:
         _sources(run),
         _guarantee(statement),
         _seed(statement),
-        Checked("good", "Rows are in random order", "Identifiers, weights and the index were dropped."),
+        Checked("good", "Rows are in random order", _left_behind(run)),
         *_crowd(run, _quasi(run)),
         *_measured(run),
         _read_back(run.bundle),
@@ -125,6 +126,11 @@ def _guarantee(statement: Mapping[str, Any]) -> Checked:
             "warn", "The promise is one to rely on", f"Published all the same: {statement['override']}"
         )
     return Checked("good", "The promise is one to rely on", statement["sentence"])
+
+
+def _left_behind(run: Run) -> str:
+    weight = weight_words(run.recipe.schema)
+    return f"Identifiers and the index were dropped.{' ' if weight else ''}{weight}"
 
 
 def _seed(statement: Mapping[str, Any]) -> Checked:

@@ -6,7 +6,7 @@ A recipe holds what was typed. What it means is read by the library, when it is 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from shoal.columns.attribute import Attribute
@@ -17,6 +17,7 @@ from shoal.studio.promises import BY_NAME, Card
 
 # how a switch is written in a form
 ON, OFF = "on", "off"
+RAKED = "raked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ class Recipe:
         card: the promise, by its name.
         settings: of methods, as they were typed; a method takes those that it has.
         missing, outside: what becomes of odd values.
+        raking: a weight that is to be raked and has no public totals yet; empty for none.
         bought: a private choice that was paid for: `tuned`, `tuned_epsilon` and `tuned_choice` as a recipe holds them.
     """
 
@@ -39,6 +41,7 @@ class Recipe:
     settings: Mapping[str, str] = field(default_factory=lambda: {"epsilon": "1"})
     missing: str = "error"
     outside: str = "error"
+    raking: str = ""
     bought: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -93,6 +96,17 @@ class Recipe:
         """The same as plain values, for another process."""
         found = self.request(tuned)
         return {**found, "schema": plain(self.schema.to_dict()), "tuned": list(found.get("tuned", ()))}
+
+
+def with_attribute(schema: Schema, old: Attribute, new: Attribute) -> Schema:
+    """The schema with a column declared anew; totals of the population go with the last weight.
+
+    Raises:
+        ShoalError: the others do not allow it.
+    """
+    attributes = tuple(new if attribute is old else attribute for attribute in schema.attributes)
+    weighted = any(attribute.role == "weight" for attribute in attributes)
+    return replace(schema, attributes=attributes, margins=schema.margins if weighted else ())
 
 
 def value_of(setting: Setting, text: str) -> Any:

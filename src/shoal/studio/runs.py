@@ -38,6 +38,8 @@ class Run:
         charged: a ledger has been charged.
         dots: settings that were compared, as they arrive.
         seen: its measurements were shown.
+        on, mark: the other table whose people were rehearsed on, and by which it is recognised; empty without one.
+        of: the folder of the run that something is learned about.
         override: why it is published although its verdict says otherwise.
     """
 
@@ -60,6 +62,9 @@ class Run:
     ended: float | None = None
     at: str = field(default_factory=lambda: time.strftime("%H:%M"))
     seen: bool = False
+    on: str = ""
+    mark: str = ""
+    of: Path | None = None
     override: str = ""
     _process: subprocess.Popen[str] | None = None
     _facts: dict[str, Any] | None = None

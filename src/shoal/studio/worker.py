@@ -120,18 +120,23 @@ def release(job: Mapping[str, Any], tell: Tell) -> None:
 
 
 def rehearse(job: Mapping[str, Any], tell: Tell) -> None:
-    """The same on made-up people."""
+    """The same on people whom it is not about."""
     from shoal.release.rehearse import rehearse as rehearsed
     from shoal.studio.facts import judged
 
     report = _progress(tell)
     asked = {name: value for name, value in _request(job).items() if not name.startswith("tuned")}
-    found = rehearsed(people=job["people"], progress=report, **asked)
+    found = rehearsed(on=_another(job), people=job["people"], progress=report, **asked)
     report("measuring what changed", 0, 1)
     facts = judged(found.original, found.release, found.evaluation, found.verdict, job["quasi"])
     facts["exposed"] = _exposed(found.original, found.release, job["quasi"])
     facts["rehearsed"] = found.sentence
     _keep(Path(job["folder"]), facts, found.original.frame.to_native(), found.release)
+
+
+def _another(job: Mapping[str, Any]) -> Path | None:
+    """Another table whose people are rehearsed on; made-up people without one."""
+    return Path(job["on"]) if job.get("on") else None
 
 
 def _exposed(original: Any, made: Any, quasi: Sequence[str]) -> dict[str, int] | None:
@@ -171,7 +176,7 @@ def _keep(folder: Path, facts: Mapping[str, Any], original: Any, made: Any) -> N
 
 def compare(job: Mapping[str, Any], tell: Tell) -> None:
     """Run settings one by one, and tell each as soon as it is known; the frontier comes last."""
-    from shoal.release.rehearse import made_up_people
+    from shoal.release.rehearse import people_of
     from shoal.tuning import tune
     from shoal.tuning.choose import with_frontier
     from shoal.tuning.grid import make_grid
@@ -183,8 +188,8 @@ def compare(job: Mapping[str, Any], tell: Tell) -> None:
     schema: Schema = asked.pop("schema")
     data: Any = Path(job["data"])
     if job["rehearsed"]:
-        data = made_up_people(schema, method, epsilon, k, job["people"], **asked)
-        schema = Schema(tuple(a for a in schema.attributes if a.name in data.column_names))
+        data, part = people_of(_another(job), schema, method, epsilon, k, job["people"], **asked)
+        schema = part or schema
     shared = {name: asked[name] for name in ("columns", "missing", "outside")}
     grid = make_grid(job["methods"], job["ks"], None, None, job["rows"])
     ordered = all(schema[name].kind_facts.ordered for name in asked["columns"])

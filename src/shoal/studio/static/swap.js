@@ -10,8 +10,11 @@ export const desk = () => sessionStorage.getItem("shoal-desk") ?? "";
 /** @param {string} path @returns {string} */
 export const at = (path) => `/desk/${desk()}/${path}`;
 
+/** Where controls were moved to, by their id, as long as the studio has not answered. @type {Map<string, string>} */
+const ahead = new Map();
+
 /**
- * Put fragments into their places; what has the focus keeps it.
+ * Put fragments into their places; what has the focus keeps it, and what was just moved stays where it is.
  * @param {string} html
  */
 export function apply(html) {
@@ -31,12 +34,22 @@ export function apply(html) {
       else if (shut.has(title) && !part.dataset.into.endsWith("main")) details.open = false;
     }
   }
+  for (const [id, value] of ahead) {
+    const control = /** @type {HTMLInputElement | null} */ (document.getElementById(id));
+    if (control && control.value !== value) fill(control, value);
+  }
   if (focused && document.activeElement?.id !== focused) {
     const again = /** @type {any} */ (document.getElementById(focused));
     again?.focus({ preventScroll: true });
     if (caret !== null && again?.setSelectionRange) again.setSelectionRange(caret, caret);
   }
   document.dispatchEvent(new Event("shoal:swapped"));
+}
+
+/** @param {HTMLInputElement} control @param {string} value */
+function fill(control, value) {
+  control.value = value;
+  if (control.type === "range") control.style.setProperty("--at", `${Number(value) / 10}%`);
 }
 
 /**
@@ -99,6 +112,15 @@ export async function go(step, push = true) {
   arrive();
 }
 
+/** A place on the page is read from its beginning on; what is folded there is opened. @param {HTMLElement} place */
+function lead(place) {
+  const folded = place.querySelector(":scope > details");
+  if (folded) folded.setAttribute("open", "");
+  place.tabIndex = -1;
+  place.focus();
+  place.scrollIntoView();
+}
+
 /** A new step is read from its heading on. */
 function arrive() {
   scrollTo(0, 0);
@@ -131,25 +153,27 @@ function valueOf(field) {
 /** @type {AbortController | null} */
 let latest = null;
 let timer = 0;
-/** @type {{ path: string, body: unknown } | null} */
+/** @type {any} */
 let waiting = null;
 
-/** A control that moves: only the last of its answers counts. @param {string} path @param {unknown} body */
-function live(path, body) {
+/** A control that moves: only the last of its answers counts. @param {any} field */
+function live(field) {
   clearTimeout(timer);
-  waiting = { path, body };
+  fill(field, field.value);
+  ahead.set(field.id, field.value);
+  waiting = { path: field.dataset.live, body: valueOf(field), id: field.id, value: field.value };
   timer = setTimeout(moved, DEBOUNCE);
 }
 
 /** Send where a control was moved to, at the latest before anything else is sent: a run takes what the page shows. */
 function moved() {
   if (!waiting) return;
-  const { path, body } = waiting;
+  const { path, body, id, value } = waiting;
   waiting = null;
   clearTimeout(timer);
   latest?.abort();
   latest = new AbortController();
-  send(path, body, latest.signal);
+  send(path, body, latest.signal).then(() => ahead.get(id) === value && ahead.delete(id));
 }
 
 document.addEventListener("click", async (event) => {
@@ -157,7 +181,12 @@ document.addEventListener("click", async (event) => {
   const button = /** @type {HTMLElement | null} */ (target.closest("button, a"));
   if (!button) return;
   const told = button.dataset;
-  if (told.step) await go(told.step);
+  const place = button.getAttribute("href") ?? "";
+  if (place.startsWith("#")) {
+    // the address names the step, and stays
+    event.preventDefault();
+    lead(document.querySelector(place));
+  } else if (told.step) await go(told.step);
   else if (told.close !== undefined) document.querySelector("#toast").replaceChildren();
   else if (told.dialog) /** @type {HTMLDialogElement} */ (document.getElementById(told.dialog)).showModal();
   else if (told.dialogClose !== undefined) button.closest("dialog").close();
@@ -240,9 +269,7 @@ document.addEventListener("change", async (event) => {
 
 document.addEventListener("input", (event) => {
   const field = /** @type {any} */ (event.target);
-  if (!field.dataset.live) return;
-  if (field.type === "range") field.style.setProperty("--at", `${field.value / 10}%`);
-  live(field.dataset.live, valueOf(field));
+  if (field.dataset.live) live(field);
 });
 
 document.addEventListener("focusin", (event) => {

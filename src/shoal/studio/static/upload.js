@@ -4,15 +4,15 @@ import { apply, at, send } from "./swap.js";
 
 const size = (count) => (count >= 1e8 ? Math.round(count / 1e6) : Math.round(count / 1e5) / 10);
 
-/** @param {File} file */
-async function upload(file) {
-  const answer = await send("announce", { name: file.name, size: file.size });
+/** @param {File} file @param {string} to what it is for: the table itself, or people to rehearse on */
+async function upload(file, to) {
+  const answer = await send("announce", { name: file.name, size: file.size, to });
   if (!answer?.headers.get("x-shoal-send")) return;
   const place = document.getElementById("upload");
   place.innerHTML = '<progress max="100" value="0" aria-label="Copying"></progress><p></p>';
   const [bar, words] = /** @type {any} */ (place.children);
   const request = new XMLHttpRequest();
-  request.open("PUT", at("file"));
+  request.open("PUT", at(to));
   request.setRequestHeader("x-shoal", "1");
   request.setRequestHeader("x-name", encodeURIComponent(file.name));
   request.upload.onprogress = (event) => {
@@ -26,6 +26,10 @@ async function upload(file) {
   };
   request.onload = () => {
     apply(request.responseText);
+    if (to !== "file") {
+      send(to);
+      return;
+    }
     /** @type {HTMLElement | null} */ (document.querySelector("main h1"))?.focus({ preventScroll: true });
   };
   request.send(file);
@@ -33,7 +37,7 @@ async function upload(file) {
 
 document.addEventListener("change", (event) => {
   const field = /** @type {HTMLInputElement} */ (event.target);
-  if (field.id === "file" && field.files?.length) upload(field.files[0]);
+  if (field.dataset.upload && field.files?.length) upload(field.files[0], field.dataset.upload);
 });
 
 document.addEventListener("dragover", (event) => {
@@ -49,7 +53,8 @@ document.addEventListener("drop", (event) => {
   document.getElementById("drop")?.classList.remove("over");
   const about = /** @type {HTMLElement} */ (event.target).closest("#inspector");
   const taxonomy = /** @type {HTMLElement | null} */ (about?.querySelector("[data-taxonomy]"));
-  if (document.getElementById("drop")) upload(file);
+  if (document.getElementById("drop")) upload(file, "file");
+  else if (document.getElementById("people")) upload(file, "people");
   else if (taxonomy)
     file.text().then((value) => send(`column/${taxonomy.dataset.taxonomy}`, { what: "taxonomy", name: file.name, value }));
 });

@@ -1,0 +1,132 @@
+"""Runs are started: a desk and what is to be done come in, a process begins; what it says reaches the desk."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from shoal.errors import OptionError
+from shoal.method.presets import PRESETS
+from shoal.studio import runs
+from shoal.studio.desk import PEOPLE, Desk, Source
+from shoal.studio.runs import Run
+from shoal.tuning.grid import default_sizes
+
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_COMPARED_SIZES = 5
+_COMPARED_METHODS = 3
+
+
+def start(desk: Desk, kind: str, **more: Any) -> Run:
+    """Start a run. One that was never looked at gives way to the next: there is nothing to select from."""
+    if desk.running is not None:
+        raise OptionError("a run is on its way: wait for it, or cancel it.")
+    if desk.source is None:
+        raise OptionError("there is no table on this desk: choose a file first.")
+    ahead = desk.look_ahead()
+    if kind in ("release", "rehearse", "buy") and not ahead.ready:
+        raise OptionError(ahead.problems[0].sentence)
+    other = desk.another if kind == "rehearse" or more.get("rehearsed") else None
+    if other is not None and (wrong := other.problems(desk.recipe)):
+        raise OptionError(wrong[0])
+    if kind == "release":
+        for run in [run for run in desk.runs if run.kind == "release" and not run.seen]:
+            desk.drop(run)
+    for run in [
+        run for run in desk.runs if run.state in ("failed", "cancelled") or run.kind in ("buy", "learn")
+    ]:
+        desk.drop(run)
+    folder = desk.folder / f"run-{len(desk.runs)}-{random.getrandbits(32):x}"
+    run = Run(letter(desk), kind, desk.recipe, desk.tuned, folder)
+    if other is not None:
+        run.on, run.mark = other.name, other.mark
+    if "of" in more:
+        run.of = Path(more["of"])
+    job = {
+        **_job(desk, desk.source),
+        "on": None if other is None else str(other.path),
+        "looked": desk.repeated and kind == "release",
+        "people": PEOPLE,
+        "rows": desk.sheet.n,
+        "ledger": desk.ledger,
+        "dataset": desk.dataset,
+        **more,
+    }
+    desk.expecting.stop()
+    desk.runs.append(run)
+    desk.told = ""
+    if kind in ("release", "rehearse"):
+        desk.shown = ""
+    runs.start(run, job, lambda one: heard(desk, one))
+    desk.version += 1
+    return run
+
+
+def _job(desk: Desk, source: Source) -> dict[str, Any]:
+    """What every process is told."""
+    return {
+        "data": str(source.path),
+        "request": desk.recipe.to_json(desk.tuned),
+        "quasi": [a.name for a in desk.recipe.taken if a.role == "quasi-identifier"],
+    }
+
+
+def expect(desk: Desk) -> None:
+    """Find out how long a run would take, beside everything else."""
+    if desk.source is not None and desk.running is None and desk.look_ahead().ready:
+        desk.expecting.ask(desk.recipe, desk.sheet.n, _job(desk, desk.source), lambda one: heard(desk, one))
+
+
+def compare(desk: Desk) -> Run:
+    """Compare settings: on whom rehearsals are, as long as no release of these records was looked at."""
+    rehearsed = not desk.looks.judged
+    recipe = desk.recipe
+    first = [name for name in recipe.promise.first if name != recipe.method][: _COMPARED_METHODS - 1]
+    kinds = {attribute.kind for attribute in recipe.taken}
+    methods = [name for name in (recipe.method, *first) if kinds <= set(PRESETS[name].kinds)]
+    rows = desk.sheet.n if not rehearsed else PEOPLE if desk.another is None else desk.another.rows
+    sizes = default_sizes(rows)
+    step = max(len(sizes) // _COMPARED_SIZES, 1)
+    run = start(
+        desk,
+        "compare",
+        rehearsed=rehearsed,
+        methods=methods,
+        ks=list(sizes[::step]),
+        rows=rows,
+        epsilon=recipe.settings.get("epsilon", "1"),
+    )
+    if run.mark:
+        # its dots are shown as they arrive
+        desk.look_at(run)
+    return run
+
+
+def learn(desk: Desk, target: str) -> Run:
+    """How well a column can be learned from the run that is shown."""
+    return start(desk, "learn", target=target, of=str(desk.run_of(desk.shown).folder))
+
+
+def letter(desk: Desk) -> str:
+    """What the next run is called."""
+    taken = {run.letter for run in desk.runs}
+    return next((letter for letter in _LETTERS if letter not in taken), f"R{len(desk.runs)}")
+
+
+def heard(desk: Desk, run: Run) -> None:
+    """Called by the thread that listens to a run."""
+    if run.kind == "buy" and run.state == "done" and run.bought:
+        with desk.lock:
+            recipe = desk.recipe
+            settings = {**recipe.settings, "k": str(run.bought["k"])}
+            desk.settle(replace(recipe, settings=settings, bought=run.bought["bought"]))
+            desk.told = run.bought["why"]
+            run.bought = {}
+    if run.kind == "learn" and run.state == "done":
+        with desk.lock:
+            about = next((one for one in desk.releases if one.folder == run.of), None)
+            if about is not None:
+                about.facts["learning"] = run.facts
+    desk.version += 1

@@ -1,0 +1,212 @@
+"""Rehearsals on another file, such as last year's: what is refused, what is shown, and what it is a look at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from shoal.io import read, write
+from shoal.studio.desks import Desks
+from shoal.studio.worker import compare
+from shoal.survey import survey
+
+from .studio_client import Tab, finished, job_of
+from .studio_walker import Walk, people, settle
+
+COLUMNS = ["age", "sex", "hours per week", "income"]
+
+
+@pytest.fixture(scope="session")
+def last_year(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("last") / "last-year.csv"
+    write(survey(250, seed=7).select(COLUMNS), path)
+    return path
+
+
+def taken(tab: Tab, path: Path) -> str:
+    return tab.post("people", what="path", path=str(path))
+
+
+def sent(tab: Tab, path: Path) -> str:
+    answer = tab.client.put(
+        f"/desk/{tab.name}/people", content=path.read_bytes(), headers={"x-name": path.name}
+    )
+    assert answer.status_code == 200
+    return tab.post("people") + answer.text
+
+
+def copies(tab: Tab) -> list[str]:
+    return [path.name for path in tab.desk.folder.glob("people*")]
+
+
+def test_a_rehearsal_on_another_file_spoils_nothing_and_names_it(settled: Tab, last_year: Path) -> None:
+    page = sent(settled, last_year)
+    assert "The 250 rows of <b>last-year.csv</b>." in page
+    assert "Rehearse on the people of last-year.csv" in page
+    run = finished(settled.desk, "rehearse")
+    page = settled.post("step/judge")
+    assert "Rehearsal on 250 people of another table: nothing was spent, charged or spoiled." in page
+    assert "People of last-year.csv, and nobody of the table: settings that you choose" in page
+    assert len(run.kept[0]) == 250
+    settled.promise("typed", "25", "k")
+    assert settled.desk.tuned == ()
+    assert not settled.desk.repeated
+    assert settled.desk.looks.sealed is None
+    # made-up people again: nothing of the file is left
+    page = settled.post("people", what="made up")
+    assert "people who do not exist" in page
+    assert copies(settled) == []
+
+
+def test_a_file_that_is_named_is_read_where_it_lies(settled: Tab, last_year: Path) -> None:
+    assert "last-year.csv" in taken(settled, last_year)
+    assert copies(settled) == []
+    settled.post("close")
+    assert settled.desk.another is None
+    assert last_year.is_file()
+
+
+def changed(path: Path, folder: Path, table: pa.Table) -> Path:
+    made = folder / path.name
+    write(table, made)
+    return made
+
+
+def test_what_is_wrong_with_the_file_is_said_beside_the_choice(
+    settled: Tab, last_year: Path, tmp_path: Path
+) -> None:
+    table = read(last_year).frame.to_arrow()
+    incomes = [str(value) for value in table.column("income").to_pylist()]
+    incomes[6] = "much"
+    page = taken(settled, changed(last_year, tmp_path, table.drop_columns(["income"])))
+    assert "In last-year.csv: there is no column 'income' in the table." in page
+    assert 'id="rehearse" data-run data-send="run/rehearse" aria-describedby="rehearse-note" disabled' in page
+    assert "In last-year.csv: there is no column 'income'" in settled.post("run/rehearse")
+    assert settled.desk.runs == []
+    # a column that is not released may be missing
+    settled.column("income", "publish")
+    assert "In last-year.csv" not in settled.post("step/promise")
+    settled.column("income", "publish")
+    page = taken(settled, changed(last_year, tmp_path, table.set_column(3, "income", pa.array(incomes))))
+    assert "In last-year.csv: column 'income' is declared as decimal, but row 7 holds 'much'" in page
+    older = table.set_column(0, "age", pa.array([121, *table.column("age").to_pylist()[1:]]))
+    page = taken(settled, changed(last_year, tmp_path, older))
+    assert "In last-year.csv: column 'age': 1 value outside the domain 0:120, the first in row 1" in page
+    assert "In last-year.csv" not in settled.promise("outside", "clip")
+    # what is settled later can be wrong for it, too
+    page = settled.promise("typed", "260", "k")
+    assert "In last-year.csv: k = 260 is larger than the number of records, 250" in page
+
+
+def test_what_is_no_table_leaves_the_choice_as_it_was(settled: Tab, last_year: Path, tmp_path: Path) -> None:
+    taken(settled, last_year)
+    assert "There is no file 'none.csv'." in taken(settled, tmp_path / "none.csv")
+    bad = tmp_path / "bad.csv"
+    bad.write_text("a,b\n1,2\n3\n", "utf-8")
+    assert "'bad.csv': row 2 has 1 field where the header has 2" in sent(settled, bad)
+    assert "has an unknown ending" in settled.post("announce", name="x.docx", size=9, to="people")
+    assert "are copied: start with" in settled.post("announce", name="x.csv", size=10**9, to="people")
+    assert copies(settled) == []
+    assert settled.desk.another is not None
+    assert settled.desk.another.path == last_year
+
+
+def test_the_table_itself_is_refused_however_it_is_written(settled: Tab, table: Path, tmp_path: Path) -> None:
+    words = "holds the records of the table itself: to rehearse on them is to look at them."
+    assert f"'people.csv' {words}" in sent(settled, table)
+    turned = tmp_path / "last-year.parquet"
+    write(read(table).frame.to_arrow().take(pa.array(range(299, -1, -1))), turned)
+    assert f"'last-year.parquet' {words}" in sent(settled, turned)
+    assert settled.desk.another is None
+    assert copies(settled) == []
+
+
+def test_to_rehearse_on_a_file_is_a_look_at_that_file(desks: Desks, settled: Tab, last_year: Path) -> None:
+    taken(settled, last_year)
+    run = finished(settled.desk, "rehearse")
+    other = Tab(desks)
+    other.upload(last_year)
+    assert not other.desk.repeated
+    settled.post("step/judge")
+    assert run.seen
+    assert not settled.desk.repeated
+    assert other.desk.repeated
+    # no settings were fixed before it, so there are none to go back to, nor later
+    other.desk.settle(settled.desk.recipe)
+    for _ in range(2):
+        ahead = other.desk.look_ahead()
+        assert ahead.verdict is not None
+        assert ahead.verdict.level == "red"
+        assert "Go back to the settings" not in other.post("step/promise")
+        other.desk.looks.judge(other.desk.recipe)
+
+
+def test_settings_are_compared_on_the_same_people(
+    desks: Desks, settled: Tab, last_year: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken(settled, last_year)
+    jobs: list[dict[str, Any]] = []
+    monkeypatch.setattr("shoal.studio.runs.start", lambda run, job, told: jobs.append(job))
+    settled.post("run/compare")
+    assert (jobs[0]["on"], jobs[0]["rows"]) == (str(last_year), 250)
+    told: list[Any] = []
+    compare({**job_of(settled.desk), **jobs[0], "methods": ["ranking-dp"], "ks": [50]}, told.append)
+    assert [len(message["dots"]) for message in told if message["event"] == "dots"] == [1]
+    # its dots are shown as they arrive
+    other = Tab(desks)
+    other.upload(last_year)
+    assert other.desk.repeated
+    assert not settled.desk.repeated
+
+
+@pytest.mark.system
+@pytest.mark.slow
+def test_a_walk_with_last_year_s_file(walk: Walk, last_year: Path, tmp_path: Path) -> None:
+    page = walk.page
+    original = people(tmp_path)
+    walk.choose(original)
+    settle(walk)
+    walk.go("promise")
+    walk.card("given-partition")
+    walk.type("#value-k", "20")
+    page.get_by_role("link", name="on another file").click()
+    page.locator("#people-path").wait_for()
+    assert page.evaluate("() => document.activeElement.id") == "people"
+    alert = page.locator("#people-problem [role=alert]")
+    # the wrong ones first, each with its words
+    page.locator("#people-file").set_input_files(original)
+    alert.filter(has_text="people.csv").wait_for()
+    assert alert.inner_text() == (
+        "'people.csv' holds the records of the table itself: to rehearse on them is to look at them. Take the file of "
+        "another year, or made-up people."
+    )
+    bare = tmp_path / "bare.csv"
+    write(survey(50, seed=7).select(COLUMNS[:3]), bare)
+    page.locator("#people-path").fill(str(bare))
+    page.locator("#people-take").click()
+    alert.filter(has_text="In bare.csv").wait_for()
+    assert alert.inner_text() == "In bare.csv: there is no column 'income' in the table."
+    assert page.locator("#rehearse").is_disabled()
+    assert page.locator("#protect").is_enabled()
+    page.locator("#people-file").set_input_files(last_year)
+    page.locator("#people-now", has_text="The 250 rows of last-year.csv.").wait_for()
+    assert alert.count() == 0
+    walk.run("rehearse")
+    walk.judge()
+    page.get_by_text("People of last-year.csv, and nobody of the table").wait_for()
+    walk.go("promise")
+    # the choice outlives a look elsewhere and a reload, and settings stay clean
+    page.reload()
+    page.locator("#people-now", has_text="last-year.csv").wait_for()
+    walk.type("#value-k", "30")
+    assert page.locator("#tainted").count() == 0
+    page.locator("#made-up").click()
+    page.locator("#rehearse-note", has_text="people who do not exist").wait_for()
+    walk.run("protect")
+    walk.judge()
+    walk.go("publish")
+    page.get_by_role("heading", name="Ready to publish").wait_for()
+    walk.clean()
