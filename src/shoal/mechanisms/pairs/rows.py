@@ -13,7 +13,7 @@ from scipy.special import ndtri
 
 from shoal.mechanisms.pairs._kernels import draw_rows, place_latent, polish
 from shoal.mechanisms.pairs.marginal import Marginal
-from shoal.mechanisms.pairs.mixture import Mixture
+from shoal.mechanisms.pairs.mixture import Mixture, Triple
 from shoal.mechanisms.pairs.plan import NO_FLAGS
 from shoal.mechanisms.tree.counts import whole_counts
 from shoal.noise import Source
@@ -45,12 +45,17 @@ def goals_of(shares: Sequence[Floats], tables: Mapping[Pair, Floats], starts: ND
     return goals
 
 
-def draw_block(mixture: Mixture, goals: Floats, rows: int, source: Source) -> Codes:
+def draw_block(
+    mixture: Mixture, goals: Floats, rows: int, source: Source, triples: Sequence[Triple] = ()
+) -> Codes:
     """Bins of so many rows."""
     seed, turn = source.words(2)
     codes = draw_rows(whole_counts(mixture.weights, rows), mixture.bins, mixture.starts, seed)
     scaled = np.where(goals >= 0, goals * rows, -1.0)
-    polish(codes, mixture.starts, scaled, _stride(rows, int(turn)), SWEEPS)
+    attributes = np.array([one.attributes for one in triples], dtype=np.int64).reshape(-1, 3)
+    products = np.array([rows * one.mean for one in triples])
+    stride = _stride(rows, int(turn))
+    polish(codes, mixture.starts, scaled, stride, SWEEPS, attributes, products)
     return codes
 
 
