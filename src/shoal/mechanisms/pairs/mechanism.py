@@ -14,12 +14,12 @@ from shoal.errors import OptionError, did_you_mean
 from shoal.evaluation.target import target_column
 from shoal.mechanisms.base import Mechanism, Rebuilt, ShareNoise
 from shoal.mechanisms.histogram import Histogram
-from shoal.mechanisms.pairs import mixture
 from shoal.mechanisms.pairs.currency import Concentrated, Currency, PureEpsilon, Shape
+from shoal.mechanisms.pairs.drawing import draw_values, fitted
 from shoal.mechanisms.pairs.expected import noise_alone, noise_of_pairs
 from shoal.mechanisms.pairs.gaps import ABSENT, flags_of, present_positions, with_flags
-from shoal.mechanisms.pairs.joint import exchanged, lay_out_tails
-from shoal.mechanisms.pairs.model import Counted, Measured, Model, counted, measure_pairs
+from shoal.mechanisms.pairs.joint import lay_out_tails
+from shoal.mechanisms.pairs.model import Measured, counted, measure_pairs
 from shoal.mechanisms.pairs.oneway import measure_oneway
 from shoal.mechanisms.pairs.plan import (
     Facts,
@@ -30,27 +30,14 @@ from shoal.mechanisms.pairs.plan import (
     lay_out_oneway,
     lay_out_pairs,
 )
-from shoal.mechanisms.pairs.rows import (
-    block_sizes,
-    draw_block,
-    goals_of,
-    positions_of,
-    positions_of_latent,
-)
-from shoal.mechanisms.pairs.triples import (
-    Triples,
-    lay_out_triples,
-    measure_triples,
-    predicted,
-    to_follow,
-)
+from shoal.mechanisms.pairs.rows import block_sizes
+from shoal.mechanisms.pairs.triples import Triples, lay_out_triples
 from shoal.mechanisms.pairs.words import oneway_words, outline, pair_words, tail_words, triple_words
 from shoal.method.budget import Plan
 from shoal.method.method import Method
 from shoal.noise import Source
 from shoal.progress import Progress
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 # More noise on the number of rows than this, and a table could come out that fills the memory.
@@ -288,76 +275,6 @@ def told(method: Method, described: Described, rows: int) -> tuple[str, ...]:
         return ()
     budget = _budget(method)
     return _lay_out(method, described, rows, budget - _rows_share(method, budget)).words(rows)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Drawing:
-    """All that rows are drawn from: noisy, and therefore safe to draw from as often as one likes.
-
-    Attributes:
-        mixture: one model of all pairs; None where the correlations say all there is to say.
-        goals: what share of the rows every cell should have.
-        triples: halves of three attributes that rows should have besides.
-    """
-
-    model: Model
-    known: Measured
-    mixture: mixture.Mixture | None = None
-    goals: Floats | None = None
-    triples: tuple[mixture.Triple, ...] = ()
-
-
-def fitted(model: Model, known: Measured, sums: Counted, source: Source) -> Drawing:
-    """One model of all pairs that were measured, and of the triples that it shows to be worth measuring.
-
-    Guarantee:
-        The model of pairs is a function of what was measured; given it, triples cost their share.
-    """
-    if not model.tables:
-        return Drawing(model, known)
-    shares = [own.shares for own in known.marginals]
-    seed = int(source.words(1)[0])
-
-    def made_with(triples: tuple[mixture.Triple, ...]) -> mixture.Mixture:
-        random = np.random.Generator(np.random.Philox(seed))
-        return mixture.fit(shares, model.tables, model.correlations, model.latent, random, triples=triples)
-
-    made, triples = made_with(()), ()
-    if known.triples is not None and sums.triples is not None:
-        expected = predicted(made, known.triples)
-        numbers, measured = measure_triples(
-            sums.triples, expected, known.triples, known.currency, known.rows, source
-        )
-        triples = to_follow(made, known.triples, numbers, measured, known.rows)
-        if model.from_signs and not triples:
-            return Drawing(model, known)
-        made = made_with(triples) if triples else made
-    return Drawing(model, known, made, goals_of(shares, model.tables, made.starts), triples)
-
-
-def draw_values(drawing: Drawing, described: Described, number: int, source: Source) -> dict[str, Floats]:
-    """The rows of one block, by its number, column by column."""
-    model, marginals = drawing.model, drawing.known.marginals
-    size = block_sizes(drawing.known.rows)[number]
-    own = source.child("rows of pairs", number)
-    known = (marginals, model.latent, model.correlations, own, model.flags)
-    if drawing.mixture is None or drawing.goals is None:
-        placed = list(positions_of_latent(size, *known))
-    else:
-        codes = draw_block(drawing.mixture, drawing.goals, size, own, drawing.triples)
-        placed = list(positions_of(codes, *known))
-    if model.tails is not None:
-        placed = exchanged(placed, model.tails, marginals, model.flags, own)
-    values: dict[str, Floats] = {}
-    for place, column in enumerate(described.columns):
-        lattice, tree, found = described.lattices[column], described.tree(column), placed[place]
-        if tree is None:
-            values[column] = np.clip(lattice.values(found), float(lattice.lo), float(lattice.hi))
-        else:
-            values[column] = np.asarray(tree.domain)[found.astype(np.int64)].astype(np.float64)
-        if place in model.flags:
-            values[column][placed[model.flags[place]] > 0] = np.nan
-    return values
 
 
 def _currency(method: Method) -> Currency:

@@ -20,9 +20,6 @@ ROUNDS = 200
 # How wide a class is in each attribute at the start, in standard deviations.
 _WIDTH = 0.7
 _LEAST = 1e-9
-# A table of three attributes counts as so many tables of two.
-WEIGHT = 1.0
-_SIGNS = np.array([1.0, -1.0])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,27 +37,6 @@ class Mixture:
     starts: NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Triple:
-    """Three attributes, and the shares of rows in the halves of all of them, (2, 2, 2)."""
-
-    attributes: tuple[int, int, int]
-    table: Floats
-
-    @property
-    def mean(self) -> float:
-        """Of the product of their signs."""
-        return float(np.einsum("ijl,i,j,l->", self.table, _SIGNS, _SIGNS, _SIGNS) / self.table.sum())
-
-
-def signs_of(mixture: Mixture, attribute: int) -> Floats:
-    """The mean sign of an attribute with halves in each class: +1 in its first half, -1 in its second."""
-    own = mixture.bins[:, mixture.starts[attribute] : mixture.starts[attribute + 1]]
-    half = own.shape[1] // 2
-    found: Floats = own[:, :half].sum(axis=1) - own[:, half:].sum(axis=1)
-    return found
-
-
 def fit(
     shares: Sequence[Floats],
     tables: Mapping[Pair, Floats],
@@ -68,9 +44,8 @@ def fit(
     latent: Sequence[int],
     random: np.random.Generator,
     rounds: int = ROUNDS,
-    triples: Sequence[Triple] = (),
 ) -> Mixture:
-    """Fit by expectation maximisation of the composite likelihood, the sum of those of all pairs, and of triples.
+    """Fit by expectation maximisation of the composite likelihood, the sum of those of all pairs.
 
     Args:
         shares: probabilities of every attribute's bins.
@@ -93,8 +68,6 @@ def fit(
         ratio = np.divide(target, model, out=np.zeros_like(target), where=target > 0)
         # how many (in shares) of each bin belong to each class
         belonging = weighted * (bins @ ratio)
-        if triples:
-            belonging += weighted * _by_triples(bins, weights, starts, triples)
         own = np.add.reduceat(belonging, starts[:-1], axis=1)
         weights = own.sum(axis=1)
         weights /= weights.sum()
@@ -102,30 +75,6 @@ def fit(
         bins = np.where(taking, np.maximum(scaled, _LEAST), bins)
     bins /= np.add.reduceat(bins, starts[:-1], axis=1)[:, owner]
     return Mixture(weights, bins, starts)
-
-
-def _by_triples(
-    bins: Floats, weights: Floats, starts: NDArray[np.int64], triples: Sequence[Triple]
-) -> Floats:
-    """By class and bin: how often what the tables of triples have is what the model has, over its other two halves."""
-    found = np.zeros_like(bins)
-    for triple in triples:
-        spans = [slice(starts[a], starts[a + 1]) for a in triple.attributes]
-        sizes = [(span.stop - span.start) // 2 for span in spans]
-        one, two, three = (
-            bins[:, span].reshape(len(bins), 2, size).sum(axis=2)
-            for span, size in zip(spans, sizes, strict=True)
-        )
-        model = np.einsum("k,ki,kj,kl->ijl", weights, one, two, three)
-        ratio = triple.table / np.maximum(model, 1e-12)
-        parts = (
-            np.einsum("ijl,kj,kl->ki", ratio, two, three),
-            np.einsum("ijl,ki,kl->kj", ratio, one, three),
-            np.einsum("ijl,ki,kj->kl", ratio, one, two),
-        )
-        for span, size, part in zip(spans, sizes, parts, strict=True):
-            found[:, span] += WEIGHT * np.repeat(part, size, axis=1)
-    return found
 
 
 def _start(

@@ -13,8 +13,9 @@ from scipy.special import ndtri
 
 from shoal.mechanisms.pairs._kernels import draw_rows, place_latent, polish
 from shoal.mechanisms.pairs.marginal import Marginal
-from shoal.mechanisms.pairs.mixture import Mixture, Triple
+from shoal.mechanisms.pairs.mixture import Mixture
 from shoal.mechanisms.pairs.plan import NO_FLAGS
+from shoal.mechanisms.pairs.triples import Triple
 from shoal.mechanisms.tree.counts import whole_counts
 from shoal.noise import Source
 

@@ -1,14 +1,14 @@
 """Structure of three attributes. In: a model of pairs, sums of products of three signs. Out: a few triples, measured.
 
 What only three attributes together show, an exclusive or for one, no table of pairs has. There are too many triples to
-measure them all, so those that are furthest from what the model of pairs says are chosen privately. All but
-`exact_triples` and `measure_triples` is post-processing.
+measure them all, so those that are furthest from what the model of pairs says are chosen privately; rows are polished
+until they have them. All but `exact_triples` and `measure_triples` is post-processing.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from shoal.mechanisms.pairs.currency import Currency, Shape
 from shoal.mechanisms.pairs.marginal import Marginal
-from shoal.mechanisms.pairs.mixture import Mixture, Triple, signs_of
+from shoal.mechanisms.pairs.mixture import Mixture
 from shoal.noise import Source, exponential_choice
 
 Floats = NDArray[np.float64]
@@ -40,8 +40,6 @@ _CEILING = 1 << 40
 _PARTS = 1 << 20
 # Records whose signs are multiplied at a time; sums are whole numbers that small floats hold exactly.
 _RUN = 1 << 16
-# No cell of three halves is taken to have a smaller share.
-_LEAST = 1e-4
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +68,14 @@ class Triples:
     def places(self) -> Integers:
         """All triples, by the places of their attributes in `columns`."""
         return np.array(list(combinations(range(len(self.columns)), 3)), dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Triple:
+    """Three attributes, and the mean product of their signs that rows should have."""
+
+    attributes: tuple[int, int, int]
+    mean: float
 
 
 def lay_out_triples(
@@ -125,10 +131,14 @@ def exact_triples(
 
 
 def predicted(mixture: Mixture, layout: Triples) -> Floats:
-    """Mean products of three signs of all triples, as a model has them."""
-    means = np.stack([signs_of(mixture, a) for a in layout.columns], axis=1)
-    first, second, third = layout.places.T
-    found: Floats = mixture.weights @ (means[:, first] * means[:, second] * means[:, third])
+    """Mean products of three signs of all triples, as a model of pairs has them."""
+    means = []
+    for a in layout.columns:
+        own = mixture.bins[:, mixture.starts[a] : mixture.starts[a + 1]]
+        half = own.shape[1] // 2
+        means.append(own[:, :half].sum(axis=1) - own[:, half:].sum(axis=1))
+    first, second, third = (np.stack(means)[place] for place in layout.places.T)
+    found: Floats = (first * second * third) @ mixture.weights
     return found
 
 
@@ -172,27 +182,14 @@ def _open(places: Integers, chosen: Sequence[int]) -> NDArray[np.bool_]:
 
 
 def to_follow(
-    mixture: Mixture, layout: Triples, numbers: Integers, measured: Floats, rows: float
+    expected: Floats, layout: Triples, numbers: Integers, measured: Floats, rows: float
 ) -> tuple[Triple, ...]:
-    """The triples of which the model misses an effect that is clear and large, as tables of halves.
-
-    A table is that of the model and an effect that leaves its pairs as they are, as large as no cell gets empty.
-    """
+    """The triples of which a model of pairs misses an effect that is clear and large, less what is noise of it."""
     noise = layout.deviation / rows
     found = []
     for number, mean in zip(numbers.tolist(), measured.tolist(), strict=True):
-        a, b, c = (layout.columns[place] for place in layout.places[number])
-        signs = [signs_of(mixture, one) for one in (a, b, c)]
-        effect = mean - float(mixture.weights @ (signs[0] * signs[1] * signs[2]))
-        if abs(effect) < max(_CLEAR * noise, LARGE):
-            continue
-        halves = [np.stack((1 + own, 1 - own), axis=1) / 2 for own in signs]
-        table = np.einsum("k,ki,kj,kl->ijl", mixture.weights, *halves)
-        tilt = np.array([1.0, -1.0])
-        product = np.einsum("i,j,l->ijl", tilt, tilt, tilt)
-        wanted = effect * (1 - (noise / effect) ** 2)
-        shrinking = table[product * wanted < 0]
-        room = 8 * max(float(shrinking.min()) - _LEAST, 0.0)
-        wanted = math.copysign(min(abs(wanted), room), wanted)
-        found.append(Triple((a, b, c), np.maximum(table + wanted * product / 8, _LEAST)))
+        effect = mean - float(expected[number])
+        if abs(effect) >= max(_CLEAR * noise, LARGE):
+            a, b, c = (layout.columns[place] for place in layout.places[number])
+            found.append(Triple((a, b, c), mean - noise**2 / effect))
     return tuple(found)

@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 from shoal.columns.describe import Described
 from shoal.mechanisms.histogram import Histogram
 from shoal.mechanisms.pairs.contrasts import PairCounts
-from shoal.mechanisms.pairs.mechanism import Drawing, fitted, measure_attributes, pair_positions
-from shoal.mechanisms.pairs.mechanism import (
-    draw_values as draw_pair_values,
-)
+from shoal.mechanisms.pairs.drawing import Drawing, fitted
+from shoal.mechanisms.pairs.drawing import draw_values as draw_pair_values
+from shoal.mechanisms.pairs.mechanism import measure_attributes, pair_positions
 from shoal.mechanisms.pairs.model import Counted, Measured, counted, measure_pairs
 from shoal.mechanisms.pairs.rows import block_sizes
 from shoal.mechanisms.tree.counts import whole_counts
