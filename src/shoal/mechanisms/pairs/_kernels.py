@@ -138,7 +138,7 @@ def polish(
                         leaving += 2 * weight[j, old] - more[j, old]
                         for i in range(low, high):
                             cost[i] += more[j, i]
-                half = low + (high - low) // 2
+                half = low + (high - low + 1) // 2
                 for t in range(products.size):
                     if a == triples[t, 0] or a == triples[t, 1] or a == triples[t, 2]:
                         own[t] = _product(codes, r, starts, triples[t])
