@@ -17,7 +17,7 @@ import itertools
 import json
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,14 @@ import pandas as pd
 import shoal
 from benchmarks.pairs_tables import MORE
 from benchmarks.pairs_variations import STUDIES, VARIATIONS, Study, Variation
-from benchmarks.utility_scores import correlation_error, marginal_error, mean_error, rank_error
+from benchmarks.utility_scores import (
+    correlation_error,
+    f_measure,
+    marginal_error,
+    mean_error,
+    rank_error,
+    triple_errors,
+)
 from benchmarks.utility_tables import FRESH, TASKS, Task
 from shoal.workers import machine_words
 
@@ -45,11 +52,19 @@ SCORES = {
     "correlation": correlation_error,
     "rank": rank_error,
 }
+# those of single studies; lower is better but for F
+MORE_SCORES: Mapping[str, Callable[[Task, Any, int], float]] = {
+    "triple": lambda task, made, seed: float(triple_errors(task.records, made, task.domains).mean()),
+    "worst triple": lambda task, made, seed: float(triple_errors(task.records, made, task.domains).max()),
+    "F": lambda task, made, seed: f_measure(made, task.held_out, task.domains, seed),
+}
 
 
-def scores(task: Task, variation: Variation, epsilon: str, seeds: range) -> dict[str, list[float]]:
+def scores(
+    task: Task, variation: Variation, epsilon: str, seeds: range, more: Sequence[str] = ()
+) -> dict[str, list[float]]:
     """Every score of every seed."""
-    found: dict[str, list[float]] = {name: [] for name in (*SCORES, "seconds")}
+    found: dict[str, list[float]] = {name: [] for name in (*SCORES, *more, "seconds")}
     options = {"rows": task.records.num_rows, **variation.options}
     with contextlib.ExitStack() as stack:
         for place, name, value in variation.changes:
@@ -62,6 +77,8 @@ def scores(task: Task, variation: Variation, epsilon: str, seeds: range) -> dict
             found["seconds"].append(time.process_time() - started)
             for name, score in SCORES.items():
                 found[name].append(score(task.records, made, task.domains))
+            for name in more:
+                found[name].append(MORE_SCORES[name](task, made, seed))
     return found
 
 
@@ -83,17 +100,19 @@ class Figure:
         return self.table, self.epsilon, self.variation
 
 
-def measured(task: Task, variation: Variation, epsilon: str, seeds: range) -> Figure:
-    found = scores(task, variation, epsilon, seeds)
-    root = math.sqrt(len(seeds))
+def measured(
+    task: Task, variation: Variation, epsilon: str, seeds: range, more: Sequence[str] = ()
+) -> Figure:
+    found = scores(task, variation, epsilon, seeds, more)
+    root, names = math.sqrt(len(seeds)), (*SCORES, *more)
     return Figure(
         task.name,
         epsilon,
         variation.name,
         seeds.start,
         len(seeds),
-        {name: float(np.mean(found[name])) for name in SCORES},
-        {name: float(np.std(found[name], ddof=1)) / root for name in SCORES},
+        {name: float(np.mean(found[name])) for name in names},
+        {name: float(np.std(found[name], ddof=1)) / root for name in names},
         float(np.median(found["seconds"])),
     )
 
@@ -215,7 +234,7 @@ def _figures(entries: Sequence[Mapping[str, Any]]) -> list[Figure]:
 
 def figure_table(found: Sequence[Figure]) -> list[str]:
     """One row for each variation."""
-    known = [score for score in (*SCORES, "F") if any(score in one.means for one in found)]
+    known = [score for score in (*SCORES, *MORE_SCORES) if any(score in one.means for one in found)]
     timed = any(one.seconds is not None for one in found)
     head = ["", *known, *(["seconds"] if timed else [])]
     lines = [f"| {' | '.join(head)} |", f"| --- |{' ---: |' * (len(head) - 1)}"]
@@ -309,7 +328,7 @@ def main() -> None:
                     wanted = variation.name in study.variations and variation.name in arguments.variations
                     if not wanted or (task.name, epsilon, variation.name) in known:
                         continue
-                    found = measured(task, variation, epsilon, seeds)
+                    found = measured(task, variation, epsilon, seeds, study.scores)
                     add(arguments.keep, found)
                     known.add(found.key)
                     print(found.key, flush=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from shoal.mechanisms.pairs import correlation, currency, joint, model, oneway, plan, rows, tables
+from shoal.mechanisms.pairs import correlation, currency, joint, model, oneway, plan, rows, tables, triples
 from shoal.mechanisms.pairs.currency import Concentrated, PureEpsilon, Shape
 from shoal.mechanisms.tree import intervals
 from shoal.noise import discrete_laplace, round_up_scale
@@ -119,6 +119,13 @@ VARIATIONS = (
     Variation("δ = 1e-6, without joint tails", NO_TAILS, DELTA),
     Variation("δ = 1e-6, joint tails whatever their noise", ALL_TAILS, DELTA),
     Variation("δ = 1e-6, pairs measured however hopeless", [(Concentrated, "hopeless", 1e9)], DELTA),
+    # the same as above, measured by more scores
+    Variation("pairs only", options={"triples": False}),
+    Variation("with triples", options={"triples": True}),
+    Variation("with triples, however small", [(triples, "LARGE", 0.0)], {"triples": True}),
+    Variation("δ = 1e-6, pairs only", options={"triples": False, **DELTA}),
+    Variation("δ = 1e-6, with triples", options={"triples": True, **DELTA}),
+    Variation("tree-dp, add-remove", options={"neighbours": "add-remove"}, method="tree-dp"),
     Variation("tree-dp", options={"neighbours": "add-remove"}, method="tree-dp"),
     Variation(
         "tree-dp, interval counts as noisy as blocks would be",
@@ -127,7 +134,19 @@ VARIATIONS = (
         "tree-dp",
     ),
 )
-_OWN = (*(v.name for v in VARIATIONS if v.method != "pairs-dp"), "values exchanged in all bins")
+_TRIPLES = [
+    "pairs only",
+    "with triples",
+    "with triples, however small",
+    "δ = 1e-6, pairs only",
+    "δ = 1e-6, with triples",
+    "tree-dp, add-remove",
+]
+_OWN = (
+    *(v.name for v in VARIATIONS if v.method != "pairs-dp"),
+    *_TRIPLES,
+    "values exchanged in all bins",
+)
 
 
 @dataclass(frozen=True)
@@ -139,6 +158,8 @@ class Study:
     epsilons: Sequence[str]
     variations: Sequence[str]
     words: str = ""
+    # scores of this study besides those of all
+    scores: Sequence[str] = ()
 
 
 STUDIES = {
@@ -185,6 +206,14 @@ STUDIES = {
         "not looked at while the rule was made: lognormal columns of two factors, power tails over a Gaussian copula, "
         "a few large firms among small ones, totals and their parts, Student's t with 3 degrees of freedom, and two "
         "heavy columns among others.",
+    ),
+    "triples": Study(
+        "Triples",
+        ("Exclusive or 4", "Weak exclusive or 4", "Known", "EIA", "Census", "Adult", "Wine", "Diabetes"),
+        ("1", "10", "100"),
+        _TRIPLES,
+        "WORDS",
+        ("triple", "worst triple", "F"),
     ),
     "small": Study(
         "Small tables, and hopeless ones",
