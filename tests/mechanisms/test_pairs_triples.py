@@ -6,18 +6,21 @@ import itertools
 import math
 from fractions import Fraction
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 import shoal
 from shoal.errors import OptionError
 from shoal.mechanisms.pairs.currency import Concentrated, Currency, PureEpsilon
-from shoal.mechanisms.pairs.marginal import Marginal, points
+from shoal.mechanisms.pairs.marginal import Fine, Marginal, points
 from shoal.mechanisms.pairs.mixture import Mixture
+from shoal.mechanisms.pairs.rows import positions_of
 from shoal.mechanisms.pairs.triples import (
     SHARE,
     Triples,
@@ -167,7 +170,7 @@ class TestChoices:
     def test_effects_that_are_small_or_not_clear_of_noise_are_not_followed(self) -> None:
         found = layout(5)
         expected, numbers = np.full(10, 0.1), np.array([0, 4, 9])
-        means = np.array([0.5, 0.15, -0.4])
+        means = np.array([0.5, 0.25, -0.4])
         clear = to_follow(expected, found, numbers, means, 1_000)
         assert [one.attributes for one in clear] == [(0, 1, 2), (2, 3, 4)]
         assert clear[0].mean == pytest.approx(0.5, abs=1e-4)
@@ -226,6 +229,40 @@ class TestReleases:
         assert sum(said.spending.values()) == said.epsilon
         hopeless = shoal.protect(table, schema, "pairs-dp", 1, seed=1, triples=True, rows=300).statement
         assert any("Triples of columns are not measured" in one for one in hopeless.conditions)
+
+    def test_an_engine_releases_the_same_rows(self, tmp_path: Path) -> None:
+        table, schema = exclusive(1_000)
+        table.to_parquet(tmp_path / "table.parquet", row_group_size=300)
+        rows = []
+        for engine in ("memory", "local"):
+            out = tmp_path / engine
+            asked = {"schema": schema, "epsilon": 20, "seed": 1, "triples": True, "engine": engine}
+            shoal.publish(tmp_path / "table.parquet", out=out, **asked)
+            made = pd.read_parquet(out / "data.parquet")
+            rows.append(sorted(map(tuple, made.to_numpy().tolist())))
+            assert seen(made) > 0.6
+        assert rows[0] == rows[1]
+
+    def test_latent_normals_are_exchanged_inside_bins(self) -> None:
+        """Positions go together as the correlations say, and stay in their bins."""
+        random = np.random.default_rng(6)
+        wanted = np.array([[1.0, 0.6, -0.3], [0.6, 1.0, 0.2], [-0.3, 0.2, 1.0]])
+        edges = np.array([0, 500, 1000])
+        fine = Fine(np.array([0]), np.array([999]), np.ones(1), np.zeros(1))
+        marginals = [Marginal(fine, np.array([0.5, 0.5]), 1, edges)] * 3
+        drawn = random.multivariate_normal(np.zeros(3), wanted, 400)
+        # as many rows in either half, so that the ranks of a column do not leave the bins
+        codes = drawn > np.median(drawn, axis=0)
+        off = []
+        for exactly in (False, True):
+            placed = positions_of(
+                codes.astype(np.uint8), marginals, (0, 1, 2), wanted, Seeded(3), exactly=exactly
+            )
+            places = np.stack(list(placed), axis=1)
+            assert ((places >= 500) == codes).all()
+            normal = ndtri((places + 0.5) / 1000)
+            off.append(float(np.abs(np.corrcoef(normal.T) - wanted).max()))
+        assert off[1] < min(off[0] / 2, 0.02)
 
     def test_without_effects_only_the_share_is_lost(self) -> None:
         """Columns that go together in pairs only: nothing is followed, and the pairs stay as good."""

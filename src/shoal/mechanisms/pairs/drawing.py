@@ -76,7 +76,7 @@ def draw_values(drawing: Drawing, described: Described, number: int, source: Sou
         placed = list(positions_of_latent(size, *known))
     else:
         codes = draw_block(drawing.mixture, drawing.goals, size, own, drawing.triples)
-        placed = list(positions_of(codes, *known))
+        placed = list(positions_of(codes, *known, exactly=model.from_signs))
     if model.tails is not None:
         placed = exchanged(placed, model.tails, marginals, model.flags, own)
     values: dict[str, Floats] = {}

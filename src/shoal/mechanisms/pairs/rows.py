@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from shoal.mechanisms.pairs._kernels import draw_rows, place_latent, polish
+from shoal.mechanisms.pairs._kernels import draw_rows, exchange, place_latent, polish
 from shoal.mechanisms.pairs.marginal import Marginal
 from shoal.mechanisms.pairs.mixture import Mixture
 from shoal.mechanisms.pairs.plan import NO_FLAGS
@@ -26,6 +26,7 @@ Pair = tuple[int, int]
 BLOCK = 1 << 16
 SWEEPS = 3
 GIBBS = 10
+_EXCHANGES = 20
 _FAR = 8.0
 
 
@@ -75,12 +76,22 @@ def positions_of(
     correlations: Floats,
     source: Source,
     flags: Mapping[int, int] = NO_FLAGS,
+    *,
+    exactly: bool = False,
 ) -> Iterator[Floats]:
     """Positions of the rows, attribute by attribute: inside bins where latent normals put them.
 
-    Rows without a value of an attribute (`flags`) have any position there, and leave those of the others alone.
+    Rows without a value of an attribute (`flags`) have any position there, and leave those of the others alone. With
+    `exactly`, latent normals are exchanged inside bins until they have the correlations as exactly as can be, for bins
+    that say less than these.
     """
     placed = _latent(codes, marginals, latent, correlations, source)
+    if exactly:
+        every = np.arange(len(latent))
+        bins = codes[:, list(latent)].astype(np.int64)
+        scores = (placed - placed.mean(axis=0)) / np.maximum(placed.std(axis=0), 1e-9)
+        weights = np.ones(correlations.shape)
+        exchange(scores, placed, bins, every, correlations, weights, _EXCHANGES, source.words(1)[0])
     for number, own in enumerate(marginals):
         if own.groups is not None:
             yield _names(codes[:, number], own, source)
