@@ -176,11 +176,10 @@ HEAD = (
     "look at EIA, and that bisection replaces trees of three levels with a look at RAND.",
     "",
     "Errors: *marginal*, mean Wasserstein distance in parts of the domain (names: total variation); *mean*, of the "
-    "mean of the column that is off most, in standard deviations; "
-    "*correlation*, mean absolute difference of Pearson correlations; *rank*, of rank correlations; *triple*, mean over "
-    "all triples of columns of the difference of mean products of three signs (above the median or not), *worst "
-    "triple*, its largest. *F* is that of a random forest, as in the utility benchmark: more is better. Means ± the "
-    "standard error of the mean.",
+    "mean of the column that is off most, in standard deviations; *correlation*, mean absolute difference of "
+    "Pearson correlations; *rank*, of rank correlations; *triple*, mean over all triples of columns of the "
+    "difference of mean products of three signs (above the median or not), *worst triple*, its largest. *F* is that "
+    "of a random forest, as in the utility benchmark: more is better. Means ± the standard error of the mean.",
 )
 
 TRIALS = (

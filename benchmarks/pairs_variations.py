@@ -212,11 +212,11 @@ STUDIES = {
         ("Exclusive or 4", "Weak exclusive or 4", "Known", "EIA", "Census", "Adult", "Wine", "Diabetes"),
         ("1", "10", "100"),
         _TRIPLES,
-        "With `triples=True` up to three triples of columns are chosen privately, measured, and followed by the rows where "
-        "the mean product of their signs is 0.2 or more away from what pairs say. In the first three tables a label "
-        "says whether exactly one of two columns is high: it is wrong in 10, 30 and 20 of 100 rows, and no pair shows it. The "
-        "other five are there for the harm: triples cost a part of the share of pairs, a fifth at most, and nothing where they "
-        "would not be found (then both rows are the same).",
+        "With `triples=True` up to three triples of columns are chosen privately, measured, and followed by the "
+        "rows where the mean product of their signs is 0.2 or more away from what pairs say. In the first three "
+        "tables a label says whether exactly one of two columns is high: it is wrong in 10, 30 and 20 of 100 rows, "
+        "and no pair shows it. The other five are there for the harm: triples cost a part of the share of pairs, a "
+        "fifth at most, and nothing where they would not be found (then both rows are the same).",
         ("triple", "worst triple", "F"),
     ),
     "small": Study(

@@ -125,7 +125,7 @@ def sums_without_noise(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(drawing, "measure_triples", dishonest)
 
 
-@pytest.mark.parametrize("delta", [None, DELTA])
+@pytest.mark.parametrize("delta", [None, pytest.param(DELTA, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("plant", [choice_not_paid_for, triples_not_paid_for, expected_from_records])
 def test_a_fault_in_triples_is_found(
     plant: Callable[[pytest.MonkeyPatch], None], delta: str | None, monkeypatch: pytest.MonkeyPatch
