@@ -15,6 +15,7 @@ import pytest
 Size = tuple[int, int]
 Theme = Literal["light", "dark"]
 PHONE, DESKTOP = (390, 844), (1400, 900)
+PATIENCE = 240_000
 OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 
 # elements that stick out of the window; what scrolls by itself may
@@ -95,6 +96,8 @@ def visit(
         is_mobile=phone,
         has_touch=phone,
     )
+    # a machine with other work may take its time
+    context.set_default_timeout(PATIENCE)
     opened = Visit(context.new_page())
 
     def note(route: Any) -> None:

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests import repeatable
 from tools.offices import OFFICES_WAY_OUT, offices_folder
 from tools.public_data import WAY_OUT, data_folder
 
-# how long an example takes says something about the machine, not about the code
-settings.register_profile("thorough", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-# chosen by itself; 'make test-all' asks for the other one
-settings.register_profile("quick", settings.get_profile("thorough"), max_examples=40)
-if settings.get_current_profile_name() not in ("quick", "thorough"):  # tests import this module again
+# how long an example takes says something about the machine, not about the code; on CI the usual profile is another one
+settings.register_profile(
+    "thorough", deadline=None, derandomize=False, suppress_health_check=[HealthCheck.too_slow]
+)
+# as many examples as a quick run, but other ones each time
+settings.register_profile("fresh", settings.get_profile("thorough"), max_examples=40)
+# chosen by itself; 'make test-all' asks for the thorough one
+settings.register_profile("quick", settings.get_profile("fresh"), derandomize=True, database=None)
+if settings.get_current_profile_name() not in (
+    "quick",
+    "fresh",
+    "thorough",
+):  # tests import this module again
     settings.load_profile("quick")
 
 
@@ -55,10 +64,30 @@ def _present(path: Path, name: str, way_out: str) -> Path:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests and doctests of the papers run by themselves, except one table of each."""
-    folders = (ROOT / "papers", ROOT / "tests" / "papers")
+    folders = (f"{ROOT / 'papers'}{os.sep}", f"{ROOT / 'tests' / 'papers'}{os.sep}")
     for item in items:
-        if any(folder in item.path.parents for folder in folders) and item.path.stem != "test_one_table":
+        if str(item.path).startswith(folders) and item.path.stem != "test_one_table":
             item.add_marker(pytest.mark.papers)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """A quick run repeats itself: a test is given the same examples and the same noise each time."""
+    if settings.get_current_profile_name() != "quick":
+        return (yield)
+    with repeatable.words_of(item.nodeid):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
+) -> Generator[None, object, object]:
+    """What several tests share must not depend on which of them a worker runs first."""
+    if settings.get_current_profile_name() != "quick" or fixturedef.scope == "function":
+        return (yield)
+    with repeatable.words_of(f"{fixturedef.baseid}::{fixturedef.argname}{getattr(request, 'param', '')}"):
+        return (yield)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -34,6 +34,7 @@ from shoal.mechanisms.kanonymity import algorithms as kanonymity
 from shoal.query.facts import prepare as prepare_queries
 from shoal.release.protect import prepare
 from shoal.tuning.figure import Figure
+from tests.repeatable import words_of
 
 N = 97
 CLIPPED = 13
@@ -143,7 +144,9 @@ MAKERS: dict[str, Callable[[], Any]] = {
 
 @cache
 def made(name: str) -> Any:
-    return MAKERS[name]()
+    # whichever test asks first
+    with words_of(f"{__name__} {name}"):
+        return MAKERS[name]()
 
 
 def attributes(value: Any) -> list[str]:

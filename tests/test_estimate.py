@@ -52,7 +52,7 @@ def test_every_kind_of_method_can_be_estimated(method: str) -> None:
     table = read(pa.table({"a": [1.0, 2.0, 3.0] * 400, "b": [5, 6, 7] * 400}))
     prepared = prepare(table, method=method, epsilon=1, domains={"a": (0, 10), "b": (0, 10)})
     found = estimate(prepared)
-    assert 0 < found.seconds < 60
+    assert 0 < found.seconds < 3600
     assert found.bytes >= table.n * 2 * 8
     assert "1200 made-up rows" in str(found)
 
@@ -64,7 +64,7 @@ def test_the_internal_page_of_any_method_can_be_estimated(method: str) -> None:
     prepared = prepare(
         read(people), survey_schema(), method=method, columns=["age", "sex", "income"], **epsilon
     )
-    assert 0 < internal_seconds(prepared) < 60
+    assert 0 < internal_seconds(prepared) < 3600
 
 
 def test_a_page_is_extrapolated_by_rows_up_to_the_sample() -> None:

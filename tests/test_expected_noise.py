@@ -21,12 +21,13 @@ from shoal.noise import Seeded
 from shoal.progress import silent
 from shoal.release.expected_noise import drowned
 from shoal.release.protect import prepare
+from tests.conftest import examples
 
 # what is announced for shares of rows holds within these factors: for every column and pair, and on average over them
 FACTOR, ON_AVERAGE = 4.0, 3.0
 N = 60
 DOMAINS = {"age": (0, 100), "pay": (0, 5000)}
-RUNS = 300
+RUNS = examples(400)
 # by chance, a sample standard deviation is off by more than this in one case of many millions
 SIGMAS = 5.5
 

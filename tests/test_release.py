@@ -66,7 +66,7 @@ def test_one_column_is_aligned_even_unlinked() -> None:
 @pytest.mark.parametrize("method", ["laplace", "ranking-dp", "mdav-dp"])
 def test_the_order_of_rows_is_uniform(method: str) -> None:
     """Where the first record lands, over many releases, in four equal parts of the table."""
-    rows, runs = 8, 400
+    rows, runs = 8, 200
     data = pa.table({"x": np.arange(rows) * 10.0})
     k = {} if method == "laplace" else {"k": 1}
     places = []

@@ -60,7 +60,7 @@ def test_a_counted_place_for_gaps_loses_all_of_epsilon() -> None:
     assert worst("tree-dp", {"a": 10}, ["a"], cuts=4).lost == 1
 
 
-@pytest.mark.parametrize("cuts", [0, 1, 2, 3])
+@pytest.mark.parametrize("cuts", [0, *(pytest.param(cuts, marks=pytest.mark.slow) for cuts in (1, 2)), 3])
 @pytest.mark.parametrize("rebuild", ["uniform", "centroid", "normal"])
 @pytest.mark.parametrize("neighbours", [{}, {"neighbours": "add-remove", "rows": 5}])
 def test_a_gap_of_a_tree_that_is_filled_or_left_costs_no_more_than_epsilon(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -55,7 +56,17 @@ def test_a_refuted_claim_ends_with_1(
     assert "with 99% confidence where 1 is claimed" in capsys.readouterr().out
 
 
-def test_the_picture(table: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_picture(table: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    real, budgets, done = shoal.auditing.audit, [], []
+
+    def once(*arguments: object, **options: Any) -> Audit:
+        budgets.append(options["epsilon"])
+        # one audit has all that five points need
+        if not done:
+            done.append(real(*arguments, **options))  # type: ignore[arg-type]
+        return replace(done[0], epsilon=float(options["epsilon"]))
+
+    monkeypatch.setattr(shoal.auditing, "audit", once)
     words = [
         "audit",
         table,
@@ -71,6 +82,7 @@ def test_the_picture(table: str, capsys: pytest.CaptureFixture[str]) -> None:
     ]
     assert run(words) == 0
     assert "ε = 4: " in capsys.readouterr().out
+    assert sorted(float(budget) for budget in budgets) == [0.25, 0.5, 1, 2, 4]
     assert Path("bounds.svg").read_text("utf-8").count("<circle") == 5
     assert run(words) == 2
     assert "exists already" in capsys.readouterr().err
@@ -102,7 +114,7 @@ def test_steps_of_the_schema_come_first(table: str, capsys: pytest.CaptureFixtur
     schema = '[[attribute]]\nname = "x"\ntype = "integer"\nlo = 0\nhi = 100\nsource = "law"\n[[step]]\n'
     Path("bands.toml").write_text(f'{schema}recode = "x"\nbreaks = [-1, 10, 60, 100]\nsource = "law"\n')
     Path("top.toml").write_text(f'{schema}top = "x"\nat = 60\nsource = "law"\n')
-    common = ["--epsilon", "1", "--runs", "400", "--seed", "2", "--workers", "1", "--json"]
+    common = ["--epsilon", "1", "--runs", "100", "--seed", "2", "--workers", "1", "--json"]
     for name in ("bands", "top"):
         assert run(["audit", table, "--schema", f"{name}.toml", "--method", "laplace", *common]) == 0
         found = json.loads(capsys.readouterr().out)

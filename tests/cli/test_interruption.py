@@ -135,7 +135,7 @@ def test_a_real_signal_while_the_bundle_is_half_written(
         assert process.stdout.readline() == "half way\n"
         assert list((tmp_path / "deep").glob(".out.partial-*/data.csv"))
         process.send_signal(signal.SIGINT)
-        _, complaint = process.communicate(timeout=120)
+        _, complaint = process.communicate(timeout=300)
     assert process.returncode == 130
     assert last_line(complaint) == f"shoal: interrupted, nothing was written.{stays}\n"
     left = {path.name for path in tmp_path.iterdir() if not path.name.startswith("ledger.sqlite")}

@@ -137,7 +137,7 @@ def test_a_real_signal_while_processes_work(here: Path) -> None:
     assert process.stdout is not None
     assert process.stdout.readline() == "kept\n"
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=600)
     assert process.returncode == 130
     assert "goes on from there" in errors
     assert '"seed": 1' in (here / "out" / "runs.jsonl").read_text("utf-8")

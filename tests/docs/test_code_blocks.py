@@ -278,7 +278,7 @@ def test_a_job_in_the_background_lasts_and_ends_with_the_page(tmp_path: Path) ->
         shell.run("sleep 600 & JOB=$!")
         assert shell.run("kill -0 $JOB")[0] == 0
         assert shell.run("kill %1; wait; kill -0 $JOB")[0] == 1
-        shell.run("mkfifo said; (sleep 5; echo still here) > said &")
+        shell.run("mkfifo said; (sleep 120; echo still here) > said &")
         said = (tmp_path / "said").open()
     # the other end is closed when the job is gone, and not before
     with said:

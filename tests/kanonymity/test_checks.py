@@ -17,6 +17,7 @@ from samples import LIBRARIES, frame
 
 import shoal
 from shoal import InputError, OptionError, Schema
+from tests.conftest import examples
 
 
 @st.composite
@@ -34,7 +35,7 @@ def tables(draw: st.DrawFn) -> pd.DataFrame:
 
 
 # pycanon takes its time
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(tables())
 def test_agrees_with_pycanon(table: pd.DataFrame) -> None:
     quasi = ["age", "sex"]

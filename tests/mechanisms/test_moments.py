@@ -186,7 +186,7 @@ def test_order_0_is_the_older_method_in_distribution(name: str, other: str) -> N
         held = run.freeze(prepared.method, prepared.described, prepared.plan, lambda *_: None, None)
         source = Seeded(int(float(epsilon) * 100) + len(method))
         found = []
-        for _ in range(150):
+        for _ in range(100):
             made = run.run_frozen(
                 prepared.method, prepared.described, prepared.plan, source, lambda *_: None, held
             )

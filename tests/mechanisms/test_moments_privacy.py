@@ -23,6 +23,7 @@ from shoal.mechanisms.moments.statistics.eigen import Spectrum
 from shoal.method.presets import PRESETS
 from shoal.noise import Seeded
 from shoal.release.protect import Preparation, prepare
+from tests.conftest import examples
 
 COEFFICIENTS = [f"xm-{number}" for number in (1, 2, 3, 4, 5, 7, 8, 9, 10, 12, 20, 21, 23, 24, 26)]
 EIGEN = [f"xm-{number}" for number in range(14, 20)]
@@ -144,7 +145,7 @@ def losses(
 @pytest.mark.parametrize("name", [*COEFFICIENTS, *EIGEN])
 def test_no_neighbour_costs_more_than_epsilon(name: str) -> None:
     rng = np.random.default_rng(int(name.removeprefix("xm-")))
-    found = losses(name, rng, 25, 12, 2) + losses(name, rng, 12, 15, 3)
+    found = losses(name, rng, examples(60), 12, 2) + losses(name, rng, examples(28), 15, 3)
     assert max(found) <= 0.8 + 1e-9
     # and the search is not blind
     assert max(found) > (0.2 if name in COEFFICIENTS else 0.01)

@@ -22,6 +22,7 @@ from shoal.mechanisms.tree.layout import Layout
 from shoal.noise import Seeded, exponential
 from shoal.progress import silent
 from shoal.release.protect import prepare
+from tests.conftest import examples
 
 LAST = 4
 DIGITS = 200
@@ -198,7 +199,7 @@ OTHERS = [(0, 0), (6, 9), (0, 9), (3, 4), (2, 5)]
 def worst_loss(relation: str, factor: Fraction, monkeypatch: pytest.MonkeyPatch, **options: Any) -> float:
     worst = 0.0
     settings = {"epsilon": "1.5", "neighbours": relation, "cuts": 2, "depth": 3, **options}
-    for seed in range(8):
+    for seed in range(examples(16)):
         first, second = Transcript(seed, factor), Transcript(seed, factor)
         run_with(first, RECORDS, monkeypatch, **settings)
         if relation == "add-remove":

@@ -194,14 +194,13 @@ def test_draws_follow_the_law(steps: tuple[int, ...], epsilon: str, reach: int, 
 @pytest.mark.parametrize(
     ("steps", "epsilon"), [((1000, 10), "1"), ((10**6, 10**3, 77, 10**9), "0.1"), ((10**6, 3), "2.5")]
 )
-def test_the_variances_of_draws_are_within_one_percent_of_the_closed_form(
-    steps: tuple[int, ...], epsilon: str
-) -> None:
+def test_the_variances_of_draws_are_those_of_the_closed_form(steps: tuple[int, ...], epsilon: str) -> None:
     draws = discrete_box(steps, epsilon, 1_000_000).astype(np.float64)
     expected = np.array(LatticeBox.best(steps, Fraction(epsilon)).variances)
-    assert np.abs((draws**2).mean(axis=0) / expected - 1).max() < 0.01
+    # the standard error is at most 0.205 percent (ε = 2.5), so that this is 6.3 of them
+    assert np.abs((draws**2).mean(axis=0) / expected - 1).max() < 0.013
     other = np.array(LatticeBox.best(steps, Fraction(epsilon) * 51 / 50).variances)
-    assert np.abs((draws**2).mean(axis=0) / other - 1).max() > 0.01
+    assert np.abs((draws**2).mean(axis=0) / other - 1).max() > 0.013
 
 
 def test_a_box_of_one_coordinate_draws_like_the_staircase() -> None:

@@ -17,6 +17,7 @@ from scipy import integrate, stats
 from shoal.errors import OptionError
 from shoal.noise import Seeded, SystemEntropy, elliptope, elliptope_deviation, elliptope_noise, reals
 from shoal.noise.elliptope import _Half, _rounded, disc_points
+from tests.conftest import examples
 
 FALSE_ALARM = 1e-9
 SIGMAS = 6.5  # about as rare
@@ -35,7 +36,7 @@ def half(d: int, source: Any, words: int = 1) -> tuple[float, NDArray[np.float64
 @pytest.fixture(scope="module")
 def halves() -> list[tuple[float, NDArray[np.float64]]]:
     source = SystemEntropy()
-    return [half(6, source) for _ in range(2500)]
+    return [half(6, source) for _ in range(examples(12_000))]
 
 
 def test_the_size_is_gamma_distributed(halves: list[tuple[float, NDArray[np.float64]]]) -> None:
@@ -76,7 +77,7 @@ def test_the_directions_are_uniform_over_correlation_matrices(
 @pytest.mark.parametrize("d", [3, 4, 5])
 def test_odd_and_even_numbers_of_dimensions(d: int) -> None:
     source = Seeded(d)
-    matrices = np.array([half(d, source)[1] for _ in range(1500)])
+    matrices = np.array([half(d, source)[1] for _ in range(examples(2400))])
     upper = np.triu_indices(d, 1)
     squares = (matrices[:, upper[0], upper[1]] ** 2).mean(axis=1)
     assert abs(squares.mean() - 1 / (d + 1)) < SIGMAS * squares.std() / math.sqrt(len(squares))

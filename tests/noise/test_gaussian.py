@@ -53,7 +53,7 @@ def test_the_decision_tree_of_the_coin_brackets_the_true_probability(x: Fraction
         lambda source: bool(
             bernoulli_exp_near(np.array([float(x)]), np.zeros((1, 1), np.int64), lambda i: x, source)[0]
         ),
-        1e-7,
+        1e-6,
         kind=Digits,
     )
     heads = outcomes.get(True, Fraction(0))

@@ -32,7 +32,10 @@ def attempt(scale: Fraction, source: Source) -> int | None:
     return int(values[0]) if accepted.size else None
 
 
-@pytest.mark.parametrize("scale", ["1", "2", "3/2", "5", "1/2", "7/3"])
+# each walks some ten thousand paths
+@pytest.mark.parametrize(
+    "scale", ["1", "7/3", *(pytest.param(one, marks=pytest.mark.slow) for one in ("2", "3/2", "5", "1/2"))]
+)
 def test_the_decision_tree_of_an_attempt_brackets_the_true_probabilities(scale: str) -> None:
     exact = Fraction(scale)
     outcomes, undecided = enumerate_paths(lambda source: attempt(exact, source), 2e-6)
@@ -51,7 +54,7 @@ def test_the_bracket_rejects_a_scale_that_is_five_percent_off() -> None:
     assert not low <= probability(0, Fraction(1)) <= high
 
 
-@pytest.mark.parametrize(("scale", "lightest"), [("1", 2e-5), ("1/2", 5e-5), ("3", 1e-4)])
+@pytest.mark.parametrize(("scale", "lightest"), [("1", 5e-5), ("1/2", 1e-4), ("3", 1e-4)])
 def test_the_decision_tree_of_the_public_function_brackets_the_true_probabilities(
     scale: str, lightest: float
 ) -> None:

@@ -57,8 +57,8 @@ def assert_all_equal_the_reference(X, k, case=""):
         assert np.array_equal(mdav(X, k, algorithm=algorithm).labels, expected), f"{algorithm} {case}"
 
 
-@pytest.mark.parametrize("block", range(10))
-def test_sweep_of_2000_tied_tables(block):
+@pytest.mark.parametrize("block", range(examples(12)))
+def test_sweep_of_tied_tables(block):
     for seed in range(200 * block, 200 * (block + 1)):
         assert_all_equal_the_reference(*random_case(seed), f"case {seed}")
 

@@ -110,6 +110,7 @@ def walking(
         is_mobile=size == PHONE,
         has_touch=size == PHONE,
     )
+    context.set_default_timeout(PATIENCE)
     try:
         walk = Walk(context.new_page(), studio)
         walk.begin()

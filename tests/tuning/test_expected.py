@@ -22,6 +22,7 @@ from shoal.release.protect import Preparation, carry_out, prepare
 from shoal.sensitivity.sums import cluster_sum_scale
 from shoal.survey import survey, survey_schema
 from shoal.tuning.expected import expected_errors, expected_measures, has_closed_form
+from tests.conftest import examples
 
 SETTINGS: list[tuple[str, dict[str, Any]]] = [
     ("laplace", {}),
@@ -67,7 +68,7 @@ def test_the_mean_over_many_releases_is_the_expectation(method: str, options: di
     prepared, frozen = settled(method, **options)
     assert has_closed_form(prepared)
     expected = expected_errors(prepared, frozen)
-    errors = sampled(prepared, frozen, 120)
+    errors = sampled(prepared, frozen, examples(280))
     for name, found in errors.items():
         error = found.std(ddof=1) / np.sqrt(found.size)
         assert abs(found.mean() - expected[name]) < 6 * error + 1e-9 * expected[name], name

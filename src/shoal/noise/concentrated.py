@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, localcontext
 from fractions import Fraction
+from functools import lru_cache
 
 from shoal.errors import OptionError
 from shoal.noise.epsilon import exact_number, shown
@@ -17,7 +18,6 @@ SMALLEST_DELTA = Fraction(1, 10**100)
 # significant digits of a converted budget, and those it is computed with
 _DIGITS, _WORKING = 12, 60
 _MARGIN = Decimal("1e-30")
-_HALVINGS = 200
 
 
 def parse_delta(value: object) -> Fraction:
@@ -32,6 +32,7 @@ def parse_delta(value: object) -> Fraction:
     return exact
 
 
+@lru_cache(maxsize=256)
 def rho_from(epsilon: Fraction, delta: Fraction, rows: int = 1) -> Fraction:
     """A ρ for each row such that a person with so many rows is protected by (ε, δ)-DP, as large as the digits allow.
 
@@ -140,8 +141,7 @@ def _best_order(rho: float, epsilon: float) -> float:
 
 def _bisect(rises: Callable[[float], float], low: float, high: float) -> float:
     """Where an increasing function passes 0, to the last digits of a float."""
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
+    while low < (middle := (low + high) / 2) < high:
         if rises(middle) > 0:
             high = middle
         else:

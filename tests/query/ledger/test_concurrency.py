@@ -112,7 +112,7 @@ def test_group_commit_writes_what_comes_together_in_one_transaction(
     def watched(operations: list[Charge]) -> object:
         sizes.append(len(operations))
         entered.set()
-        assert leave.wait(30)
+        assert leave.wait(300)
         return original(operations)
 
     monkeypatch.setattr(ledger, "commit", watched)
@@ -120,7 +120,7 @@ def test_group_commit_writes_what_comes_together_in_one_transaction(
     group = GroupCommit(ledger, after=lambda: rounds.append(len(results)))
     results: list[object] = []
     group.submit(spend("0.1"), results.append)
-    assert entered.wait(30)
+    assert entered.wait(300)
     for _ in range(20):
         group.submit(spend("0.1"), results.append)
     leave.set()

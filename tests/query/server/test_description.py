@@ -70,7 +70,7 @@ def explore(server: Any, label: str, token: bool, mode: GenerationMode, examples
         case.headers = {
             name: value for name, value in (case.headers or {}).items() if name != "Authorization"
         }
-        response = case.call(base_url=server.url, headers=headers)
+        response = case.call(base_url=server.url, headers=headers, timeout=300)
         statuses.add(response.status_code)
         refused = [negative_data_rejection] if mode is GenerationMode.NEGATIVE else []
         case.validate_response(response, checks=CHECKS + refused, headers=headers)

@@ -166,7 +166,7 @@ def test_an_answer_that_is_ready_is_not_stored_before_its_time(tmp_path: Path) -
         task = asyncio.create_task(
             answers.ask(Charge("people", "ada", "{}", Fraction(1, 2)), answer, 1000.0, 1000.0)
         )
-        assert await asyncio.to_thread(computed.wait, 30)
+        assert await asyncio.to_thread(computed.wait, 300)
         while not answers._held:
             await asyncio.sleep(0)
         assert kinds() == ["terms", "charge"]

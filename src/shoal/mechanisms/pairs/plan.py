@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache
 from types import MappingProxyType
 
 from shoal.mechanisms.pairs.currency import Currency, Shape, allot
@@ -381,5 +382,11 @@ def _group(pivot: int, level: int, partners: tuple[int, ...], depth: int, cells:
 
 
 def _levels(share: Fraction, levels: int, growth: Fraction) -> tuple[Fraction, ...]:
+    return tuple(share * weight for weight in _weights(levels, growth))
+
+
+@cache
+def _weights(levels: int, growth: Fraction) -> tuple[Fraction, ...]:
+    """Parts of 1 that grow from level to level."""
     weights = [growth**level for level in range(levels)]
-    return tuple(share * weight / sum(weights) for weight in weights)
+    return tuple(weight / sum(weights) for weight in weights)
