@@ -32,8 +32,8 @@ SHARE = Fraction(1, 5)
 _WANTED, FOUND = 0.2, 0.4
 # Found: chosen before all triples without an effect, but for about one choice in e^3. Noise is this part of an effect.
 _SURE, _NOISE = 3.0, 1 / 8
-# Followed are effects that are this many times their noise, and as large as those that are to be found: smaller ones
-# are what a model of pairs misses anyway, and following them costs more than it gains.
+# Followed are effects that are this many times their noise, and as large as those that are to be found: following what
+# else a model of pairs misses gains little (docs/pairs-quality.md).
 _CLEAR, LARGE = 3.0, _WANTED
 # Larger than any number of records: scores are told as penalties, which are at least 0.
 _CEILING = 1 << 40
