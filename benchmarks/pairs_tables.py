@@ -1,7 +1,8 @@
 """Tables of the ablation of pairs-dp besides those of the utility benchmark: a name comes in, a task leaves.
 
-Small ones, cut from real tables; skewed ones, for joint tails; and columns of several shapes, with as many rows as make
-trees of three levels at ε = 1. Made-up tables say their number: each makes another table of its kind.
+Small ones, cut from real tables; skewed ones, for joint tails; columns of several shapes, with as many rows as make
+trees of three levels at ε = 1; and labels that only two columns together tell, for triples. Made-up tables say their
+number: each makes another table of its kind.
 """
 
 from __future__ import annotations
@@ -104,9 +105,26 @@ def shaped(name: str, number: int, rows: int = 7_500, columns: int = 5) -> Task:
     return _task(f"{name} {number}", np.clip(values, 0, 100), [(0, 100)] * columns)
 
 
-def _task(name: str, values: Floats, ranges: list[tuple[float, float]]) -> Task:
+# of how many rows in a hundred the label is wrong
+EXCLUSIVE = {"Exclusive or": 10, "Weak exclusive or": 30}
+
+
+def exclusive(name: str, number: int, rows: int = 6_000) -> Task:
+    """Columns of two factors, and a label that says whether exactly one of two other columns is above its median."""
+    random = np.random.default_rng([number, EXCLUSIVE[name]])
+    factors = random.normal(size=(rows, 2)) @ random.normal(size=(2, 5))
+    values = np.column_stack((factors + 0.6 * random.normal(size=(rows, 5)), random.normal(size=(rows, 2))))
+    above = values[:, -2:] > np.median(values[:, -2:], axis=0)
+    yes = above[:, 0] ^ above[:, 1] ^ (random.random(rows) < EXCLUSIVE[name] / 100)
+    return _task(f"{name} {number}", np.clip(50 + 12 * values, 0, 100), [(0, 100)] * 7, yes)
+
+
+def _task(
+    name: str, values: Floats, ranges: list[tuple[float, float]], yes: NDArray[np.bool_] | None = None
+) -> Task:
     domains: dict[str, Domain] = {f"v{place}": Numbers(*ends) for place, ends in enumerate(ranges)}
-    yes = values[:, 0] > np.median(values[:, 0])
+    if yes is None:
+        yes = values[:, 0] > np.median(values[:, 0])
     table = pa.table(dict(zip(domains, values.T, strict=True)))
     table = table.append_column(LABEL, pa.array(np.where(yes, YES, NO)))
     return split(name, "above the median", {**domains, LABEL: (NO, YES)}, table)
@@ -123,6 +141,7 @@ NUMBER = 4
 MORE: dict[str, Callable[[], Task]] = {
     **{f"{name} {NUMBER}": partial(skewed, name, NUMBER) for name in SKEWED},
     **{f"{name} {NUMBER}": partial(shaped, name, NUMBER) for name in SHAPES},
+    **{f"{name} {NUMBER}": partial(exclusive, name, NUMBER) for name in EXCLUSIVE},
     **{
         f"{name}, {rows} rows": partial(small, name, rows)
         for name in ("Census", "Wine")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import combinations
 
 import numpy as np
 import pyarrow as pa
@@ -74,6 +75,30 @@ def rank_error(original: pa.Table, released: pa.Table, domains: Mapping[str, Dom
     after, _ = _coded(released, domains)
     pairs = owners[:, None] < owners[None, :]
     return float(np.abs(_correlations(_ranks(before)) - _correlations(_ranks(after)))[pairs].mean())
+
+
+def triple_errors(
+    original: pa.Table, released: pa.Table, domains: Mapping[str, Domain]
+) -> NDArray[np.float64]:
+    """How far mean products of three signs are off, by triple: above the original's median or not, or one of two names.
+
+    What only three columns together show is in them, and what pairs show as well.
+    """
+    columns = [name for name, domain in domains.items() if isinstance(domain, Numbers) or len(domain) == 2]
+    before, after = (
+        np.stack([_signs(table, original, name, domains[name]) for name in columns])
+        for table in (original, released)
+    )
+    places = np.array(list(combinations(range(len(columns)), 3))).T
+    means = [np.prod(signs[places], axis=0).mean(axis=1) for signs in (before, after)]
+    found: NDArray[np.float64] = np.abs(means[0] - means[1])
+    return found
+
+
+def _signs(table: pa.Table, original: pa.Table, name: str, domain: Domain) -> NDArray[np.float64]:
+    if isinstance(domain, Numbers):
+        return np.where(_floats(table, name) <= np.median(_floats(original, name)), 1.0, -1.0)
+    return np.where(_indicators(table, name, domain)[:, 0] > 0, 1.0, -1.0)
 
 
 def _ranks(X: NDArray[np.float64]) -> NDArray[np.float64]:

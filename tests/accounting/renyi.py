@@ -95,8 +95,14 @@ def _of_choices(mine: Scores, other: Scores, alpha: Fraction) -> Decimal:
         context.prec = _DIGITS
         order = _decimal(alpha)
         places = [*sorted({*mine.starts(), *other.starts()}), mine.total]
+        # a common factor of all weights does not matter, and keeps them from vanishing
+        least = [min(side.exponent(place) for place in places[:-1]) for side in (mine, other)]
         runs = [
-            (after - before, _decimal(mine.exponent(before)), _decimal(other.exponent(before)))
+            (
+                after - before,
+                _decimal(mine.exponent(before) - least[0]),
+                _decimal(other.exponent(before) - least[1]),
+            )
             for before, after in pairwise(places)
         ]
         here = sum((length * (-a).exp() for length, a, _ in runs), Decimal(0))

@@ -292,6 +292,7 @@ _DRAWS: Mapping[str, Draw] = {
     "link": _SWITCH,
     "generalise": _SWITCH,
     "clip": _SWITCH,
+    "triples": _SWITCH,
     # it follows the noise
     "optimise": lambda method, random, n, names: None,
     "floor": lambda method, random, n, names: 0.5,

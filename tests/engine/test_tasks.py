@@ -19,7 +19,7 @@ from pyarrow import parquet
 from twice import Twice
 
 import shoal
-import shoal.mechanisms.pairs.mechanism as mechanism
+import shoal.mechanisms.pairs.drawing as drawing
 from shoal.io.parquet_files import frozen
 from shoal.noise import Seeded, discrete_laplace, source
 from shoal.noise.entropy import computed_again
@@ -83,7 +83,7 @@ def test_joint_tails_are_those_of_memory(tmp_path: Path) -> None:
     parquet.write_table(table, tmp_path / "heavy.parquet", row_group_size=300)
     schema = shoal.Schema.from_dict({"attribute": [{"name": name, "lo": 0, "hi": 1000} for name in "abc"]})
     asked: dict[str, Any] = {"schema": schema, "epsilon": 400, "rows": 900, "seed": 2}
-    with mock.patch.object(mechanism, "exchanged", wraps=mechanism.exchanged) as exchanged:
+    with mock.patch.object(drawing, "exchanged", wraps=drawing.exchanged) as exchanged:
         expected = shoal.protect(tmp_path / "heavy.parquet", **asked).data
     assert exchanged.called
     shoal.publish(tmp_path / "heavy.parquet", out=tmp_path / "out", engine="local", **asked)

@@ -79,24 +79,34 @@ def tables(codes: Any) -> NDArray[np.float64]:
     return flags.T @ flags
 
 
-def misfit(codes: Any, goals: Any) -> float:
+NO_TRIPLES = np.zeros((0, 3), dtype=np.int64), np.zeros(0)
+
+
+def misfit(codes: Any, goals: Any, triples: Any = NO_TRIPLES) -> float:
     parts = (tables(codes) - goals) ** 2 / (np.maximum(goals, 0) + 1)
+    signs = np.where(2 * codes < np.diff(STARTS), 1, -1)
+    of_three = sum(
+        (signs[:, list(three)].prod(axis=1).sum() - wanted) ** 2 / len(codes)
+        for three, wanted in zip(*triples, strict=True)
+    )
     # every pair of attributes once, every attribute once
-    return float(np.triu(np.where(goals >= 0, parts, 0.0)).sum())
+    return float(np.triu(np.where(goals >= 0, parts, 0.0)).sum() + of_three)
 
 
-def slow_polish(codes: Any, goals: Any, stride: int, sweeps: int) -> NDArray[np.uint8]:
+def slow_polish(
+    codes: Any, goals: Any, stride: int, sweeps: int, triples: Any = NO_TRIPLES
+) -> NDArray[np.uint8]:
     codes, row = codes.copy(), 0
     for _ in range(sweeps):
         moved = 0
         for _ in range(len(codes)):
             row = (row + stride) % len(codes)
             for column, (low, high) in enumerate(itertools.pairwise(STARTS.tolist())):
-                before, old = misfit(codes, goals), codes[row, column]
+                before, old = misfit(codes, goals, triples), codes[row, column]
                 tried = []
                 for code in range(high - low):
                     codes[row, column] = code
-                    tried.append(misfit(codes, goals))
+                    tried.append(misfit(codes, goals, triples))
                 codes[row, column] = old
                 best = int(np.argmin(tried))
                 if tried[best] < before - 1e-9:
@@ -122,11 +132,13 @@ def test_polish_moves_as_the_reference_moves(seed: int) -> None:
         # one pair of attributes without a goal
         goals[0:3, 3:5] = goals[3:5, 0:3] = -1
     codes = np.stack([random.integers(0, size, 40) for size in np.diff(STARTS)], axis=1).astype(np.uint8)
-    expected = slow_polish(codes, goals, 7, 2)
-    before = misfit(codes, goals)
-    kernels.polish(codes, STARTS, goals, 7, 2)
+    # of three attributes there is one triple
+    triples = (np.array([[0, 1, 2]]), np.array([25.0])) if seed > 1 else NO_TRIPLES
+    expected = slow_polish(codes, goals, 7, 2, triples)
+    before = misfit(codes, goals, triples)
+    kernels.polish(codes, STARTS, goals, 7, 2, *triples)
     assert (codes == expected).all()
-    assert misfit(codes, goals) < before
+    assert misfit(codes, goals, triples) < before
 
 
 def slow_fit(table: Any, shares: Any, levels: Any, blocks: Any, passes: int) -> NDArray[np.float64]:

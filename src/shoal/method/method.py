@@ -81,6 +81,7 @@ class Method:
     neighbours: str = _DEFAULTS["neighbours"]
     rows: int | None = None
     target: str | None = None
+    triples: bool = _DEFAULTS["triples"]
     sizes: tuple[tuple[str, int], ...] | None = None
     l: int | None = None  # noqa: E741
     t_emd: Fraction | None = None

@@ -28,7 +28,7 @@ PRESETS: dict[str, Method] = {
             mechanism="pairs",
             kinds=KINDS,
             neighbours="add-remove",
-            adjustable=("epsilon", "delta", "neighbours", "rows", "target"),
+            adjustable=("epsilon", "delta", "neighbours", "rows", "target", "triples"),
         ),
         Method(
             name="laplace",

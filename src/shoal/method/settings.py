@@ -312,6 +312,12 @@ _ALL = (
         "the column that is to be learned from the others",
     ),
     Setting(
+        "triples",
+        forms.SWITCH,
+        "{on} looks for structure of three columns, too, such as an exclusive or, for a part of the share of pairs",
+        default=False,
+    ),
+    Setting(
         "sizes",
         forms.SIZES,
         "minimum group size by column, where it differs from k, for example {{'income': 50}}",

@@ -60,6 +60,7 @@ class Options(Declared, total=False):
     neighbours: str
     rows: int
     target: str
+    triples: bool
     sizes: Mapping[str, int]
     l: int  # noqa: E741
     t_emd: Any

@@ -68,15 +68,27 @@ def draw_rows(sizes: Integers, bins: Floats, starts: Integers, seed: Any) -> Cod
 
 
 @njit(cache=True, nogil=True)
-def polish(codes: Codes, starts: Integers, goals: Floats, stride: int, sweeps: int) -> int:
+def polish(
+    codes: Codes,
+    starts: Integers,
+    goals: Floats,
+    stride: int,
+    sweeps: int,
+    triples: Integers,
+    products: Floats,
+) -> int:
     """Change single values of rows as long as that brings the counts of pairs and of single attributes nearer to goals.
 
     The measure is the sum over all cells of (count - goal)² / (goal + 1), where cells without a goal (below 0) do not
-    count. Rows are visited `stride` apart, attributes in turn, and a value becomes the one that gains most.
+    count, and over all triples of (sum of products of signs - goal)² / rows: as much as the same of their eight cells
+    would be, if pairs are right. Rows are visited `stride` apart, attributes in turn, and a value becomes the one that
+    gains most.
 
     Args:
         codes: bins of the rows; changed.
         goals: (all bins, all bins), of single attributes on the diagonal.
+        triples: three attributes each, with halves.
+        products: the sums that the products of their signs should have.
 
     Returns:
         The number of changes.
@@ -98,6 +110,11 @@ def polish(codes: Codes, starts: Integers, goals: Floats, stride: int, sweeps: i
         for a in range(attributes):
             for b in range(attributes):
                 more[here[a], here[b]] += 2 * weight[here[a], here[b]]
+    # how far sums of products are above their goals, and those of the row at hand
+    above, own = -products, np.zeros(products.size)
+    for r in range(rows if products.size else 0):
+        for t in range(products.size):
+            above[t] += _product(codes, r, starts, triples[t])
     cost = np.zeros(total)
     changes = 0
     r = 0
@@ -121,12 +138,24 @@ def polish(codes: Codes, starts: Integers, goals: Floats, stride: int, sweeps: i
                         leaving += 2 * weight[j, old] - more[j, old]
                         for i in range(low, high):
                             cost[i] += more[j, i]
+                half = low + (high - low + 1) // 2
+                for t in range(products.size):
+                    if a == triples[t, 0] or a == triples[t, 1] or a == triples[t, 2]:
+                        own[t] = _product(codes, r, starts, triples[t])
+                        flipped = 4 * (1 - own[t] * above[t]) / rows
+                        for i in range(low, high):
+                            if (i < half) != (old < half):
+                                cost[i] += flipped
                 best, least = old, -leaving - 1e-9
                 for i in range(low, high):
                     if i != old and cost[i] < least:
                         best, least = i, cost[i]
                 if best != old:
                     moved += 1
+                    if (best < half) != (old < half):
+                        for t in range(products.size):
+                            if a == triples[t, 0] or a == triples[t, 1] or a == triples[t, 2]:
+                                above[t] -= 2 * own[t]
                     more[old, old] -= 2 * weight[old, old]
                     more[best, best] += 2 * weight[best, best]
                     for b in range(attributes):
@@ -142,6 +171,16 @@ def polish(codes: Codes, starts: Integers, goals: Floats, stride: int, sweeps: i
         if moved * 200 < rows:
             break
     return changes
+
+
+@njit(cache=True, nogil=True)
+def _product(codes: Codes, row: int, starts: Integers, triple: Integers) -> float:
+    """The product of the signs of three attributes in a row."""
+    found = 1.0
+    for a in triple:
+        if 2 * codes[row, a] >= starts[a + 1] - starts[a]:
+            found = -found
+    return found
 
 
 @njit(cache=True, nogil=True)

@@ -92,6 +92,10 @@ class PureEpsilon:
         """Rate of an exponential mechanism whose penalties one added record moves by one at most."""
         return share / (2 * self.factor)
 
+    def needed_for(self, rate: float) -> float:
+        """The share of a choice at this rate."""
+        return 2 * self.factor * rate
+
     def measure(self, exact: Integers, shape: Shape, share: Fraction, source: Source) -> Floats:
         """Exact sums of this shape plus noise that costs the share.
 
@@ -148,6 +152,10 @@ class Concentrated:
     def rate(self, share: Fraction) -> Fraction:
         """Rate of an exponential mechanism whose penalties one added record moves by one at most."""
         return choice_rate(share, self.factor)
+
+    def needed_for(self, rate: float) -> float:
+        """The share of a choice at this rate."""
+        return (rate * self.factor) ** 2 / 2
 
     def measure(self, exact: Integers, shape: Shape, share: Fraction, source: Source) -> Floats:
         """Exact sums of this shape plus discrete Gaussian noise that costs the share.

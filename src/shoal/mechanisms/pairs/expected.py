@@ -1,7 +1,7 @@
 """The noise to expect. In: the layouts of what is measured. Out: standard deviations of shares of the rows, all public.
 
-They are those of the measurements, and hold within a factor of 3 where columns are smooth and go together: what
-post-processing takes away or adds follows the records, and is not known.
+They are those of the measurements, and hold within a factor of 4, on average of 3, where columns are smooth and not
+narrow in their domains: what post-processing takes away or adds follows the records, and is not known.
 """
 
 from __future__ import annotations
@@ -11,14 +11,21 @@ from collections.abc import Mapping, Sequence
 
 from shoal.mechanisms.pairs.currency import Currency, Shape
 from shoal.mechanisms.pairs.plan import PAIR_LEVELS, Facts, Group, OneWay, Pairs
+from shoal.mechanisms.pairs.thresholds import MISFIT
 
 # After a few noisy answers a distribution function is known this badly at worst: hardly at all.
 _AT_WORST = 0.25
-# Thresholds are answers about a curve with so many free numbers; between them it is off by this much all the same.
-_CURVE, _BETWEEN = 4, 0.01
-# Halves are not quite those of the medians: so much of what is unknown about either column alone, and less where
-# bisection asked for the medians.
-_HALVES, _ASKED_HALVES = 1 / 8, 1 / 64
+# Thresholds are answers about a curve with so many free numbers.
+_CURVE = 4
+# Halves are not quite those of the medians: so much of what is unknown about either column alone. It would be nothing
+# where two columns are symmetric about their medians, and all of it where one decides the other there. A guess near the
+# former, chosen on made-up people and on normal, skewed, uniform and two-humped columns of seeds from 1000 and 2000 on.
+_HALVES = 1 / 64
+# Rows that are drawn as latent normals have their correlations exactly. What that leaves to chance of like halves: the
+# product of two signs has a correlation of 2/π with that of their normals, where these are independent.
+_BY_CHANCE = 1 - (2 / math.pi) ** 2
+# The mean distance of a normal number from its mean, in standard deviations.
+_MEAN_DISTANCE = math.sqrt(2 / math.pi)
 
 
 def noise_alone(
@@ -40,7 +47,7 @@ def noise_alone(
                 noise *= math.sqrt((facts.points + 1) / 6)
         elif layout.rounds and number in layout.cut:
             answer = currency.deviation(Shape(1, len(layout.cut), 1), layout.rounds[0]) / 2
-            noise = math.hypot(answer * math.sqrt(_CURVE / len(layout.rounds)), _BETWEEN * rows)
+            noise = math.hypot(answer * math.sqrt(_CURVE / len(layout.rounds)), _between(layout) * rows)
         elif number in layout.cut:
             levels = (
                 currency.deviation(Shape(1, len(layout.cut), 1 << level), share)
@@ -74,21 +81,35 @@ def noise_of_pairs(
         if group.level <= 0 and group.depth <= 0:
             for b in group.partners:
                 measured(group.pivot, b, group.deviation * _part(group))
-    # the bin around a median is drawn anew, row by row; bisection has a cut near it
+    # whatever is known: rows are drawn, and halves are not those of the medians
     bin_share = 2.0 ** -min(layout.levels, PAIR_LEVELS)
 
     def unsettled(noise: float) -> float:
-        if layout.rounds:
-            return _ASKED_HALVES * noise**2 + min(bin_share, 1.5 * noise) / (4 * rows)
-        return _HALVES * noise**2 + bin_share / (4 * rows)
+        # with tables of bins, the rows between a median and the nearest cut; of bisection that is as near as is known
+        apart = min(bin_share, _MEAN_DISTANCE * noise) if layout.rounds else bin_share
+        return _HALVES * noise**2 + (apart / (4 * rows) if pairs.groups else 0.0)
 
+    by_chance = 0.0 if pairs.groups else _BY_CHANCE / (4 * rows)
     found: dict[tuple[str, str], float] = {}
     for pair, known in sorted(precision.items()):
         first, second = (attributes[number].name for number in pair)
-        variance = 1 / known / rows**2
-        variance += sum(unsettled(alone[attributes[number].name]) for number in pair if number in layout.cut)
+        variance = 1 / known / rows**2 + by_chance
+        cut = [alone[attributes[number].name] for number in pair if number in layout.cut]
+        variance += sum(map(unsettled, cut))
+        if len(cut) == 2:
+            # cuts that miss both medians by p and q: 2pq more rows are in like halves, of independent columns
+            variance += 4 * (cut[0] * cut[1]) ** 2
         found[first, second] = _bounded(math.sqrt(variance))
     return found
+
+
+def _between(layout: OneWay) -> float:
+    """How far a distribution function is from the curve through its thresholds, on average over places.
+
+    A curve misses it by `MISFIT` about the middle. Taken as a walk that is tied at the ends and at thresholds, it has
+    two thirds of that variance on average, and so many times less as there are intervals between thresholds.
+    """
+    return MISFIT * math.sqrt(2 / 3 / (len(layout.rounds) + 1))
 
 
 def _part(group: Group) -> float:

@@ -14,12 +14,12 @@ from shoal.errors import OptionError, did_you_mean
 from shoal.evaluation.target import target_column
 from shoal.mechanisms.base import Mechanism, Rebuilt, ShareNoise
 from shoal.mechanisms.histogram import Histogram
-from shoal.mechanisms.pairs import mixture
 from shoal.mechanisms.pairs.currency import Concentrated, Currency, PureEpsilon, Shape
+from shoal.mechanisms.pairs.drawing import draw_values, fitted
 from shoal.mechanisms.pairs.expected import noise_alone, noise_of_pairs
 from shoal.mechanisms.pairs.gaps import ABSENT, flags_of, present_positions, with_flags
-from shoal.mechanisms.pairs.joint import exchanged, lay_out_tails
-from shoal.mechanisms.pairs.model import Measured, Model, measure_pairs
+from shoal.mechanisms.pairs.joint import lay_out_tails
+from shoal.mechanisms.pairs.model import Measured, counted, measure_pairs
 from shoal.mechanisms.pairs.oneway import measure_oneway
 from shoal.mechanisms.pairs.plan import (
     Facts,
@@ -30,20 +30,14 @@ from shoal.mechanisms.pairs.plan import (
     lay_out_oneway,
     lay_out_pairs,
 )
-from shoal.mechanisms.pairs.rows import (
-    block_sizes,
-    draw_block,
-    goals_of,
-    positions_of,
-    positions_of_latent,
-)
-from shoal.mechanisms.pairs.words import oneway_words, outline, pair_words, tail_words
+from shoal.mechanisms.pairs.rows import block_sizes
+from shoal.mechanisms.pairs.triples import Triples, lay_out_triples
+from shoal.mechanisms.pairs.words import oneway_words, outline, pair_words, tail_words, triple_words
 from shoal.method.budget import Plan
 from shoal.method.method import Method
 from shoal.noise import Source
 from shoal.progress import Progress
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 # More noise on the number of rows than this, and a table could come out that fills the memory.
@@ -69,12 +63,14 @@ def plan(method: Method, described: Described) -> Plan:
     spending["single attributes"] = laid_out.shared.oneway
     if laid_out.shared.pairs:
         spending["pairs of attributes"] = laid_out.shared.pairs
+    if laid_out.triples is not None:
+        spending["triples of attributes"] = laid_out.triples.share
     condition = f"What is measured follows from {rows} rows, ε and the declared domains."
     flags = flags_of(attributes)
     costs = {}
     for number, column in enumerate(described.columns):
         both = (number, flags[number]) if number in flags else (number,)
-        paired = laid_out.shared.pairs * any(attributes[a].points > 1 for a in both)
+        paired = laid_out.beyond_one * any(attributes[a].points > 1 for a in both)
         costs[column] = laid_out.oneway.cost(*both) + paired
     conditions = (condition, *laid_out.words(rows), *_about_gaps(described))
     return Plan(spending, shares, conditions, costs if method.neighbours == "replace-one" else {})
@@ -91,18 +87,30 @@ def _about_gaps(described: Described) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _LaidOut:
-    """All that is measured for a number of rows, as far as it is known before any of it is."""
+    """All that is measured for a number of rows, as far as it is known before any of it is.
+
+    Attributes:
+        asked: whether triples are wanted; they may be hopeless all the same.
+    """
 
     currency: Currency
     attributes: tuple[Facts, ...]
     shared: Halves
     oneway: OneWay
     pairs: Pairs
+    triples: Triples | None
+    asked: bool
+
+    @property
+    def beyond_one(self) -> Fraction:
+        """What all but single attributes costs."""
+        return self.shared.pairs + (Fraction(0) if self.triples is None else self.triples.share)
 
     def words(self, rows: float) -> tuple[str, ...]:
         return (
             *oneway_words(self.attributes, self.oneway, self.currency, rows),
             *pair_words(self.attributes, self.pairs, rows),
+            *triple_words(self.attributes, self.triples, self.asked, rows),
             *tail_words(self.attributes, self.pairs, self.currency, self.shared.pairs, rows),
         )
 
@@ -110,7 +118,7 @@ class _LaidOut:
 def _lay_out(method: Method, described: Described, rows: float, budget: Fraction) -> _LaidOut:
     """What a budget without the share of the number of rows is spent on."""
     currency, attributes, target = _currency(method), _facts(described), _target(method, described)
-    shared = halves(currency, attributes, budget, rows, target)
+    shared, triples = _shared(method, attributes, budget, rows, target)
     oneway = lay_out_oneway(currency, attributes, shared.oneway, rows)
     pairs = lay_out_pairs(
         currency,
@@ -121,7 +129,30 @@ def _lay_out(method: Method, described: Described, rows: float, budget: Fraction
         only_target=shared.only_target,
         flags=flags_of(attributes),
     )
-    return _LaidOut(currency, attributes, shared, oneway, pairs)
+    return _LaidOut(currency, attributes, shared, oneway, pairs, triples, method.triples)
+
+
+def _shared(
+    method: Method, attributes: Sequence[Facts], budget: Fraction, rows: float, target: int | None
+) -> tuple[Halves, Triples | None]:
+    """Shares of single attributes and pairs, and what is taken from the pairs for triples, if any are wanted.
+
+    Attributes that can be missing take no part in triples, and neither do names of which there are more than two.
+    """
+    currency = _currency(method)
+    shared = halves(currency, attributes, budget, rows, target)
+    if not method.triples or shared.only_target:
+        return shared, None
+    gaps = {number for pair in flags_of(attributes).items() for number in pair}
+    columns = [
+        number
+        for number, facts in enumerate(attributes)
+        if facts.points > 1 and not facts.many_names and number not in gaps
+    ]
+    triples = lay_out_triples(currency, columns, shared.pairs, rows)
+    if triples is not None:
+        shared = replace(shared, pairs=shared.pairs - triples.share)
+    return shared, triples
 
 
 def share_noise(method: Method, described: Described) -> ShareNoise:
@@ -188,9 +219,10 @@ def run(
     found = [Histogram(own) for own in present_positions(positions, flags)]
     known = measure_attributes(method, described, found, source)
     progress("measuring attributes", 1, steps)
-    model = measure_pairs(positions, known, source)
+    sums = counted(positions, known)
+    model = measure_pairs(sums, known, described.n, source)
     progress("measuring pairs", 2, steps)
-    drawing = fitted(model, known, source)
+    drawing = fitted(model, known, sums, source)
     drawn = []
     for number in range(len(block_sizes(known.rows))):
         drawn.append(draw_values(drawing, described, number, source))
@@ -225,7 +257,7 @@ def measure_attributes(
         noisy = currency.measure(np.array([described.n]), Shape(1, 1, 1), share, source)
         rows = max(int(noisy[0]), 1)
     target = _target(method, described)
-    shared = halves(currency, attributes, budget, rows, target)
+    shared, triples = _shared(method, attributes, budget, rows, target)
     layout = lay_out_oneway(currency, attributes, shared.oneway, rows)
     trees = [described.tree(column) for column in described.columns]
     marginals = measure_oneway(positions, attributes, trees, layout, currency, rows, source)
@@ -233,7 +265,7 @@ def measure_attributes(
     clipped = lay_out_tails(marginals, flags, currency, shared.pairs, rows)
     if clipped is not None:
         shared = replace(shared, pairs=shared.pairs - clipped.share)
-    return Measured(rows, currency, shared, target, tuple(marginals), flags, clipped, conditions)
+    return Measured(rows, currency, shared, target, tuple(marginals), flags, clipped, triples, conditions)
 
 
 def told(method: Method, described: Described, rows: int) -> tuple[str, ...]:
@@ -243,56 +275,6 @@ def told(method: Method, described: Described, rows: int) -> tuple[str, ...]:
         return ()
     budget = _budget(method)
     return _lay_out(method, described, rows, budget - _rows_share(method, budget)).words(rows)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Drawing:
-    """All that rows are drawn from: noisy, and therefore safe to draw from as often as one likes.
-
-    Attributes:
-        mixture: one model of all pairs; None where the correlations say all there is to say.
-        goals: what share of the rows every cell should have.
-    """
-
-    model: Model
-    known: Measured
-    mixture: mixture.Mixture | None = None
-    goals: Floats | None = None
-
-
-def fitted(model: Model, known: Measured, source: Source) -> Drawing:
-    """One model of all pairs that were measured."""
-    if not model.tables:
-        return Drawing(model, known)
-    shares = [own.shares for own in known.marginals]
-    random = np.random.Generator(np.random.Philox(int(source.words(1)[0])))
-    made = mixture.fit(shares, model.tables, model.correlations, model.latent, random)
-    return Drawing(model, known, made, goals_of(shares, model.tables, made.starts))
-
-
-def draw_values(drawing: Drawing, described: Described, number: int, source: Source) -> dict[str, Floats]:
-    """The rows of one block, by its number, column by column."""
-    model, marginals = drawing.model, drawing.known.marginals
-    size = block_sizes(drawing.known.rows)[number]
-    own = source.child("rows of pairs", number)
-    known = (marginals, model.latent, model.correlations, own, model.flags)
-    if drawing.mixture is None or drawing.goals is None:
-        placed = list(positions_of_latent(size, *known))
-    else:
-        codes = draw_block(drawing.mixture, drawing.goals, size, own)
-        placed = list(positions_of(codes, *known))
-    if model.tails is not None:
-        placed = exchanged(placed, model.tails, marginals, model.flags, own)
-    values: dict[str, Floats] = {}
-    for place, column in enumerate(described.columns):
-        lattice, tree, found = described.lattices[column], described.tree(column), placed[place]
-        if tree is None:
-            values[column] = np.clip(lattice.values(found), float(lattice.lo), float(lattice.hi))
-        else:
-            values[column] = np.asarray(tree.domain)[found.astype(np.int64)].astype(np.float64)
-        if place in model.flags:
-            values[column][placed[model.flags[place]] > 0] = np.nan
-    return values
 
 
 def _currency(method: Method) -> Currency:

@@ -20,6 +20,7 @@ from shoal.mechanisms.pairs.joint import Clipped, Tails, exact_products, measure
 from shoal.mechanisms.pairs.marginal import Marginal
 from shoal.mechanisms.pairs.plan import Halves, Pairs, lay_out_pairs
 from shoal.mechanisms.pairs.tables import blocks_of, blocks_of_signs, pair_tables
+from shoal.mechanisms.pairs.triples import Triples, exact_triples
 from shoal.noise import Source
 
 Floats = NDArray[np.float64]
@@ -35,6 +36,7 @@ class Measured:
         marginals: of the attributes, those that say whether another is missing last.
         flags: the numbers of these, by the number of the other.
         clipped: which products of values are measured besides, if any.
+        triples: which products of three signs can be measured, if any.
         conditions: what is measured in words, where it follows from the noisy number of rows.
     """
 
@@ -45,6 +47,7 @@ class Measured:
     marginals: tuple[Marginal, ...]
     flags: Mapping[int, int]
     clipped: Clipped | None = None
+    triples: Triples | None = None
     conditions: tuple[str, ...] = ()
 
     @property
@@ -72,6 +75,7 @@ class Model:
         tables: probabilities of the bins of pairs; empty where the correlations say all there is to say.
         flags: attributes that say whether another has a value.
         tails: products of values, where they are measured.
+        from_signs: the tables say no more than the correlations.
     """
 
     latent: tuple[int, ...]
@@ -79,27 +83,43 @@ class Model:
     tables: dict[tuple[int, int], Floats]
     flags: Mapping[int, int]
     tails: Tails | None = None
+    from_signs: bool = False
 
 
-def measure_pairs(positions: Sequence[Integers], known: Measured, source: Source) -> Model:
-    """Spend the share of pairs: products of signs, then the other contrasts, group by group.
+@dataclass(frozen=True, slots=True, eq=False)
+class Counted:
+    """Sums over the records, ready for the gate. Private.
+
+    Attributes:
+        products: of values, where they are measured.
+        triples: of products of three signs, where some are measured.
+    """
+
+    counts: PairCounts
+    products: Integers | None
+    triples: Integers | None
+
+
+def counted(positions: Sequence[Integers], known: Measured) -> Counted:
+    """All sums that pairs and triples can need, of these records."""
+    codes = pair_codes(known.marginals, positions, known.flags)
+    return Counted(
+        PairCounts(codes, known.bins),
+        None if known.clipped is None else exact_products(positions, known.clipped),
+        None if known.triples is None else exact_triples(codes, known.marginals, known.triples),
+    )
+
+
+def measure_pairs(sums: Counted, known: Measured, n: int, source: Source) -> Model:
+    """Spend the share of pairs of n records: products of signs, then the other contrasts, group by group.
 
     Guarantee:
         Bins are functions of what was measured before; given them, each group costs its share.
     """
-    counts = PairCounts(pair_codes(known.marginals, positions, known.flags), known.bins)
-    products = None if known.clipped is None else exact_products(positions, known.clipped)
-    return measure_counts(counts, products, known, positions[0].size, source)
-
-
-def measure_counts(
-    counts: PairCounts, products: Integers | None, known: Measured, n: int, source: Source
-) -> Model:
-    """`measure_pairs` of counts of n records by the bins of two attributes, and of sums of products of values."""
     tails = None
-    if known.clipped is not None and products is not None:
-        tails = measure_tails(products, known.clipped, known.currency, known.rows, source)
-    return replace(_measure_contrasts(counts, known, n, source), tails=tails)
+    if known.clipped is not None and sums.products is not None:
+        tails = measure_tails(sums.products, known.clipped, known.currency, known.rows, source)
+    return replace(_measure_contrasts(sums.counts, known, n, source), tails=tails)
 
 
 def _measure_contrasts(counts: PairCounts, known: Measured, n: int, source: Source) -> Model:
@@ -135,7 +155,7 @@ def _measure_contrasts(counts: PairCounts, known: Measured, n: int, source: Sour
         for j, b in enumerate(latent)
         if a < b and flags.get(a) != b
     }
-    if not layout.groups:
+    if not layout.groups and known.triples is None:
         return Model(latent, correlations, {}, flags)
 
     def rows_of(a: int, b: int) -> float:
@@ -144,7 +164,8 @@ def _measure_contrasts(counts: PairCounts, known: Measured, n: int, source: Sour
     blocks = blocks_of(layout.groups, sums, rows_of)
     if layout.signs:
         blocks += blocks_of_signs(products, layout.signs, layout.sign_deviation, rows_of, flags)
-    return Model(latent, correlations, pair_tables(marginals, between, blocks), flags)
+    tables = pair_tables(marginals, between, blocks)
+    return Model(latent, correlations, tables, flags, from_signs=not layout.groups)
 
 
 def _noisy_products(exact: Integers, layout: Pairs, currency: Currency, source: Source) -> Floats:

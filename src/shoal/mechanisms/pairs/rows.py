@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from shoal.mechanisms.pairs._kernels import draw_rows, place_latent, polish
+from shoal.mechanisms.pairs._kernels import draw_rows, exchange, place_latent, polish
 from shoal.mechanisms.pairs.marginal import Marginal
 from shoal.mechanisms.pairs.mixture import Mixture
 from shoal.mechanisms.pairs.plan import NO_FLAGS
+from shoal.mechanisms.pairs.triples import Triple
 from shoal.mechanisms.tree.counts import whole_counts
 from shoal.noise import Source
 
@@ -25,6 +26,7 @@ Pair = tuple[int, int]
 BLOCK = 1 << 16
 SWEEPS = 3
 GIBBS = 10
+_EXCHANGES = 20
 _FAR = 8.0
 
 
@@ -45,12 +47,17 @@ def goals_of(shares: Sequence[Floats], tables: Mapping[Pair, Floats], starts: ND
     return goals
 
 
-def draw_block(mixture: Mixture, goals: Floats, rows: int, source: Source) -> Codes:
+def draw_block(
+    mixture: Mixture, goals: Floats, rows: int, source: Source, triples: Sequence[Triple] = ()
+) -> Codes:
     """Bins of so many rows."""
     seed, turn = source.words(2)
     codes = draw_rows(whole_counts(mixture.weights, rows), mixture.bins, mixture.starts, seed)
     scaled = np.where(goals >= 0, goals * rows, -1.0)
-    polish(codes, mixture.starts, scaled, _stride(rows, int(turn)), SWEEPS)
+    attributes = np.array([one.attributes for one in triples], dtype=np.int64).reshape(-1, 3)
+    products = np.array([rows * one.mean for one in triples])
+    stride = _stride(rows, int(turn))
+    polish(codes, mixture.starts, scaled, stride, SWEEPS, attributes, products)
     return codes
 
 
@@ -69,12 +76,22 @@ def positions_of(
     correlations: Floats,
     source: Source,
     flags: Mapping[int, int] = NO_FLAGS,
+    *,
+    exactly: bool = False,
 ) -> Iterator[Floats]:
     """Positions of the rows, attribute by attribute: inside bins where latent normals put them.
 
-    Rows without a value of an attribute (`flags`) have any position there, and leave those of the others alone.
+    Rows without a value of an attribute (`flags`) have any position there, and leave those of the others alone. With
+    `exactly`, latent normals are exchanged inside bins until they have the correlations as exactly as can be, for bins
+    that say less than these.
     """
     placed = _latent(codes, marginals, latent, correlations, source)
+    if exactly:
+        every = np.arange(len(latent))
+        bins = codes[:, list(latent)].astype(np.int64)
+        scores = (placed - placed.mean(axis=0)) / np.maximum(placed.std(axis=0), 1e-9)
+        weights = np.ones(correlations.shape)
+        exchange(scores, placed, bins, every, correlations, weights, _EXCHANGES, source.words(1)[0])
     for number, own in enumerate(marginals):
         if own.groups is not None:
             yield _names(codes[:, number], own, source)

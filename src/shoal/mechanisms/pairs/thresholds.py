@@ -21,7 +21,7 @@ _NARROWEST, _WIDEST = 0.003, 0.6
 # Domains are often generous: curves that start at one end on another scale, whose zero lies this far beyond it.
 _OFFSETS = (0.003, 0.03)
 # How far a real distribution function is from the nearest curve, about.
-_MISFIT = 0.05
+MISFIT = 0.05
 _LEAST = 1e-4
 
 
@@ -56,7 +56,7 @@ def likely(asked: Floats, answers: Floats, noise: float | Floats) -> Floats:
     0.5
     """
     curves, x = _curves(), places()
-    spread = np.broadcast_to(np.sqrt(np.asarray(noise) ** 2 + _MISFIT**2), len(asked))
+    spread = np.broadcast_to(np.sqrt(np.asarray(noise) ** 2 + MISFIT**2), len(asked))
     scores = np.zeros((len(asked), curves.shape[1]))
     right = np.clip(np.searchsorted(x, asked), 1, x.size - 1)
     part = (asked - x[right - 1]) / (x[right] - x[right - 1])
@@ -81,7 +81,7 @@ def settled(asked: Floats, answers: Floats, noise: float) -> Floats:
     inner, which = np.unique(asked, return_inverse=True)
     times = np.bincount(which)
     expected = np.interp(inner, x, mean)
-    trust = _MISFIT**2 / (_MISFIT**2 + noise**2 / times)
+    trust = MISFIT**2 / (MISFIT**2 + noise**2 / times)
     level = isotonic(expected + trust * (np.bincount(which, answers) / times - expected), times / 1.0)
     # between thresholds the curve keeps its shape, in normal scores
     shift = ndtri(np.clip(level, _LEAST, 1 - _LEAST)) - ndtri(np.clip(expected, _LEAST, 1 - _LEAST))

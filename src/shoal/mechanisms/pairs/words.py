@@ -8,6 +8,7 @@ from fractions import Fraction
 from shoal.mechanisms.pairs.currency import Currency, Shape
 from shoal.mechanisms.pairs.joint import TOO_MUCH, tails_possible
 from shoal.mechanisms.pairs.plan import MOST_GROUPS, PAIR_LEVELS, Facts, OneWay, Pairs
+from shoal.mechanisms.pairs.triples import FOUND, LARGE, Triples
 
 _FINE = ("halves", "quarters", "eighths", "sixteenths")
 
@@ -97,6 +98,25 @@ def tail_words(
     return [
         f"Where a column turns out to have a heavy tail, a fifth of the share of pairs goes to sums of products of its "
         f"values with those of other columns, unless correlations would be off by more than {TOO_MUCH:g}."
+    ]
+
+
+def triple_words(attributes: Sequence[Facts], triples: Triples | None, asked: bool, rows: float) -> list[str]:
+    """Which triples can be measured, where they are wanted."""
+    if not asked:
+        return []
+    if triples is None:
+        return [
+            f"Triples of columns are not measured: there are too few columns with halves, or what three of them show "
+            f"together would be missed unless it moved the share of rows in like halves by {FOUND / 2:g}."
+        ]
+    number, noise = triples.rounds, triples.deviation / (2 * rows)
+    chosen = f"Up to {number} triples are chosen privately" if number > 1 else "One triple is measured"
+    if number > 1 and not triples.choice:
+        chosen = "All triples are measured"
+    return [
+        f"{chosen} of {_names(attributes, triples.columns)}: the share of rows with an even number of second halves is "
+        f"off by about {noise:.2g}. It is followed where it is {LARGE / 2:g} or more away from what pairs say."
     ]
 
 

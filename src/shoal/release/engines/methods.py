@@ -17,12 +17,10 @@ from numpy.typing import NDArray
 from shoal.columns.describe import Described
 from shoal.mechanisms.histogram import Histogram
 from shoal.mechanisms.pairs.contrasts import PairCounts
-from shoal.mechanisms.pairs.joint import exact_products
-from shoal.mechanisms.pairs.mechanism import Drawing, fitted, measure_attributes, pair_positions
-from shoal.mechanisms.pairs.mechanism import (
-    draw_values as draw_pair_values,
-)
-from shoal.mechanisms.pairs.model import Measured, measure_counts, pair_codes
+from shoal.mechanisms.pairs.drawing import Drawing, fitted
+from shoal.mechanisms.pairs.drawing import draw_values as draw_pair_values
+from shoal.mechanisms.pairs.mechanism import measure_attributes, pair_positions
+from shoal.mechanisms.pairs.model import Counted, Measured, counted, measure_pairs
 from shoal.mechanisms.pairs.rows import block_sizes
 from shoal.mechanisms.tree.counts import whole_counts
 from shoal.mechanisms.tree.intervals import Intervals, codes_of
@@ -145,13 +143,14 @@ def by_pairs(work: Work) -> Made:
     known = measure_attributes(method, described, found, source)
     count = partial(_pair_tables, known=known)
     tables = work.counts("counting pairs", count) if len(known.bins) > 1 else []
+    triples = tables.pop() if known.triples is not None else None
     products = tables.pop() if known.clipped is not None else None
     shaped = {
         (a, b): table.reshape(known.bins[a], known.bins[b])
         for (a, b), table in zip(_pairs(known), tables, strict=True)
     }
-    counts = PairCounts([], known.bins, shaped)
-    drawing = fitted(measure_counts(counts, products, known, described.n, source), known, source)
+    sums = Counted(PairCounts([], known.bins, shaped), products, triples)
+    drawing = fitted(measure_pairs(sums, known, described.n, source), known, sums, source)
     sizes = block_sizes(known.rows)
     own = work.source()
     draw = partial(_pairs_block, drawing=drawing, described=work.described, source=own)
@@ -165,11 +164,9 @@ def _pairs(known: Measured) -> list[tuple[int, int]]:
 
 def _pair_tables(here: Described, known: Measured) -> list[Integers]:
     positions, _ = pair_positions(here)
-    counts = PairCounts(pair_codes(known.marginals, positions, known.flags), known.bins)
-    found = [counts.table(a, b) for a, b in _pairs(known)]
-    if known.clipped is not None:
-        found.append(exact_products(positions, known.clipped))
-    return found
+    sums = counted(positions, known)
+    found = [sums.counts.table(a, b) for a, b in _pairs(known)]
+    return [*found, *(part for part in (sums.products, sums.triples) if part is not None)]
 
 
 def _pairs_block(number: int, drawing: Drawing, described: Described, source: Source) -> Mapping[str, Floats]:
