@@ -196,8 +196,9 @@ def _protocol(cells: Sequence[Cell], seeds: range) -> list[str]:
         "",
         f"Shoal: {_about_seeds(seeds)} ± half a 95% interval, which speaks of noise "
         "and forest and not of the choice of the held-out rows. Nothing was chosen by a look at these seeds: the "
-        "methods stood before the first of them was drawn. (Seeds 20 to 29 served an earlier page; they had shown what one "
-        "version of `pairs-dp`, eight bins of a column after bisection, costs learning, and it was dropped.) "
+        "methods stood before the first of them was drawn. (Seeds 20 to 29 served an earlier page; they had shown "
+        "what one version of `pairs-dp`, eight bins of a column after bisection, costs learning, and it was "
+        "dropped.) "
         "Constants of `pairs-dp` were chosen on Census, Wine and Adult with "
         "other seeds, and some (the floor of latent variances, the share of odd records, when joint tails are "
         "measured) with a look at EIA; that bisection replaces trees of three levels, with a look at RAND. "
