@@ -30,6 +30,9 @@ if settings.get_current_profile_name() not in (
     settings.load_profile("quick")
 
 
+repeatable.install()
+
+
 def examples(thorough: int) -> int:
     """How many examples a property gets whose own number is not the usual one: a quarter of it in a quick run."""
     return thorough if settings.get_current_profile_name() == "thorough" else -(-thorough // 4)

@@ -53,6 +53,10 @@ def _words(n: int) -> NDArray[np.uint64]:
     return np.frombuffer(_bytes(8 * n), dtype="<u8").astype(np.uint64)
 
 
-# outside of `words_of` these ask the operating system
-entropy._system_words = _words
-keyed.secrets = SimpleNamespace(token_bytes=_bytes)  # type: ignore[assignment]
+def install() -> None:
+    """Put these words in the place of the system's; outside of `words_of` they are the system's all the same.
+
+    Not done by importing this module: pytest imports it once more, under another name, when it looks for doctests.
+    """
+    entropy._system_words = _words
+    keyed.secrets = SimpleNamespace(token_bytes=_bytes)  # type: ignore[assignment]

@@ -18,7 +18,7 @@ from tests.repeatable import words_of
 def drawn(name: str) -> tuple[list[int], list[int], list[int]]:
     with words_of(name):
         noise = discrete_laplace(10**9, 5, SystemEntropy()).tolist()
-        many = SystemEntropy().words(SystemEntropy._BUFFER_WORDS).tolist()
+        many = SystemEntropy().words(SystemEntropy._BUFFER_WORDS)[-9:].tolist()
         return noise, many, fresh_key().words(3).tolist()
 
 
