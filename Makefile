@@ -3,9 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # compiled modules are kept even where the surroundings say otherwise: the tests start the program a hundred times
-# one more worker than cores: many tests wait for a server or a disk
-WORKERS ?= $(shell $(PYTHON) -c "import os; print((os.cpu_count() or 1) + 1)")
-# and each worker calculates with one thread: threads of several workers would wait for each other by spinning
+# a worker for each core: each of them has to collect all tests, and to compile what no other has compiled yet
+WORKERS ?= $(shell $(PYTHON) -c "import os; print(os.cpu_count() or 1)")
+# each worker calculates with one thread: threads of several workers would wait for each other by spinning
 PYTEST := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 # Fewer collected tests than this means that some were lost: raise it as the suite grows.
 TEST_FLOOR := 8500

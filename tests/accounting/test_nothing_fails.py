@@ -40,7 +40,7 @@ def carried_out(preset: str, wanted: int, first: int = 0) -> int:
 
 @every_preset
 def test_nothing_fails_once_a_release_is_prepared(preset: str) -> None:
-    assert carried_out(preset, 3) == 3
+    assert carried_out(preset, 2) == 2
 
 
 @pytest.mark.slow

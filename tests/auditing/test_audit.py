@@ -180,7 +180,7 @@ def _coins(world: object, source: shoal.noise.Source) -> Released:
 
 def test_seeded_audits_repeat_whatever_the_number_of_workers() -> None:
     row = BY_NAME["ranking-dp, linked"]
-    one, two = (run_row(row, runs=200, seed=5, workers=workers) for workers in (1, 2))
+    one, two = (run_row(row, runs=100, seed=5, workers=workers) for workers in (1, 2))
     assert one == two
 
 

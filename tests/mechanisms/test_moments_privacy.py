@@ -145,7 +145,7 @@ def losses(
 @pytest.mark.parametrize("name", [*COEFFICIENTS, *EIGEN])
 def test_no_neighbour_costs_more_than_epsilon(name: str) -> None:
     rng = np.random.default_rng(int(name.removeprefix("xm-")))
-    found = losses(name, rng, examples(60), 12, 2) + losses(name, rng, examples(28), 15, 3)
+    found = losses(name, rng, examples(40), 12, 2) + losses(name, rng, examples(20), 15, 3)
     assert max(found) <= 0.8 + 1e-9
     # and the search is not blind
     assert max(found) > (0.2 if name in COEFFICIENTS else 0.01)
