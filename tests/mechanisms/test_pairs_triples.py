@@ -32,6 +32,7 @@ from shoal.mechanisms.pairs.triples import (
 )
 from shoal.method.presets import PRESETS
 from shoal.noise import Seeded
+from shoal.noise.concentrated import rho_from
 
 CURRENCIES: list[Currency] = [PureEpsilon(1), PureEpsilon(2), Concentrated(1), Concentrated(2)]
 every_currency = pytest.mark.parametrize("currency", CURRENCIES, ids=str)
@@ -58,6 +59,22 @@ def sums(records: Any, levels: tuple[int, ...] = LEVELS) -> NDArray[np.int64]:
 
 
 class TestSizes:
+    @pytest.mark.parametrize(
+        ("currency", "budget", "fewest"),
+        [
+            (PureEpsilon(1), Fraction(1), 1_700),
+            (Concentrated(1), rho_from(Fraction(1), Fraction("1e-6")), 650),
+        ],
+        ids=str,
+    )
+    def test_figures_of_the_guide(self, currency: Currency, budget: Fraction, fewest: int) -> None:
+        pairs = budget * (1 - currency.oneway)
+        assert lay_out_triples(currency, range(10), pairs, 0.95 * fewest) is None
+        assert lay_out_triples(currency, range(10), pairs, 1.05 * fewest) is not None
+        found = lay_out_triples(currency, range(10), pairs, 10_000)
+        assert found is not None
+        assert not isinstance(currency, PureEpsilon) or round(float(100 * found.share / pairs)) == 7
+
     @every_currency
     @pytest.mark.parametrize("columns", [3, 4, 10, 40])
     @pytest.mark.parametrize("rows", [100, 5_000, 10**6])
