@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 
 from shoal.columns.attribute import MISSING_VALUE, WEIGHT_RELEASES, Attribute
 from shoal.columns.margins import Margin
-from shoal.columns.schema import Schema
 from shoal.columns.weight import weight_words
 from shoal.decimals import decimal_text
 from shoal.errors import OptionError, ShoalError
@@ -106,8 +105,7 @@ def release(desk: Desk, number: int, value: str) -> None:
     waiting = desk.recipe.raking
     recipe = replace(desk.recipe, raking="" if waiting == attribute.name else waiting)
     if value == RAKED and not recipe.schema.margins:
-        dropped = with_attribute(recipe.schema, attribute, replace(attribute, release=None))
-        _settle(desk, attribute, replace(recipe, schema=dropped, raking=attribute.name))
+        _wait(desk, attribute, recipe)
         return
     try:
         made = with_attribute(recipe.schema, attribute, replace(attribute, release=value or None))
@@ -142,12 +140,14 @@ def take_away(desk: Desk, number: int, column: str) -> None:
     if margins or attribute.release != RAKED:
         _settle(desk, attribute, replace(recipe, schema=replace(recipe.schema, margins=margins)))
         return
-    dropped = _without(recipe.schema, attribute)
-    _settle(desk, attribute, replace(recipe, schema=dropped, raking=attribute.name))
+    _wait(desk, attribute, recipe)
 
 
-def _without(schema: Schema, weight: Attribute) -> Schema:
-    return replace(with_attribute(schema, weight, replace(weight, release=None)), margins=())
+def _wait(desk: Desk, attribute: Attribute, recipe: Recipe) -> None:
+    """A weight that is to be raked is dropped until there are totals."""
+    dropped = with_attribute(recipe.schema, attribute, replace(attribute, release=None))
+    schema = replace(dropped, margins=())
+    _settle(desk, attribute, replace(recipe, schema=schema, raking=attribute.name))
 
 
 def _settle(desk: Desk, attribute: Attribute, recipe: Recipe) -> None:
