@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from shoal.display import internal
 
@@ -16,6 +16,21 @@ if TYPE_CHECKING:
 TAKEN_FROM_DATA = "taken from the data"
 # ε per person above which nobody is protected in practice
 MOST_EPSILON = Fraction(10)
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A fact from the journal of use that bears on what the publisher declares.
+
+    Public: it is looked up by the declared name of the data set, never by the content of the table.
+
+    Attributes:
+        code: which fact it is, such as "column-viewed" or "earlier-releases".
+        facts: names and counts, as plain values for JSON.
+    """
+
+    code: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 @internal()
@@ -40,6 +55,7 @@ class Circumstances:
         steps: what was done to every record before protection, in words.
         weight: what becomes of the survey weight, in words; empty where there is none.
         weighted: the release has a weight.
+        recorded: what the journal of use knows that bears on the declarations.
     """
 
     data_dependent: tuple[str, ...] = ()
@@ -58,3 +74,4 @@ class Circumstances:
     steps: tuple[str, ...] = ()
     weight: str = ""
     weighted: bool = False
+    recorded: tuple[Recorded, ...] = ()
