@@ -1,6 +1,6 @@
-"""The rows of a column in sorted order, made once when a table is prepared: a question then never sorts its own rows.
+"""The rows of a column in sorted order, made once when a table is prepared: a question then never sorts private values.
 
-A sort of the chosen rows would take as long as there are rows to sort, and so tell how many were chosen.
+Everything has one entry for each row, whatever the rows hold: repeated and missing values make nothing shorter.
 """
 
 from __future__ import annotations
@@ -12,48 +12,64 @@ from numpy.typing import NDArray
 
 from shoal.display import internal
 
+Whole = NDArray[np.int64]
+
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Order:
-    """Which rows have which position, smallest first; rows without a value are left out.
+    """Which rows have which position, smallest first; rows without a value, at -1, come before all others.
 
     Attributes:
-        rows: numbers of the rows.
-        values: the positions that occur.
-        ends: how many of the rows have at most each of these positions, after a leading 0.
+        rows: numbers of all rows.
+        values: their positions.
 
     >>> order = Order.of(np.array([5, -1, 2, 5]))
-    >>> order.rows.tolist(), order.values.tolist(), order.ends.tolist()
-    ([2, 0, 3], [2, 5], [0, 1, 3])
+    >>> order.rows.tolist(), order.values.tolist()
+    ([1, 2, 0, 3], [-1, 2, 5, 5])
     """
 
     rows: NDArray[np.intp]
-    values: NDArray[np.int64]
-    ends: NDArray[np.int64]
+    values: Whole
 
     @classmethod
-    def of(cls, positions: NDArray[np.int64]) -> Order:
-        present = np.flatnonzero(positions >= 0)
-        rows = present[np.argsort(positions[present], kind="stable")]
-        values, counts = np.unique(positions[rows], return_counts=True)
-        return cls(rows, values, np.concatenate(([0], np.cumsum(counts))).astype(np.int64))
+    def of(cls, positions: Whole, mixed: NDArray[np.intp] | None = None) -> Order:
+        """The order of these positions; `mixed` is an order of all rows in which those of one position come."""
+        mixed = np.arange(positions.size) if mixed is None else mixed
+        rows = mixed[np.argsort(positions[mixed], kind="stable")]
+        return cls(rows, positions[rows])
 
-    def upto(self, chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """How many of the chosen rows have at most each of the positions, after a leading 0: private.
+    def upto(self, chosen: NDArray[np.bool_]) -> Whole:
+        """How many of the chosen rows with a value are among the first rows, for every number of rows: private."""
+        counted = np.cumsum(chosen[self.rows] & (self.values >= 0), dtype=np.int64)
+        return np.concatenate((np.zeros(1, dtype=np.int64), counted))
 
-        The same work whichever rows are chosen.
+    def rank(self, points: Whole) -> Whole:
+        """How many rows have a position below each of these public points: private.
+
+        A search of as many steps as the number of rows has bits, the same for every point.
         """
-        picked = np.cumsum(chosen[self.rows], dtype=np.int64)
-        upto: NDArray[np.int64] = np.concatenate(([0], picked))[self.ends]
-        return upto
+        found = np.zeros(points.size, dtype=np.int64)
+        for step in reversed([1 << bit for bit in range(self.values.size.bit_length())]):
+            further = np.minimum(found + step, self.values.size)
+            below = (found + step <= self.values.size) & (self.values[further - 1] < points)
+            found += step * below
+        return found
 
-    def between(
-        self, chosen: NDArray[np.bool_], lows: NDArray[np.int64], highs: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
+    def between(self, chosen: NDArray[np.bool_], lows: Whole, highs: Whole) -> Whole:
         """How many of the chosen rows lie in each interval, both ends included: private."""
         upto = self.upto(chosen)
-        first = np.searchsorted(self.values, lows, side="left")
-        last = np.searchsorted(self.values, highs, side="right")
-        found: NDArray[np.int64] = upto[last] - upto[first]
+        found: Whole = upto[self.rank(highs + 1)] - upto[self.rank(lows)]
+        return found
+
+    def inside(self, lows: Whole, highs: Whole) -> NDArray[np.bool_]:
+        """Which rows lie in any of some intervals that have no position in common: private.
+
+        However many intervals there are, every row is passed over once.
+        """
+        changes = np.zeros(self.values.size + 1, dtype=np.int32)
+        np.add.at(changes, self.rank(lows), 1)
+        np.add.at(changes, self.rank(highs + 1), -1)
+        found = np.empty(self.values.size, dtype=np.bool_)
+        found[self.rows] = np.cumsum(changes[:-1]) > 0
         return found

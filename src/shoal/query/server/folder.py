@@ -185,7 +185,7 @@ def load_dataset(place: Path) -> Served:
     check_size(data, name, most_rows)
     table = prepare(data, schema, settings.neighbours)  # type: ignore[arg-type]
     check_rows(name, table.n, most_rows)
-    return Served(name, settings, table, fingerprint(data))
+    return Served(name, settings, table.shuffled(), fingerprint(data))
 
 
 def write_dataset(place: Path, settings: Settings, schema: Schema, data: Any) -> None:
