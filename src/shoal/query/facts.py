@@ -35,6 +35,8 @@ _RELATIONS: dict[Neighbours, str] = {
 MISSING = -1
 # the place of a label that no record has
 NOBODY = -2
+# so many points can be kept for each column where the number of rows is private
+_FEW_POINTS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +122,14 @@ class Facts:
             )
         return attribute.lattice(integer=attribute.name in self.integer_columns)
 
+    def ranked(self, name: str) -> int:
+        """The number of points of a column's lattice if they are few against the rows, as far as that is public, or 0.
+
+        What is computed by rank goes through these points then, otherwise through the rows.
+        """
+        points = self.lattice(name).steps + 1
+        return points if points <= (_FEW_POINTS if self.rows is None else 2 * self.rows) else 0
+
     def describe(self) -> dict[str, Any]:
         """The public facts for those who ask: columns with their kinds and domains, and the relation of neighbours."""
         columns = []
@@ -194,7 +204,6 @@ class QueryTable:
         same = self.codes[column] == self.code(column, label)
         place = int(np.multiply(same, np.arange(self.n)).sum())
         return min(place, max(self.n - 1, 0)), int(np.count_nonzero(same)) == 1
-
 
     def shuffled(self) -> QueryTable:
         """The same records in an order that tells nothing about them.
@@ -272,8 +281,8 @@ def _orders(
 ) -> dict[str, Order]:
     """The orders of all columns but those that name persons, which nobody can count by."""
     asked = [name for name in codes if facts.attribute(name).role not in ("identifier", "unit")]
-    return {name: Order.of(found, mixed) for name, found in positions.items()} | {
-        name: Order.of(codes[name], mixed) for name in asked
+    return {name: Order.of(found, facts.ranked(name), mixed) for name, found in positions.items()} | {
+        name: Order.of(codes[name], 0, mixed) for name in asked
     }
 
 

@@ -23,21 +23,31 @@ class Order:
     Attributes:
         rows: numbers of all rows.
         values: their positions.
+        ranks: how many rows lie below each position there is, and in all; only where these are few.
 
-    >>> order = Order.of(np.array([5, -1, 2, 5]))
-    >>> order.rows.tolist(), order.values.tolist()
-    ([1, 2, 0, 3], [-1, 2, 5, 5])
+    >>> order = Order.of(np.array([5, -1, 2, 5]), 7)
+    >>> order.rows.tolist(), order.values.tolist(), order.ranks.tolist()
+    ([1, 2, 0, 3], [-1, 2, 5, 5], [1, 1, 1, 2, 2, 2, 4, 4])
     """
 
     rows: NDArray[np.intp]
     values: Whole
+    ranks: Whole | None = None
 
     @classmethod
-    def of(cls, positions: Whole, mixed: NDArray[np.intp] | None = None) -> Order:
-        """The order of these positions; `mixed` is an order of all rows in which those of one position come."""
+    def of(cls, positions: Whole, points: int = 0, mixed: NDArray[np.intp] | None = None) -> Order:
+        """The order of these positions.
+
+        Args:
+            positions: of all rows.
+            points: the number of positions there are, to keep the rank of each; 0 not to.
+            mixed: the rows in the order in which those of one position come.
+        """
         mixed = np.arange(positions.size) if mixed is None else mixed
         rows = mixed[np.argsort(positions[mixed], kind="stable")]
-        return cls(rows, positions[rows])
+        values = positions[rows]
+        ranks = np.searchsorted(values, np.arange(points + 1)).astype(np.int64) if points else None
+        return cls(rows, values, ranks)
 
     def upto(self, chosen: NDArray[np.bool_]) -> Whole:
         """How many of the chosen rows with a value are among the first rows, for every number of rows: private."""
@@ -47,8 +57,11 @@ class Order:
     def rank(self, points: Whole) -> Whole:
         """How many rows have a position below each of these public points: private.
 
-        A search of as many steps as the number of rows has bits, the same for every point.
+        Looked up, or a search of as many steps as the number of rows has bits, the same for every point.
         """
+        if self.ranks is not None:
+            found: Whole = self.ranks[points]
+            return found
         found = np.zeros(points.size, dtype=np.int64)
         for step in reversed([1 << bit for bit in range(self.values.size.bit_length())]):
             further = np.minimum(found + step, self.values.size)

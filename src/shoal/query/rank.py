@@ -26,8 +26,6 @@ from shoal.query.where import Where, matching
 
 # penalties are whole numbers of parts of a record, and a table of weights has an entry for each
 _FINEST_SHARE = 100
-# domains with fewer points than this are gone through point by point, others row by row
-POINTWISE = 1 << 16
 
 
 def quantile(
@@ -76,22 +74,25 @@ def ranked(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """All points 0 .. steps in runs of equal penalty: how long each run is, where it starts, and its penalty.
 
-    A domain of few points has one run for each of them, any other two for each row: its own point, which only the last
+    Where there are few points each is a run, otherwise there are two for each row: its own point, which only the last
     of several equal rows has, and the points up to the next. So there are as many runs whatever the rows hold.
 
     The penalty of a point with b records below it and a at or below it, of m, is the distance of q·m from b .. a in
     parts of 1/whole, where q = above/whole.
 
-    >>> order = Order.of(np.array([2, 2, 5]))
+    >>> order = Order.of(np.array([2, 2, 5]), 7)
     >>> [part.tolist() for part in ranked(order, np.ones(3, dtype=bool), 6, 1, 2)]
     [[1, 1, 1, 1, 1, 1, 1], [0, 1, 2, 3, 4, 5, 6], [3, 3, 0, 1, 1, 1, 3]]
+    >>> order = Order.of(np.array([2, 2, 5]))
+    >>> [part.tolist() for part in ranked(order, np.ones(3, dtype=bool), 6, 1, 2)]
+    [[0, 2, 0, 0, 1, 2, 1, 1], [-1, 0, 2, 3, 2, 3, 5, 6], [3, 3, 0, 1, 0, 1, 1, 3]]
     """
     counted = order.upto(chosen)
-    if steps < POINTWISE:
+    if order.ranks is not None:
         starts = np.arange(steps + 1, dtype=np.int64)
         lengths = np.ones(steps + 1, dtype=np.int64)
-        ranks = counted[order.rank(np.arange(steps + 2, dtype=np.int64))]
-        below, at = ranks[:-1], ranks[1:]
+        counts = counted[order.ranks]
+        below, at = counts[:-1], counts[1:]
     else:
         own = np.concatenate(([-1], order.values))
         gaps = np.diff(np.append(own, steps + 1))

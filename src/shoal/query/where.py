@@ -127,7 +127,9 @@ def _condition(raw: Mapping[Any, Any], facts: Facts) -> Condition:
         raise OptionError(f"column '{attribute.name}' has labels without an order: only ==, != and in apply.")
     values = tuple(_text(value) for value in found)
     if facts.has_lattice(attribute):
-        return Condition(attribute.name, op, values, _spans(attribute, facts.lattice(attribute.name), op, values))
+        return Condition(
+            attribute.name, op, values, _spans(attribute, facts.lattice(attribute.name), op, values)
+        )
     known = label_numbers(facts.labels(attribute))
     for value in values:
         if known and value not in known:
@@ -184,11 +186,11 @@ def _spans(attribute: Attribute, lattice: Lattice, op: str, values: tuple[str, .
     found: list[Interval]
     match op:
         case "==" | "in":
-            found = [(int(point), int(point)) for point in sorted(set(places)) if point.denominator == 1]
+            whole = sorted({point.numerator for point in places if point.denominator == 1})
+            found = [(point, point) for point in whole]
         case "!=":
-            whole = places[0].denominator == 1
             found = [(first, math.ceil(places[0]) - 1), (math.floor(places[0]) + 1, last)]
-            found = found if whole else [(first, last)]
+            found = found if places[0].denominator == 1 else [(first, last)]
         case "<":
             found = [(first, math.ceil(places[0]) - 1)]
         case "<=":
