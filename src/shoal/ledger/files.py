@@ -49,7 +49,7 @@ class OpenFiles:
                     f"the ledger file '{self._path}{suffix}' was cut off while it was open, so nothing more is "
                     "granted: stop what uses it, put the newest file back, and start again."
                 )
-            if found is not None and (writing or not suffix):
+            if found is not None and (writing or not suffix or known is not None):
                 self._known[suffix], self._sizes[suffix] = found, size
 
 

@@ -108,7 +108,8 @@ def _by_floats_evenly(
     near = excess <= furthest
     fine, coarse = _long_tables(rate, 1 << furthest.bit_length())
     bounded = np.minimum(excess, furthest)
-    weights = (lengths * near) * (fine[bounded % _LOW] * coarse[bounded // _LOW])
+    # by bits: how long a division takes follows from what is divided
+    weights = (lengths * near) * (fine[bounded & (_LOW - 1)] * coarse[bounded >> _LOW.bit_length() - 1])
     return _settled(np.cumsum(weights), word, int(np.count_nonzero(near)) == excess.size)
 
 

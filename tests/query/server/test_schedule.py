@@ -55,8 +55,7 @@ def test_a_full_queue_turns_away_before_anything_is_paid() -> None:
     # one that takes longer than all may is taken if it is the first
     schedule.admit("ben", 50.0)
     with pytest.raises(Problem) as refused:
-        for _ in range(9):
-            schedule.admit("ada", 0.5)
+        schedule.admit("ada", 0.5)
     assert refused.value.code == "busy"
     assert int(refused.value.headers["Retry-After"]) >= 1
 
@@ -110,9 +109,7 @@ def without_admission_control() -> Callable[[Schedule, str, float], Departure]:
 def test_under_load_fewer_questions_are_admitted_and_none_is_late(seed: int) -> None:
     pick = random.Random(seed)
     sizes = (0.005, 0.01, 0.05, 0.3)
-    questions = [
-        (100 + pick.uniform(0, 10), f"a{pick.randrange(6)}", pick.choice(sizes)) for _ in range(150)
-    ]
+    questions = [(100 + pick.uniform(0, 10), f"a{pick.randrange(6)}", pick.choice(sizes)) for _ in range(150)]
     assert late_in_the_worst_case(Schedule.admit, questions) == 0
     assert late_in_the_worst_case(without_admission_control(), questions) > 0
 
@@ -120,9 +117,8 @@ def test_under_load_fewer_questions_are_admitted_and_none_is_late(seed: int) -> 
 def test_one_who_comes_later_does_not_wait_for_all_of_a_long_queue() -> None:
     schedule, _, _ = clocked()
     admitted = 0
-    with pytest.raises(Problem):
-        for _ in range(10_000):
-            schedule.admit("ada", 0.1)
+    with contextlib.suppress(Problem):
+        while schedule.admit("ada", 0.1):
             admitted += 1
     assert admitted > 100
     assert schedule.admit("ben", 0.1).ready - 100 < 3
@@ -131,7 +127,9 @@ def test_one_who_comes_later_does_not_wait_for_all_of_a_long_queue() -> None:
 @pytest.mark.parametrize(
     ("now", "paces"), [(100.5, 0), (100.55, 0), (100.56, 1), (100.64, 1), (100.66, 2), (101.36, 16)]
 )
-def test_a_missed_slot_is_a_fault_and_the_whole_queue_waits_for_a_power_of_two(now: float, paces: int) -> None:
+def test_a_missed_slot_is_a_fault_and_the_whole_queue_waits_for_a_power_of_two(
+    now: float, paces: int
+) -> None:
     schedule, clock, faults = clocked()
     first, second, third = (schedule.admit("ada", seconds) for seconds in (0.5, 0.01, 3.0))
     other = schedule.admit("ben", 0.01)

@@ -192,8 +192,8 @@ async def _refuse(problem: Problem, status: int, send: Send) -> None:
 class RateLimit:
     """A bucket for each client, of requests or of seconds, filled at a steady rate; a rate of 0 for no limit."""
 
-    def __init__(self, rate: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._rate, self._burst, self._clock = rate, float(burst), clock
+    def __init__(self, rate: float, burst: float) -> None:
+        self._rate, self._burst = rate, float(burst)
         self._buckets: dict[str, tuple[float, float]] = {}
 
     def take(self, client: str, count: int = 1) -> None:
@@ -211,7 +211,7 @@ class RateLimit:
         """Take from a bucket what is gone, even if that was more than it held."""
         if not self._rate:
             return
-        now = self._clock()
+        now = time.monotonic()
         if len(self._buckets) > 10_000:
             self._buckets = {
                 c: b for c, b in self._buckets.items() if (now - b[1]) * self._rate < self._burst - b[0]
@@ -219,7 +219,7 @@ class RateLimit:
         self._buckets[client] = (self._level(client, now) - amount, now)
 
     def _need(self, client: str, needed: float) -> None:
-        level = self._level(client, self._clock())
+        level = self._level(client, time.monotonic())
         if level < needed:
             raise Problem("too_many", headers={"Retry-After": str(int((needed - level) / self._rate) + 1)})
 
