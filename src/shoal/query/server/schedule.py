@@ -82,6 +82,8 @@ class Schedule:
         self._fault = fault or (lambda paces: None)
         self._ends: dict[str, float] = {}
         self._open: dict[str, list[Departure]] = {}
+        # when the first of a queue was due that was late
+        self._origins: dict[str, float] = {}
         # what is left to be done if every question takes all of its time, in the order of the work
         self._plan: list[_Planned] = []
         self._planned = -math.inf
@@ -101,6 +103,7 @@ class Schedule:
             return Departure(now, 0.0, analyst)
         self._advance(now)
         self._ends = {name: end for name, end in self._ends.items() if end > now}
+        self._origins = {name: origin for name, origin in self._origins.items() if name in self._ends}
         begins = max(now, self._ends.get(analyst, now))
         # of what is further away a share is kept for one who comes later
         sharing = len(self._ends.keys() | {analyst}) + (begins - now > _NEAR_SECONDS)
@@ -163,10 +166,13 @@ class Schedule:
         now = self._clock()
         if not departure.pace or now <= due:
             return
-        paces = 1 << max(math.ceil(math.log2((now - due) / self.pace)), 0)
+        # counted from the first that was late, so that several do not add up to a finer grid
+        origin = self._origins.setdefault(departure.analyst, departure.ready)
+        behind = now - due + departure.ready - origin
+        paces = 1 << max(math.ceil(math.log2(behind / self.pace)), 0)
         self.punctuality.late += 1
         self._fault(paces)
-        later = departure.ready + paces * self.pace
+        later = origin + paces * self.pace
         for queued in self._open.get(departure.analyst, ()):
             queued.ready = max(queued.ready, later)
         departure.ready = max(departure.ready, later)
