@@ -1,4 +1,4 @@
-"""Strata: columns whose values divide a table come in, the rows of each stratum leave."""
+"""Rows that belong together: the strata that columns divide a table into, and the persons that rows are about."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from shoal.columns.describe import Described
 from shoal.errors import OptionError
 from shoal.evaluation.anonymity import column_codes
-from shoal.evaluation.groups import row_groups
+from shoal.evaluation.groups import most_rows_of_a_unit, places, row_groups, units_of_groups
 from shoal.method.method import Method
 
 
@@ -44,6 +44,61 @@ def strata_of(method: Method, described: Described) -> tuple[Stratum, ...]:
         words = [f"{name}={own[first]}" for name, own in zip(method.strata, texts, strict=True)]
         found.append(Stratum(", ".join(words), rows))
     return tuple(sorted(found, key=lambda stratum: stratum.name))
+
+
+def units_of(described: Described) -> NDArray[np.int64] | None:
+    """The person of each row that takes part, by number; None where every row is a person of its own.
+
+    That is so without a unit column. With one whose values do not repeat, counting persons and counting rows is the
+    same; records that are elsewhere have nobody to count here, and engines refuse persons with several rows.
+    """
+    unit = described.circumstances.unit
+    table = described.table
+    if unit is None or table.records is not None or not described.n:
+        return None
+    codes = column_codes(table, unit)
+    found = places(codes if described.kept is None else codes[described.kept])
+    return found if int(found.max()) + 1 < found.size else None
+
+
+def counted_words(described: Described) -> str:
+    """What groups are counted in: rows, or persons where a unit is declared."""
+    return "rows" if described.circumstances.unit is None else "persons"
+
+
+def check_persons(
+    method: Method, described: Described, least: int, rows: NDArray[np.int64] | None = None, *, even: bool
+) -> None:
+    """Refuse persons who are too few for one group of everybody, or have too many of the rows.
+
+    Args:
+        least: the most persons that a group needs.
+        rows: the rows that groups are made of; by default each stratum.
+        even: nobody may have more than one row in `least` of a group, so that a value is nobody's with more probability.
+    """
+    units = units_of(described)
+    if units is None:
+        return
+    unit = described.circumstances.unit
+    parts = [Stratum("", rows)] if rows is not None else strata_of(method, described)
+    for part in parts:
+        own = np.zeros(part.rows.size, dtype=np.int64), units[part.rows]
+        where = f"the stratum {part.name}" if part.name else "the table"
+        way_out = "join strata (recode the column), or lower k" if part.name else "lower k"
+        found = int(units_of_groups(*own)[0])
+        if found < least:
+            raise OptionError(
+                f"k = {least} is larger than the number of persons in {where}, {found} (values of '{unit}'): {way_out}.",
+                option="k",
+            )
+        most = int(most_rows_of_a_unit(*own)[0])
+        if even and part.rows.size < least * most:
+            raise OptionError(
+                f"somebody has {most} of the {part.rows.size} rows of {where}, more than one in k = {least}: whose a "
+                f"value is could be told with a probability above 1/{least} (persons are values of '{unit}'). "
+                f"{way_out.capitalize()}, or keep fewer rows per person.",
+                option="k",
+            )
 
 
 def check_strata(method: Method, described: Described, least: int) -> None:
