@@ -117,9 +117,9 @@ def test_weights_are_left_out_and_said_and_persons_are_refused(tmp_path: Path) -
     assert found.k == 1
     assert found.disclosure is None
     assert any("column 'w' has weights" in remark for remark in found.remarks)
-    with pytest.raises(shoal.OptionError, match="column 'who' is the unit.*use engine=memory"):
+    with pytest.raises(shoal.OptionError, match=r"column 'who' is the unit.*use engine=memory"):
         checked(runner, schema=declared("a", "who"), levels=LEVELS)
-    with pytest.raises(shoal.OptionError, match="column 'who' is the unit.*use engine=memory"):
+    with pytest.raises(shoal.OptionError, match=r"column 'who' is the unit.*use engine=memory"):
         shoal.check(path, schema=declared("a", "who"), engine="local")
     with pytest.raises(shoal.OptionError, match="unit: this takes records side by side; use engine=memory"):
         shoal.check(path, ["a"], unit="who", engine="local")

@@ -51,9 +51,7 @@ def test_both_tables_are_measured_alike_and_the_original_with_its_weights_too(
     values = {name: shown for name, shown, _ in found.lines}
     weighted, plain = (shoal.risk(people, ["age", "sex"], weight=weight) for weight in ("w", None))
     persons = shoal.risk(people, ["age", "sex"], unit="home")
-    assert values["expected found"][:3] == tuple(
-        f"{one.expected:.4g}" for one in (persons, weighted, plain)
-    )
+    assert values["expected found"][:3] == tuple(f"{one.expected:.4g}" for one in (persons, weighted, plain))
     assert values["sample uniques"][2:] == (f"{plain.uniques}", "0")
     assert any("Persons are counted, not records: the values of home." in line for line in found.conditions)
     assert any("Weights: w." in line for line in found.conditions)

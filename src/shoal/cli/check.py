@@ -34,7 +34,14 @@ def flags() -> tuple[Flag, ...]:
         columns_flag("confidential", hidden),
         replace(options.SCHEMA, help=roles),
         *options.ABOUT_FILES,
-        Flag("k", "Ask for at least k rows, or persons, in a group.", "promise", int, ("--k", "-k"), common=True),
+        Flag(
+            "k",
+            "Ask for at least k rows, or persons, in a group.",
+            "promise",
+            int,
+            ("--k", "-k"),
+            common=True,
+        ),
         Flag(
             "l",
             "Ask for l different confidential values in a group.",

@@ -217,7 +217,11 @@ class Check:
     def _whose(self) -> str:
         from rich.markup import escape
 
-        return "" if self.persons is None else f"{self.persons.number} persons ({escape(self.persons.unit)}) with "
+        return (
+            ""
+            if self.persons is None
+            else f"{self.persons.number} persons ({escape(self.persons.unit)}) with "
+        )
 
     def _of_confidential(self) -> Table:
         from rich.markup import escape

@@ -66,37 +66,30 @@ def counted_words(described: Described) -> str:
     return "rows" if described.circumstances.unit is None else "persons"
 
 
-def check_persons(
-    method: Method, described: Described, least: int, rows: NDArray[np.int64] | None = None, *, even: bool
-) -> None:
+def check_persons(method: Method, described: Described, least: int, *, even: bool) -> None:
     """Refuse persons who are too few for one group of everybody, or have too many of the rows.
 
     Args:
         least: the most persons that a group needs.
-        rows: the rows that groups are made of; by default each stratum.
-        even: nobody may have more than one row in `least` of a group, so that a value is nobody's with more probability.
+        even: nobody may have more than one row in `least` of a group: no value is then theirs with more probability.
     """
     units = units_of(described)
     if units is None:
         return
     unit = described.circumstances.unit
-    parts = [Stratum("", rows)] if rows is not None else strata_of(method, described)
-    for part in parts:
-        own = np.zeros(part.rows.size, dtype=np.int64), units[part.rows]
-        where = f"the stratum {part.name}" if part.name else "the table"
-        way_out = "join strata (recode the column), or lower k" if part.name else "lower k"
-        found = int(units_of_groups(*own)[0])
-        if found < least:
+    for stratum in strata_of(method, described):
+        own = np.zeros(stratum.rows.size, dtype=np.int64), units[stratum.rows]
+        where = f"the stratum {stratum.name}" if stratum.name else "the table"
+        way_out = "join strata (recode the column), or lower k" if stratum.name else "lower k"
+        if int(units_of_groups(*own)[0]) < least:
             raise OptionError(
-                f"k = {least} is larger than the number of persons in {where}, {found} (values of '{unit}'): {way_out}.",
+                f"k = {least} is larger than the number of persons in {where} (values of '{unit}'): {way_out}.",
                 option="k",
             )
-        most = int(most_rows_of_a_unit(*own)[0])
-        if even and part.rows.size < least * most:
+        if even and stratum.rows.size < least * int(most_rows_of_a_unit(*own)[0]):
             raise OptionError(
-                f"somebody has {most} of the {part.rows.size} rows of {where}, more than one in k = {least}: whose a "
-                f"value is could be told with a probability above 1/{least} (persons are values of '{unit}'). "
-                f"{way_out.capitalize()}, or keep fewer rows per person.",
+                f"somebody (a value of '{unit}') has more than one row in k = {least} of {where}, so whose a value is "
+                f"could be told with a probability above 1/{least}: keep fewer rows per person, {way_out}.",
                 option="k",
             )
 

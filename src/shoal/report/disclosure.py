@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from shoal.columns.schema import Schema
@@ -96,7 +96,7 @@ def disclosed(
     return Disclosure(keys, tuple(found), _side_by_side(found), _conditions(found))
 
 
-def _without(schema: Schema, roles: set[str]) -> Schema:
+def _without(schema: Schema, roles: Collection[str]) -> Schema:
     return replace(schema, attributes=tuple(a for a in schema.attributes if a.role not in roles))
 
 

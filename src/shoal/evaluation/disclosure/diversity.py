@@ -7,6 +7,7 @@ diversity over all values that the missing ones could have, which they have when
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,7 +107,7 @@ def by_group(group: Codes, value: Codes, count: Counts, groups: int, c: float = 
     )
 
 
-def _recursive(group: Codes, count: Counts, groups: int, c: float) -> NDArray[np.int64]:
+def _recursive(group: Codes, count: NDArray[Any], groups: int, c: float) -> NDArray[np.int64]:
     """The largest l of each group for which the commonest value is less than c times the l-th and rarer ones."""
     order = np.lexsort((-count, group))
     group, count = group[order], count[order]

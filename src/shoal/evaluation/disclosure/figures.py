@@ -110,9 +110,7 @@ class RiskFigures:
             else f"Weights: {self.weight}."
         )
         lived = "" if self.household is None else f"Households: {self.household}. "
-        whose = (
-            "" if self.unit is None else f"Persons are counted, not records: the values of {self.unit}. "
-        )
+        whose = "" if self.unit is None else f"Persons are counted, not records: the values of {self.unit}. "
         return (
             f"fk, Fk and individual risk: {self.missing_words}; {_FORM_WORDS[self.form]} of Benedetti and Franconi. "
             f"{sampled} {lived}{whose}SUDA2, τ and l: a missing key fits no other value."

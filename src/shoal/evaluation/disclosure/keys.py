@@ -113,9 +113,7 @@ def coded(table: Table, name: str) -> Coded:
     return Coded(place[codes], tuple(encoded.dictionary.take(pa.array(order)).to_pylist()))
 
 
-def patterns(
-    keys: Sequence[Codes], weights: Floats | None = None, units: Codes | None = None
-) -> Patterns:
+def patterns(keys: Sequence[Codes], weights: Floats | None = None, units: Codes | None = None) -> Patterns:
     """The different combinations of some columns of codes.
 
     Args:
@@ -140,5 +138,5 @@ def _of_people(codes: Codes, labels: Codes, weights: Floats | None, units: Codes
     pattern, members = labels[pairs], units[pairs]
     counts = np.bincount(pattern)
     starts = np.concatenate(([0], np.cumsum(counts)))
-    total = np.bincount(pattern, own[members])
+    total = np.bincount(pattern, own[members]).astype(np.float64)
     return Patterns(codes, labels, counts, total, People(units, own, starts, members))

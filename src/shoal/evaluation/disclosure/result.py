@@ -148,7 +148,7 @@ class Risk:
         return endangered(self._risks)
 
     def below(self, k: int) -> int:
-        """Number of records that fewer than k records fit, or of persons with a record that fewer than k persons fit."""
+        """Number of records that fewer than k records fit, or of persons with one that fewer than k persons fit."""
         return self._number(self.fk < k)
 
     def threshold(self, tolerated: float = TOLERATED) -> float | None:

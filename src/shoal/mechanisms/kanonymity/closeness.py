@@ -30,6 +30,7 @@ from shoal.mechanisms.kanonymity.columns import (
     with_role,
 )
 from shoal.mechanisms.kanonymity.grouping import internal_facts
+from shoal.mechanisms.kanonymity.verify import groups_hold
 from shoal.mechanisms.strata import check_persons
 from shoal.method.budget import Plan
 from shoal.method.method import Method
@@ -59,8 +60,8 @@ def bucket_conditions(method: Method, described: Described) -> list[str]:
         []
         if described.circumstances.unit is None
         else [
-            "The bound holds for the share of a bucket among the rows of a group, and for that among its persons, where "
-            "a person counts once, in equal parts for their rows."
+            "The bound holds for the share of a bucket among the rows of a group, and for that among its persons, each "
+            "of whom counts once, in equal parts for their rows."
         ]
     )
     return [
@@ -90,6 +91,7 @@ def run(
     names = confidential_columns(method, described)
     columns = columns_of(method, described)
     made, facts = groups_by_buckets(method, columns, names, progress)
+    groups_hold(made, columns.units, method.size, even=False)
     owners = permute_within(made, source)
     return Rebuilt(
         values={name: values[owners] if name in names else values for name, values in columns.values.items()},

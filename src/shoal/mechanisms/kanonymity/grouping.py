@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from shoal.columns.describe import Described
 from shoal.errors import OptionError
-from shoal.mechanisms.base import Progress
 from shoal.evaluation.distributions import distinct_for_units
 from shoal.evaluation.groups import row_groups, units_of_groups
+from shoal.mechanisms.base import Progress
 from shoal.mechanisms.kanonymity.algorithms import bring_close, diversify
 from shoal.mechanisms.kanonymity.algorithms.diversity import (
     any_of,
@@ -206,7 +206,9 @@ def _of_persons(
     if method.t_emd is not None:
         for ground in ("ordered", "equal"):
             own = [
-                values for name, values in coded.items() if columns.kind(name).ordered == (ground == "ordered")
+                values
+                for name, values in coded.items()
+                if columns.kind(name).ordered == (ground == "ordered")
             ]
             if own:
                 found.append(lacks_closeness(own, float(method.t_emd), ground, units))

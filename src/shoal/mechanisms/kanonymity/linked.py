@@ -26,7 +26,7 @@ from shoal.mechanisms.kanonymity.columns import (
     with_role,
 )
 from shoal.mechanisms.kanonymity.grouping import grouped, internal_facts
-from shoal.mechanisms.kanonymity.verify import linked_tables_hold
+from shoal.mechanisms.kanonymity.verify import groups_hold, linked_tables_hold
 from shoal.mechanisms.strata import strata_words
 from shoal.method.budget import Plan
 from shoal.method.method import Method
@@ -94,6 +94,7 @@ def run(
     names = confidential_columns(method, described)
     columns = columns_of(method, described)
     made, facts = _groups(method, columns, names, progress, labels)
+    groups_hold(made, columns.units, method.size, even=True)
     return Rebuilt(
         values=dict(columns.values),
         partitions=[named(made, names)],

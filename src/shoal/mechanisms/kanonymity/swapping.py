@@ -35,6 +35,7 @@ from shoal.mechanisms.kanonymity.columns import (
     with_role,
 )
 from shoal.mechanisms.kanonymity.grouping import internal_facts
+from shoal.mechanisms.kanonymity.verify import groups_hold
 from shoal.mechanisms.strata import Stratum, counted_words, strata_of, strata_words, units_of
 from shoal.method.budget import Plan
 from shoal.method.method import Method
@@ -283,15 +284,19 @@ def _refine(method: Method, columns: Columns, names: Sequence[str], cost: dict[s
     return refine
 
 
+def _most(method: Method, names: Sequence[str]) -> int:
+    """The most that a group of some columns, which are swapped together, needs."""
+    sizes = dict(method.sizes or ())
+    return max(sizes.get(name, method.size) for name in names)
+
+
 def _refine_for_persons(
     method: Method, columns: Columns, names: Sequence[str], units: NDArray[np.int64], cost: dict[str, Any]
 ) -> Refine:
-    sizes = dict(method.sizes or ())
 
     def refine(partition: Partition, points: NDArray[np.float64], moved: tuple[int, ...]) -> Partition:
         own = [names[j] for j in moved]
-        most = max(sizes.get(name, method.size) for name in own)
-        conditions = [lacks_persons(units, most, even=True)]
+        conditions = [lacks_persons(units, _most(method, own), even=True)]
         if method.l is not None:
             coded = [value_numbers(columns.values[name], columns.n) for name in own]
             conditions.append(lacks_values(coded, method.l, units))
@@ -311,6 +316,8 @@ def _rebuilt(
     groups = [
         named(group, [names[j] for j in moved]) for group, moved in zip(made.groups, made.swaps, strict=True)
     ]
+    for group in groups:
+        groups_hold(group, columns.units, _most(columns.method, group.columns), even=True)
     return Rebuilt(
         values=values,
         partitions=groups if shown else [],

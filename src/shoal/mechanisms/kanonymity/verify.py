@@ -13,7 +13,9 @@ from shoal.errors import ClaimError
 from shoal.evaluation.distributions import count_groups, distinct_values, ratio_distances, within
 from shoal.evaluation.groups import row_groups, units_of_groups
 from shoal.io import Table
+from shoal.mechanisms.kanonymity.algorithms.diversity import lacks_persons
 from shoal.mechanisms.strata import Stratum
+from shoal.partition import Partition
 
 
 def reached(
@@ -82,6 +84,19 @@ def linked_tables_hold(
         ratio = float(ratio_distances(count_groups(records, _numbered(combined))).max())
         if not within(ratio, t):
             raise _broken(f"t {t}: not met, found {ratio:.6g}")
+
+
+def groups_hold(partition: Partition, units: NDArray[np.int64] | None, k: int, *, even: bool) -> None:
+    """Count the persons of groups before values are swapped in them, or released by group.
+
+    Raises:
+        ClaimError: a group holds too few, or too many rows of one; the table must not be published.
+    """
+    if units is not None and lacks_persons(units, k, even=even)(partition).any():
+        raise ClaimError(
+            f"a group would not hold {k} persons as the claim has it, so nothing is released: probably a bug, please "
+            "report it."
+        )
 
 
 def persons_hold(

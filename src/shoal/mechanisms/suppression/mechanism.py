@@ -301,8 +301,8 @@ def _compatible(method: Method, table: Table, names: list[str], strata: list[str
 def _enough(counts: NDArray[np.float64], k: int, what: str) -> None:
     if counts.min() < k - _SLACK:
         raise ClaimError(
-            f"a row is compatible with {counts.min():g} {what} instead of {k}, so nothing is kept: probably a bug, please "
-            "report it."
+            f"a row is compatible with {counts.min():g} {what} instead of {k}, so nothing is kept: probably a bug, "
+            "please report it."
         )
 
 

@@ -207,9 +207,7 @@ def given_back(
     found = after.copy()
     # without persons, every row is one of its own
     whose = np.arange(found.shape[0]).tolist() if units is None else units.tolist()
-    counts = [
-        _Occurrences([tuple(row) for row in found[:, wish.columns].tolist()], whose) for wish in wishes
-    ]
+    counts = [_Occurrences([tuple(row) for row in found[:, wish.columns].tolist()], whose) for wish in wishes]
     cells = np.argwhere((before > 0) & (after == 0))
     cells = cells[np.argsort(-costs[cells[:, 1]], kind="stable")]
     again = True

@@ -159,9 +159,10 @@ def check(
         t_ratio: level asked for: largest ratio, either way, between a value's share in a group and in the table.
         weight: column of sampling weights, for the disclosure risk; by default the one with that role.
         household: column that says who lives together.
-        unit: column that says whose row it is, where a person can have several; by default the one with the role `unit`.
-            Persons are counted then: k is their number in the smallest group, l how many of them have a confidential
-            value each, all different, and a person has one share of a group's values, in equal parts for their rows.
+        unit: column that says whose row it is, where a person can have several; by default the one with the role
+            `unit`. Persons are counted then: k is their number in the smallest group, l how many of them have a
+            confidential value each, all different, and a person has one share of a group's values, in equal parts for
+            their rows.
         engine: `memory`; or `local` and `spark`, which work through Parquet files in parts. By default chosen by their
             size. The levels are the same; `remarks` of the result says what cannot be had in parts.
         master, conf: with engine `spark`, as for `shoal.publish`.

@@ -52,9 +52,7 @@ def lacks_values(coded: Sequence[Numbers], l: int, units: Numbers | None = None)
     return lacking
 
 
-def lacks_closeness(
-    coded: Sequence[Numbers], t: float, ground: str, units: Numbers | None = None
-) -> Lacking:
+def lacks_closeness(coded: Sequence[Numbers], t: float, ground: str, units: Numbers | None = None) -> Lacking:
     """Which groups are farther than t from the table in an attribute: in earth mover's distance, or in the ratio of
     shares for the ground `ratio`."""
     distances = ratio_distances if ground == "ratio" else EMD[ground]
