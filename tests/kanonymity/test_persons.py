@@ -524,3 +524,37 @@ def test_a_masked_weight_is_refused_where_it_would_come_out_exactly(method: str)
         shoal.protect(table, weighed("masked"), method, **FAMILY[method])
     found = shoal.protect(table, weighed("dropped"), method, **FAMILY[method])
     assert "w" not in pa.table(found.data).column_names
+
+
+@settings(max_examples=40, deadline=None)
+@given(rows(columns=3))
+def test_figures_of_the_risk_are_those_of_persons(table: tuple[Ints, ...]) -> None:
+    first, second, sensitive, units = table
+    people = pa.table({"a": first, "b": second, "s": sensitive, "who": units})
+    found = shoal.risk(people, ["a", "b"], unit="who", sensitive=["s"])
+    keys = list(zip(first.tolist(), second.tolist(), strict=True))
+    whose = units.tolist()
+    fk = [len({own for own, key in zip(whose, keys, strict=True) if key == mine}) for mine in keys]
+    least = {own: min(f for f, who in zip(fk, whose, strict=True) if who == own) for own in set(whose)}
+    assert found.fk.tolist() == fk
+    assert found.uniques == sum(f == 1 for f in least.values())
+    assert found.below(3) == sum(f < 3 for f in least.values())
+    # everybody is in the table: the risk of a person is 1 over the fewest who fit one of their rows
+    assert found.expected == pytest.approx(sum(1 / f for f in least.values()))
+    assert found.global_risk == pytest.approx(found.expected / len(least))
+    assert found.figures.largest == pytest.approx(1 / min(fk))
+    checked = shoal.check(people, ["a", "b"], ["s"], unit="who", k=2)
+    assert (checked.k, checked.met, checked.unique) == (min(fk), min(fk) >= 2, found.uniques)
+    for mine in set(keys):
+        own = np.array([key == mine for key in keys])
+        parts = [float(part) for part in shares(sensitive, units, own).values()]
+        at = int(np.argmax(own))
+        most = matched(set(zip(units[own].tolist(), sensitive[own].tolist(), strict=True)))
+        assert found.diversity["s"].distinct[at] == most
+        entropy = math.exp(-sum(part * math.log(part) for part in parts))
+        assert found.diversity["s"].entropy[at] == pytest.approx(min(entropy, most))
+        ordered = sorted(parts, reverse=True)
+        holds = [place for place in range(len(parts)) if ordered[0] < 2 * sum(ordered[place:]) - 1e-9]
+        close = any(abs(ordered[0] - 2 * sum(ordered[place:])) < 1e-9 for place in range(len(parts)))
+        if not close:
+            assert found.diversity["s"].recursive[at] == min(max([1, *(place + 1 for place in holds)]), most)
