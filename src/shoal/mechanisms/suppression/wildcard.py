@@ -25,6 +25,8 @@ Codes = NDArray[np.int32]
 Floats = NDArray[np.float64]
 
 _SLACK = 1e-9
+# how often the frequencies are counted anew to give cells back
+_MOST_TRIES = 400
 # closer to 1 than this, the closed forms of the risk lose digits
 _NEARLY_ALL = 1e-3
 
@@ -77,7 +79,7 @@ def emptied(
     """Which cells to empty so that a wish comes true.
 
     Each record that it does not hold for loses the least important key in which a nearest record differs, pass by pass.
-    In the end cells that turn out to be needless are given back, unless persons are counted.
+    In the end cells that turn out to be needless are given back; where persons are counted, many at a time.
 
     Args:
         codes: (records, keys), 0 for an empty cell.
@@ -99,8 +101,10 @@ def emptied(
             progress(first - missed.size, first)
         if not blank_once(work, missed, order):
             break
-    if own.units is None:
-        before = np.ascontiguousarray(codes[kept].T.astype(np.int32))
+    before = np.ascontiguousarray(codes[kept].T.astype(np.int32))
+    if own.units is not None:
+        work = _given_back_in_parts(work, before, own, order)
+    else:
         sample, population = own.frequencies(work.T.astype(np.int64))
         weights = np.ones(kept.size) if own.weights is None else own.weights
         limit = math.inf if own.risk is None else own.risk + _SLACK
@@ -109,6 +113,28 @@ def emptied(
     found = np.zeros(codes.shape, dtype=np.bool_)
     found[kept] = (work.T == 0) & (codes[kept] > 0)
     return found
+
+
+def _given_back_in_parts(codes: Codes, before: Codes, wish: Wish, order: Integers) -> Codes:
+    """Codes with emptied cells filled again, those of important keys first: all at once, or half of them, and so on.
+
+    Args:
+        codes, before: (keys, records).
+    """
+    cells = [(key, row) for key in order[::-1].tolist() for row in np.flatnonzero(codes[key] != before[key])]
+    waiting, tries = [cells], 0
+    while waiting and tries < _MOST_TRIES:
+        part = waiting.pop()
+        tries += 1
+        trial = codes.copy()
+        places_of = tuple(np.array(part, dtype=np.int64).reshape(-1, 2).T)
+        trial[places_of] = before[places_of]
+        if not wish.open(trial.T.astype(np.int64)).size:
+            codes = trial
+        elif len(part) > 1:
+            half = len(part) // 2
+            waiting += [part[half:], part[:half]]
+    return codes
 
 
 def _first_of_equal(codes: Integers, k: int) -> Integers:
