@@ -228,6 +228,16 @@ def scratch() -> Iterator[Path]:
         _UNFINISHED.discard(folder)
 
 
+def unfinished(path: Path) -> None:
+    """Have a path removed when the process is told to end before it is `finished`."""
+    _UNFINISHED.add(path)
+
+
+def finished(path: Path) -> None:
+    """What is at a path stays, or is gone already."""
+    _UNFINISHED.discard(path)
+
+
 @contextlib.contextmanager
 def stoppable(stop: Callable[[], None]) -> Iterator[None]:
     """Work that others do for this process: it is stopped before what it writes is removed."""
