@@ -12,7 +12,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
-import re
 import sys
 import tempfile
 import warnings
@@ -41,7 +40,6 @@ _ALONE = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0
 _MASTER = "local[*]"
 # the variable that names a session's folders
 _FOLDERS = "SPARK_LOCAL_DIRS"
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
 def spark_runner(
@@ -54,8 +52,7 @@ def spark_runner(
     """A runner for a DataFrame of Spark, or for the path of a Parquet file or of a folder of them.
 
     Raises:
-        OptionError: the session is one of Spark Connect; a setting is not KEY=VALUE; the release is to go to an
-            address and not to a folder.
+        OptionError: the session is one of Spark Connect; a setting is not KEY=VALUE.
         InputError: there is no such file, or it is one of a table whose log says which rows are still there.
         MissingExtraError: Spark is not installed.
     """
@@ -64,7 +61,6 @@ def spark_runner(
     from shoal.release.engines.spark import FROZEN, SparkRunner, address, spark_failures
 
     if out is not None:
-        _refuse_address(out)
         remove_abandoned(out)
     if isinstance(data, (str, Path)):
         path = str(data)
@@ -95,15 +91,6 @@ def spark_runner(
 
 def _log_beside(out: Path | None) -> Path | None:
     return None if out is None else out.absolute().parent / "shoal-spark.log"
-
-
-def _refuse_address(out: Path) -> None:
-    """A path that was made of an address such as s3a://bucket/folder."""
-    if _ADDRESS.match(str(out)):
-        raise OptionError(
-            f"out '{out}' is an address, and a release is written to a folder: name one that driver and workers share, "
-            "and copy the bundle from there."
-        )
 
 
 def _refuse_logged(frame: Any) -> None:
