@@ -14,8 +14,18 @@ from shoal.errors import InputError, ShoalError, did_you_mean
 from shoal.io.codebook import Codebook
 from shoal.io.column_types import ColumnType
 from shoal.io.conventions import Conventions
-from shoal.io.formats import FORMATS, Asked, Content, Format, Manner, format_of, known_format, titles
-from shoal.io.parquet_files import frozen, is_parquet, refuse_logged
+from shoal.io.formats import (
+    FORMATS,
+    Asked,
+    Content,
+    Format,
+    Manner,
+    find_format,
+    format_of,
+    known_format,
+    titles,
+)
+from shoal.io.parquet_files import frozen, parquet_files, refuse_logged
 from shoal.io.table import Table, check_doubts, with_types, without_texts
 from shoal.io.text_columns import settled
 
@@ -130,6 +140,18 @@ def read_columnwise(path: Path) -> Table:
     if table.n == 0:
         raise InputError(f"'{path}' has a header but no rows.")
     return table
+
+
+def is_parquet(path: Path) -> bool:
+    """Whether a path names a Parquet file, or a folder of them.
+
+    Raises:
+        InputError: it is a folder that only the log of a table format can read.
+    """
+    if path.is_dir():
+        return bool(parquet_files(path))
+    kind = find_format(path)
+    return kind is not None and kind.name == "parquet"
 
 
 def private_folder(path: Path) -> Path:

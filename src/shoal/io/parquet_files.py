@@ -18,7 +18,6 @@ from urllib.parse import unquote
 import numpy as np
 
 from shoal.errors import InputError
-from shoal.io.formats import find_format
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -224,18 +223,6 @@ def frozen(path: str | Path) -> Frozen:
     if not first:
         raise InputError(f"'{path}' has a header but no rows.")
     return _with_folders(files, schema, path)
-
-
-def is_parquet(path: Path) -> bool:
-    """Whether a path names a Parquet file, or a folder of them.
-
-    Raises:
-        InputError: it is a folder that only the log of a table format can read.
-    """
-    if path.is_dir():
-        return bool(parquet_files(path))
-    kind = find_format(path)
-    return kind is not None and kind.name == "parquet"
 
 
 def parquet_files(folder: Path) -> list[Path]:

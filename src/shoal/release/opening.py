@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 from shoal.columns.declaration import missing_texts, read_as_asked
 from shoal.display import internal
 from shoal.errors import OptionError, ShoalError
-from shoal.io import Table, is_spark_frame, known_format
-from shoal.io.parquet_files import frozen, is_parquet
+from shoal.io import Table, is_parquet, is_spark_frame, known_format
+from shoal.io.parquet_files import frozen
 from shoal.ledger.units import named_dataset
 from shoal.method.presets import DEFAULT_METHOD, configured, preset
 from shoal.progress import Progress, silent

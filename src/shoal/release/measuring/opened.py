@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from shoal.errors import OptionError
-from shoal.io.parquet_files import Frozen, frozen, is_parquet
+from shoal.io import is_parquet
+from shoal.io.parquet_files import Frozen, frozen
 from shoal.release.engines.local import LocalRunner
 from shoal.release.engines.stages import Runner
 
