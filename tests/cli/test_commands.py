@@ -238,6 +238,7 @@ def test_a_warning_about_exposed_files_is_one_line(
 ) -> None:
     import warnings
 
+    from shoal.cli import main
     from shoal.errors import ExposedWarning
 
     def told() -> int:
@@ -246,7 +247,7 @@ def test_a_warning_about_exposed_files_is_one_line(
 
     with warnings.catch_warnings():
         warnings.simplefilter("always")
-        monkeypatch.setattr(cli, "run", told)
+        monkeypatch.setattr("shoal.cli.run", told)
         with pytest.raises(SystemExit):
-            cli.main()
+            main()
     assert capsys.readouterr().err == "shoal: the workers keep private values.\n"

@@ -227,7 +227,13 @@ def test_the_way_out_to_memory_is_one(tmp_path: Path, capsys: pytest.CaptureFixt
         )
         assert run([*line, "--engine", "memory"]) in (0, 1), capsys.readouterr().err
     made = shoal.publish(
-        data, out=tmp_path / "by itself", method="mdav-dp", epsilon=1, k=5, domains={"age": (0, 120)}, columns=["age"]
+        data,
+        out=tmp_path / "by itself",
+        method="mdav-dp",
+        epsilon=1,
+        k=5,
+        domains={"age": (0, 120)},
+        columns=["age"],
     )
     assert made.engine == "memory"
     assert json.loads((tmp_path / "out" / "statement.json").read_text())["model"] == "dp-given-partition"
