@@ -116,7 +116,7 @@ def check_engine(prepared: Preparation, in_memory: str = IN_MEMORY) -> None:
     if of_the_table and circumstances.unit is not None and not one_row_each:
         raise OptionError(
             f"method '{method.name}' counts the persons of a group (values of '{circumstances.unit}'), which takes the "
-            f"table in memory: {in_memory}, or keep one row per person and declare max_rows = 1.",
+            f"table in memory: use {in_memory}, or keep one row per person and declare max_rows = 1.",
             column=circumstances.unit,
         )
     if way_of(method) != "by_record":
