@@ -37,7 +37,8 @@ repeatable.install()
 
 # nobody's own journal of use is written: what runs outside of a test, and every process that is started, inherits this
 _JOURNALS = tempfile.TemporaryDirectory(prefix="shoal-journals-")
-os.environ[PLACE] = str(Path(_JOURNALS.name) / "shared" / "journal.jsonl")
+if "shoal-journals-" not in os.environ.get(PLACE, ""):  # tests import this module again
+    os.environ[PLACE] = str(Path(_JOURNALS.name) / "shared" / "journal.jsonl")
 
 
 @pytest.fixture(autouse=True)

@@ -58,6 +58,26 @@ class Entry:
     columns: tuple[str, ...]
     facts: Mapping[str, Any]
 
+    @property
+    def words(self) -> str:
+        """One line for the custodian."""
+        facts = self.facts
+        views = ", ".join(facts.get("views") or ())
+        parts = [
+            f"{self.at[:16].replace('T', ' ')} {self.id} {self.kind}",
+            f"data set '{self.dataset}'" if self.dataset is not None else "no data set name",
+            f"by {facts['by']}" if facts.get("by") else "",
+            f"with {facts['settings']['method']}" if facts.get("settings") else "",
+            f"{views} shown" if views else "",
+            "measured" if facts.get("measured") else "",
+            ("same as " if facts.get("same") else "not the same as ") + ", ".join(facts["datasets"])
+            if "datasets" in facts
+            else "",
+            f"{facts['entries']} entries" if "entries" in facts else "",
+            f"columns {', '.join(self.columns)}" if self.columns else "",
+        ]
+        return "; ".join(filter(None, parts))
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, without the hash of the content."""
         return {
@@ -92,13 +112,17 @@ class Match:
 
     @property
     def words(self) -> str:
-        """What is known, and how to answer."""
+        """What is known."""
         where = "without a data set name" if self.dataset is None else f"as data set '{self.dataset}'"
         uses = ", ".join(f"{kind} {_times(self.counts[kind])}" for kind in USES if self.counts.get(kind))
+        return f"the journal of use knows a table with the same content {where} ({uses})"
+
+    @property
+    def question(self) -> str:
+        """What is known, and how to answer, for a data set with a name."""
         return (
-            f"the journal knows a table with the same content {where} ({uses}). If these are the same records, say so "
-            f'with same_records="{self.answer}", otherwise not_same_records="{self.answer}": your answer is a '
-            "declaration."
+            f'{self.words}. If these are the same records, say so with same_records="{self.answer}", otherwise '
+            f'not_same_records="{self.answer}": your answer is a declaration.'
         )
 
 
@@ -408,7 +432,8 @@ def _column_viewed(uses: Sequence[Entry], column: str, domain: Any) -> Recorded 
 
 
 def _count(uses: Sequence[Entry], kind: str) -> int:
-    return sum(entry.kind == kind for entry in uses)
+    """How often something was done; a release whose measures were shown was measured, too."""
+    return sum(entry.kind == kind or bool(entry.facts.get(kind)) for entry in uses)
 
 
 def _times(count: int) -> str:
