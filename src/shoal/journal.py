@@ -177,8 +177,7 @@ class Journal:
             The id of the entry.
         """
         id = f"use-{os.urandom(4).hex()}"
-        if dataset is None and facts.get("release"):
-            dataset = next((e.dataset for e in self.entries() if e.id == facts["release"]), None)
+        dataset = dataset or self.dataset_of(facts.get("release"))
         at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         line = {
             "id": id,
@@ -196,6 +195,10 @@ class Journal:
             except OSError as error:
                 self.problem = f"'{place}' cannot be written: {error.strerror or error}"
         return id
+
+    def dataset_of(self, use: str | None) -> str | None:
+        """The name under which something was noted."""
+        return next((entry.dataset for entry in self.entries() if entry.id == use), None) if use else None
 
     def entries(self, dataset: str | None = None) -> tuple[Entry, ...]:
         """All entries in the order in which they were noted, or those of one data set."""

@@ -331,7 +331,7 @@ def note_use(
     from shoal.release.uses import Uses, declared_name, files_of
 
     uses = Uses.of(files_of(records), declared_name(typed["dataset"]), ledger=typed.get("ledger"))
-    questions = uses.questions()
+    questions = uses.questions(released=False)
     uses.note(kind, columns, by=by, **facts)
     for text in filter(None, [*questions, uses.problem]):
         complain(with_flags(text))

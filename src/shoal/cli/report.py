@@ -69,15 +69,9 @@ def report(
     private = original is not None
     if target is not None and not private:
         raise OptionError("--target compares with the original table: give --original too.")
-    if (ledger is not None or dataset is not None) and not private:
-        raise OptionError(
-            "--ledger and --dataset note that measurements against the original were shown: give --original too."
-        )
-    place = (
-        out
-        if out is not None
-        else Path(f"{bundle.resolve().name}-{'internal' if private else 'report'}.html")
-    )
+    if (ledger or dataset) and not private:
+        raise OptionError("--ledger and --dataset are about the original table: give --original too.")
+    place = out or Path(f"{bundle.resolve().name}-{'internal' if private else 'report'}.html")
     check_place(place, bundle if private else None)
 
     where = options.where({"engine": engine, "master": master, "conf": conf})
