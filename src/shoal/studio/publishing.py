@@ -22,6 +22,7 @@ from shoal.columns.weight import weight_words
 from shoal.errors import OptionError, ShoalError
 from shoal.evaluation.checks import check
 from shoal.method.models import MODELS
+from shoal.method.parts import three_parts
 from shoal.method.verdict import DATA_DEPENDENT, Reason
 from shoal.release.bundle import write_documents
 from shoal.release.saved import Bundle
@@ -237,6 +238,7 @@ def texts(run: Run, name: str) -> dict[str, list[str]]:
     statement, words = facts["statement"], facts["explained"]
     rows, columns = facts["rows"]["released"], len(statement["attributes"])
     limits = facts["limits"] if facts["public_level"] != "green" else []
+    parts = three_parts(statement)
     return {
         "director": [
             f"We are publishing {columns} columns in {rows:,} rows, made from {name}.",
@@ -249,7 +251,8 @@ def texts(run: Run, name: str) -> dict[str, list[str]]:
         "officer": [
             f"Model: {statement['model']}. Protected: {statement['target']}. Unit: {statement['unit']}.",
             *(f"Condition: {line}" for line in statement["conditions"]),
-            *(f"Choice that looked at the records: {line}" for line in statement["data_dependent"]),
+            *(f"Declared by the publisher: {line} Shoal cannot check this." for line in parts.declared),
+            *parts.recorded,
             *(f"Not promised: {line}" for line in statement["not_promised"]),
             # to read what was measured is to look at the release
             *(f"Internal, not for publication: {line}" for line in facts["measured"] if run.seen),
