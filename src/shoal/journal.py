@@ -246,6 +246,7 @@ class Journal:
         uses = [entry for entry in entries if known.holds(entry)]
         found = [
             _earlier_releases(uses, charges or {}),
+            _records_measured(uses),
             None if settings is None else _settings_changed(uses, settings, domains or {}),
             *(_column_viewed(uses, column, (domains or {}).get(column)) for column in columns),
         ]
@@ -366,29 +367,37 @@ def _known_as(
 
 
 def _earlier_releases(uses: Sequence[Entry], charges: Mapping[str, bool]) -> Recorded | None:
-    releases = [entry for entry in uses if entry.kind == "released"]
-    charged = {str(entry.facts.get("charge")) for entry in releases}
+    releases = {entry.id: entry for entry in uses if entry.kind == "released"}
+    charged = {str(entry.facts.get("charge")) for entry in releases.values()}
     others = {head: measured for head, measured in charges.items() if head not in charged}
-    shown = {
-        kind: {_subject(entry, releases) for entry in uses if entry.kind == kind}
-        for kind in ("measured", "downloaded")
-    }
-    measured = shown["measured"] | {entry.id for entry in releases if entry.facts.get("measured")}
     counts = {
         "count": len(releases) + len(others),
-        "measured": len(measured) + sum(others.values()),
-        "downloaded": len(shown["downloaded"]),
+        "measured": len(releases.keys() & _shown(uses, "measured")) + sum(others.values()),
+        "downloaded": len(releases.keys() & _shown(uses, "downloaded")),
     }
-    return Recorded("earlier-releases", counts) if any(counts.values()) else None
+    return Recorded("earlier-releases", counts) if counts["count"] else None
 
 
-def _subject(entry: Entry, releases: Sequence[Entry]) -> str:
-    """Which release a measurement or a download was of, so that none is counted twice."""
-    if entry.facts.get("release"):
-        return str(entry.facts["release"])
-    folder = entry.facts.get("folder")
-    made = [release.id for release in releases if folder and release.facts.get("folder") == folder]
-    return made[-1] if made else str(folder or entry.id)
+def _records_measured(uses: Sequence[Entry]) -> Recorded | None:
+    """Measurements of anything else than a release under this name: of settings, or of what another tool made."""
+    releases = {entry.id for entry in uses if entry.kind == "released"}
+    others = _shown(uses, "measured") - releases
+    return Recorded("records-measured", {"count": len(others)}) if others else None
+
+
+def _shown(uses: Sequence[Entry], kind: str) -> set[str]:
+    """What was measured or downloaded, each named once: the id of a release, or a folder."""
+    made = {
+        str(entry.facts["folder"]): entry.id
+        for entry in uses
+        if entry.kind == "released" and "folder" in entry.facts
+    }
+    found = {entry.id for entry in uses if entry.kind == "released" and entry.facts.get(kind)}
+    for entry in uses:
+        if entry.kind == kind:
+            folder = str(entry.facts.get("folder") or entry.id)
+            found.add(str(entry.facts.get("release") or made.get(folder, folder)))
+    return found
 
 
 def _settings_changed(

@@ -354,6 +354,13 @@ def _earlier(facts: Facts) -> str:
     )
 
 
+def _measured(facts: Facts) -> str:
+    return (
+        "Recorded: measurements against these records were shown, of settings or of what another tool made "
+        f"({count_words(facts.get('count', 0), 'time')})."
+    )
+
+
 def _changed(facts: Facts) -> str:
     names = [str(name) for name in facts.get("settings", ())]
     return (
@@ -526,6 +533,12 @@ RULES: Mapping[str, Rule] = {
         Part.RECORDED,
         "the publisher answered that another data set name holds the same records",
         _same_records,
+    ),
+    "records-measured": Rule(
+        "amber",
+        Part.RECORDED,
+        "measurements against these records were shown, other than those of a release under the same data set name",
+        _measured,
     ),
     "rehearsed-on-records": Rule(
         "amber", Part.RECORDED, "a rehearsal used these records themselves", _rehearsed
