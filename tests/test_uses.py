@@ -82,6 +82,29 @@ def test_releases_of_the_command_line_and_the_library_are_counted_together(capsy
     assert recorded(dataset=None) == {}
 
 
+def test_what_is_recorded_stands_in_the_statement_and_limits_the_verdict(capsys: Captured) -> None:
+    said(capsys, "protect", "survey.csv", *TYPED, *NAMED, "--out", "one", "--evaluate")
+    assert "Recorded" not in said(
+        capsys, "protect", "survey.csv", *TYPED, *NAMED[:1], "other", "--out", "two"
+    )
+    text = said(capsys, "protect", "survey.csv", *TYPED, *NAMED, "--out", "three")
+    assert "Recorded: 1 earlier release under the same data set name; 1 was measured." in text
+    statement = shoal.Bundle.load("three").statement
+    assert [fact.code for fact in statement.recorded] == ["earlier-releases"]
+    assert "earlier-releases" in [reason.code for reason in statement.verdict.reasons]
+    assert statement.publishable
+    assert not statement.data_dependent
+
+
+def test_the_name_of_a_publication_is_a_data_set_name() -> None:
+    schema = shoal.Schema.from_dict({**survey_schema().to_dict(), "publication": {"name": "people"}})
+    shoal.protect("survey.csv", survey_schema(), dataset="people", **SETTINGS)
+    made = shoal.protect("survey.csv", schema, **SETTINGS)
+    assert [fact.code for fact in made.statement.recorded] == ["earlier-releases"]
+    made = shoal.protect("survey.csv", schema, dataset="others", not_same_records="people", **SETTINGS)
+    assert made.statement.recorded == ()
+
+
 def test_a_release_of_a_process_that_ended_is_known() -> None:
     command = [
         sys.executable,
@@ -155,8 +178,8 @@ def test_redo_is_recorded_and_takes_answers(capsys: Captured) -> None:
     answer = ("--dataset", "inhabitants", "--same-records", "people")
     text = said(capsys, "redo", "one", "reversed.csv", "--out", "three", *answer)
     # one question was answered; the other name is still open
-    assert "data set 'people'" not in text
-    assert "data set 'citizens'" in text
+    assert "the same content as data set 'people'" not in text
+    assert "the same content as data set 'citizens'" in text
     assert recorded(dataset="inhabitants") == {
         "earlier-releases": {"count": 2, "measured": 1, "downloaded": 0},
         "same-records": {"datasets": ["people"]},

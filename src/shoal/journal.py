@@ -202,22 +202,16 @@ class Journal:
 
     def entries(self, dataset: str | None = None) -> tuple[Entry, ...]:
         """All entries in the order in which they were noted, or those of one data set."""
-        found: dict[str, Entry] = {}
-        for place in self.places:
-            try:
-                there = _read(place)
-            except OSError as error:
-                self.problem = f"'{place}' cannot be read: {error.strerror or error}"
-                continue
-            for entry in there:
-                twin = found.get(entry.id)
-                if twin is None:
-                    found[entry.id] = entry
-                else:
-                    found[entry.id] = replace(twin, marks=twin.marks | entry.marks)
-        several = len(self.places) > 1
-        ordered = sorted(found.values(), key=lambda entry: entry.at) if several else found.values()
-        return tuple(entry for entry in ordered if dataset is None or entry.dataset == dataset)
+        there = [self._entries_in(place) for place in self.places]
+        found = there[0] if len(there) == 1 else _together(there)
+        return tuple(entry for entry in found if dataset is None or entry.dataset == dataset)
+
+    def _entries_in(self, place: Path) -> tuple[Entry, ...]:
+        try:
+            return _read(place)
+        except OSError as error:
+            self.problem = f"'{place}' cannot be read: {error.strerror or error}"
+            return ()
 
     def recorded(
         self,
@@ -322,6 +316,15 @@ class Journal:
                 os.replace(aside, place)
         self.note("cleared", entries=len(gone))
         return len(gone)
+
+
+def _together(files: Iterable[Iterable[Entry]]) -> list[Entry]:
+    """The entries of several files, each once: one that stands in two of them is known by the marks of both."""
+    found: dict[str, Entry] = {}
+    for entry in (entry for entries in files for entry in entries):
+        twin = found.get(entry.id)
+        found[entry.id] = entry if twin is None else replace(twin, marks=twin.marks | entry.marks)
+    return sorted(found.values(), key=lambda entry: entry.at)
 
 
 @dataclass(frozen=True, slots=True)

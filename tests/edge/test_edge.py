@@ -134,7 +134,9 @@ def test_neighbours_give_one_bundle_when_the_journal_knows_one_of_them(
                 out = tmp_path / f"{name} {len(answers)}"
                 bundles[name], questions[name] = known_bundle(path, case, out, dataset, **answers)
         assert [file for file in bundles["odd"] if bundles["odd"][file] != bundles["usual"][file]] == []
-        # positive control: the journal does know it
+        # positive control: what is known under the name is published, and the journal does know the content
+        assert (b'"earlier-releases"' in bundles["odd"]["statement.json"]) == (dataset == "people")
+        assert (b'"same-records"' in bundles["odd"]["statement.json"]) == bool(answers)
         assert questions["usual"] == []
         assert bool(questions["odd"]) == (dataset != "people" or not answers)
 

@@ -328,15 +328,21 @@ def note_use(
     records: Table | Runner,
     columns: Iterable[str],
     by: str,
+    *,
+    released: Path | None = None,
     **facts: Any,
 ) -> None:
-    """Note in the journal that facts about records are about to be shown, and ask about the same content elsewhere."""
+    """Note in the journal that facts about records, or a release of them, are about to be shown.
+
+    The custodian is told where the same content is known under another name.
+    """
     from shoal.cli.flags import with_flags
     from shoal.cli.output import complain
-    from shoal.release.uses import Uses, declared_name, files_of
+    from shoal.release.uses import Uses, declared_name, files_of, folder_of
 
     uses = Uses.of(files_of(records), declared_name(typed["dataset"]), ledger=typed.get("ledger"))
     questions = uses.questions(released=False)
-    uses.note(kind, columns, by=by, **facts)
+    folder = {} if released is None else {"folder": folder_of(released)}
+    uses.note(kind, columns, by=by, **folder, **facts)
     for text in filter(None, [*questions, uses.problem]):
         complain(with_flags(text))

@@ -93,9 +93,9 @@ def report(
 
     page = interruptibly(work)
     if records is not None:
-        shown = {"views": ["histogram"], "folder": str(bundle.absolute())}
         noted = {"ledger": ledger, "dataset": dataset}
-        options.note_use(noted, "measured", records, subject.columns, "report", **shown)
+        shown = ["histogram"]
+        options.note_use(noted, "measured", records, subject.columns, "report", released=bundle, views=shown)
     size = write_page(place, page)
     say_verdict(public_verdict(subject.statement))
     results().print(f"Written to {place}: one page, {size / 1e6:.1f} MB, which works offline.", markup=False)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shoal.display import internal
 from shoal.errors import JournalWarning, OptionError
 from shoal.io import Table
 from shoal.io.fingerprint import content_digest
@@ -43,6 +44,7 @@ def names_of(answer: str | Sequence[str] | None, option: str) -> tuple[str, ...]
     return names
 
 
+@internal()
 @dataclass(frozen=True, slots=True)
 class Uses:
     """The journal, seen from one table.
@@ -148,6 +150,14 @@ def files_of(records: Table | Runner) -> Table | Frozen | None:
     if isinstance(records, Table):
         return records
     return records.files if isinstance(records, LocalRunner) else None
+
+
+def folder_of(released: Any) -> str | None:
+    """Which release was measured, where it is on disk: its folder, or the file that another tool made."""
+    if not isinstance(released, (str, Path)):
+        return None
+    path = Path(released).absolute()
+    return str(path.parent if (path.parent / "statement.json").is_file() else path)
 
 
 def settings_of(statement: PrivacyStatement) -> dict[str, Any]:
