@@ -187,7 +187,9 @@ def test_what_is_not_declared_is_listed_and_not_made_up(tmp_path: Path, capsys: 
     assert run(["registry", str(folder)]) == 1
     output = capsys.readouterr()
     assert yaml.safe_load(output.out) == found.record
-    assert "required by the registry and not declared: description, purpose, region, date, authors" in output.err
+    assert (
+        "required by the registry and not declared: description, purpose, region, date, authors" in output.err
+    )
 
 
 def test_the_command_writes_a_new_file(tmp_path: Path, capsys: Any) -> None:
