@@ -191,7 +191,7 @@ def test_a_rehearsal_leaves_nothing_behind_and_spoils_nothing(capsys: Captured) 
     said(capsys, "rehearse", *SMALL, *laplace, "--on", "survey.csv", "--internal", "rehearsal.html")
     assert sorted(path.name for path in Path().iterdir()) == sorted([*before, "rehearsal.html"])
     text = said(capsys, "protect", "survey.csv", *SMALL, *laplace, "--out", "release")
-    assert public_lines(text)[0] == "Verdict: publish."
+    assert public_lines(text)[0] == "Verdict: publish with these limits."
 
 
 @pytest.mark.usefixtures("people")
@@ -207,9 +207,9 @@ def test_a_run_that_repeats_a_measured_one_was_selected_after_looking(capsys: Ca
     # another table, or another place where nothing was measured
     write(survey(1200, seed=5), Path("other.csv"))
     text = said(capsys, "protect", "other.csv", *laplace[2:], "--out", "three")
-    assert public_lines(text)[0] == "Verdict: publish."
+    assert public_lines(text)[0] == "Verdict: publish with these limits."
     text = said(capsys, *laplace, "--out", "elsewhere/four")
-    assert public_lines(text)[0] == "Verdict: publish."
+    assert public_lines(text)[0] == "Verdict: publish with these limits."
 
 
 @pytest.mark.usefixtures("people")
@@ -226,14 +226,14 @@ def test_a_ledger_knows_of_earlier_measurements_and_charges_every_run(capsys: Ca
         "1",
         *kept,
     )
-    assert "Verdict: publish." in said(capsys, *laplace, "--columns", "age", "--out", "a/one")
+    assert "Verdict: publish with these limits." in said(capsys, *laplace, "--columns", "age", "--out", "a/one")
     # no measurement was shown yet
-    assert "Verdict: publish." in said(capsys, *laplace, "--columns", "age", "--out", "b/two", "--evaluate")
+    assert "Verdict: publish with these limits." in said(capsys, *laplace, "--columns", "age", "--out", "b/two", "--evaluate")
     text = said(capsys, *laplace, "--columns", "age", "--out", "c/three")
     assert "Selected after looking" in text
     assert "Verdict: do not publish." in text
     # columns of which nothing was shown
-    assert "Verdict: publish." in said(capsys, *laplace, "--columns", "rent", "--out", "d/four")
+    assert "Verdict: publish with these limits." in said(capsys, *laplace, "--columns", "rent", "--out", "d/four")
     spent = json.loads(said(capsys, "ledger", "show", "ledger.sqlite", "--json"))
     assert _total(spent) == 4.0
 
@@ -253,7 +253,7 @@ def test_a_ledger_is_told_of_measurements_by_other_commands(capsys: Captured, co
     text = said(capsys, command, *look, *kept[:-1], "persons", status=2)
     assert "persons" in text
     assert not Path("a/page.html").exists()
-    assert "Verdict: publish." in said(capsys, *laplace, "--out", "b/two")
+    assert "Verdict: publish with these limits." in said(capsys, *laplace, "--out", "b/two")
     said(capsys, command, *look, *kept)
     assert f"by 'shoal {command}'" in said(capsys, "ledger", "show", "ledger.sqlite")
     assert "Selected after looking" in said(capsys, *laplace, "--out", "c/three")
