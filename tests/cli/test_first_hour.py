@@ -226,14 +226,20 @@ def test_a_ledger_knows_of_earlier_measurements_and_charges_every_run(capsys: Ca
         "1",
         *kept,
     )
-    assert "Verdict: publish with these limits." in said(capsys, *laplace, "--columns", "age", "--out", "a/one")
+    assert "Verdict: publish with these limits." in said(
+        capsys, *laplace, "--columns", "age", "--out", "a/one"
+    )
     # no measurement was shown yet
-    assert "Verdict: publish with these limits." in said(capsys, *laplace, "--columns", "age", "--out", "b/two", "--evaluate")
+    assert "Verdict: publish with these limits." in said(
+        capsys, *laplace, "--columns", "age", "--out", "b/two", "--evaluate"
+    )
     text = said(capsys, *laplace, "--columns", "age", "--out", "c/three")
     assert "Selected after looking" in text
     assert "Verdict: do not publish." in text
     # columns of which nothing was shown
-    assert "Verdict: publish with these limits." in said(capsys, *laplace, "--columns", "rent", "--out", "d/four")
+    assert "Verdict: publish with these limits." in said(
+        capsys, *laplace, "--columns", "rent", "--out", "d/four"
+    )
     spent = json.loads(said(capsys, "ledger", "show", "ledger.sqlite", "--json"))
     assert _total(spent) == 4.0
 
