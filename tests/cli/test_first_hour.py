@@ -191,7 +191,7 @@ def test_a_rehearsal_leaves_nothing_behind_and_spoils_nothing(capsys: Captured) 
     said(capsys, "rehearse", *SMALL, *laplace, "--on", "survey.csv", "--internal", "rehearsal.html")
     assert sorted(path.name for path in Path().iterdir()) == sorted([*before, "rehearsal.html"])
     text = said(capsys, "protect", "survey.csv", *SMALL, *laplace, "--out", "release")
-    assert public_lines(text)[0] == "Verdict: publish."
+    assert public_lines(text)[0] == "Verdict: publish with these limits."
 
 
 @pytest.mark.usefixtures("people")
