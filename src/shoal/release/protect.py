@@ -33,13 +33,13 @@ from shoal.method.presets import DEFAULT_METHOD, configured, preset
 from shoal.method.stages import PARTITIONS
 from shoal.method.statement import PrivacyStatement, state
 from shoal.method.tuned import tuned_settings, with_tuning
-from shoal.method.verdict import SEEDED
 from shoal.noise import Source
 from shoal.noise import source as noise_source
 from shoal.partition import Partition
 from shoal.partition.base import check_k
 from shoal.progress import Progress, silent
 from shoal.release.advice import advice
+from shoal.release.expected_noise import expected_error
 from shoal.release.leaving import measured, one_table, public_schema
 from shoal.release.raking import check_raking, with_raked_weight
 from shoal.release.request import Options
@@ -96,6 +96,7 @@ class Release:
         statistics: masked statistics of every cluster with its size, one row each, where the method keeps them; covered
             by the statement as the data are.
         linked: further tables that are released with the data, by name.
+        use: id of its entry in the journal of use, empty without one.
         verify: raises where tables read back from disk do not hold what the statement says; None where there is
             nothing that a table by itself could show.
 
@@ -120,6 +121,7 @@ class Release:
     statistics: Any = None
     linked: dict[str, Any] = field(default_factory=dict)
     verify: Callable[[Table, Mapping[str, Table]], None] | None = None
+    use: str = ""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -162,12 +164,11 @@ class Release:
     ) -> Path:
         """Write the publishable bundle to `folder`, with the clusters' statistics if asked for; the internal report,
         compared with `original` (the table that was protected) if given, goes elsewhere. All is written or nothing."""
+        from shoal.journal import Journal
         from shoal.release.bundle import save_bundle
-        from shoal.release.looked import fingerprint_of
 
         kind = format or self.format
-        mark = "" if internal is None or original is None else fingerprint_of(original)
-        return save_bundle(
+        saved = save_bundle(
             self,
             Path(folder),
             internal,
@@ -175,9 +176,12 @@ class Release:
             evaluation,
             original,
             statistics=statistics,
-            mark=mark,
             progress=progress,
         )
+        if internal is not None and original is not None:
+            views = ["histogram"]
+            Journal.open().note("measured", columns=self.columns, by="save", views=views, release=self.use)
+        return saved
 
 
 def carry_out(prepared: Preparation, progress: Progress | None = None, frozen: Any = None) -> Release:
@@ -200,7 +204,8 @@ def carry_out(prepared: Preparation, progress: Progress | None = None, frozen: A
     if prepared.rakes:
         tell("raking the weights", 0, 1)
         released, notes = with_raked_weight(released, prepared.described.schema)
-    return prepared.saying(rebuilt.conditions).release(
+    rows = int(next(iter(rebuilt.values.values())).size)
+    return prepared.drawn(rebuilt.conditions, rows).release(
         data=released,
         notes=notes,
         linked=linked,
@@ -234,10 +239,25 @@ class Preparation:
         """The same with other circumstances, and the statement that follows from them."""
         return replace(self, described=described, statement=_statement(self.method, described, self.plan))
 
-    def saying(self, conditions: tuple[str, ...]) -> Preparation:
-        """The same with a statement that says this, too."""
-        statement = replace(self.statement, conditions=(*self.statement.conditions, *conditions))
-        return replace(self, statement=statement)
+    def drawn(self, conditions: tuple[str, ...], rows: int) -> Preparation:
+        """The same once so many rows were released: the statement says what follows from their number, too."""
+        return replace(
+            self,
+            statement=replace(
+                self.statement,
+                conditions=(*self.statement.conditions, *conditions),
+                expected_error=expected_error(self.method, self.described, self.plan, rows),
+            ),
+        )
+
+    @property
+    def foreseen(self) -> PrivacyStatement:
+        """The statement as it will be about: with the error that the table's own number of rows lets expect.
+
+        That number may be private, so this is for the custodian only.
+        """
+        expected = expected_error(self.method, self.described, self.plan, inside=True)
+        return replace(self.statement, expected_error=expected)
 
     def release(
         self,
@@ -344,7 +364,8 @@ def _counted(described: Described) -> dict[str, int]:
 def _statement(method: Method, described: Described, plan: Plan) -> PrivacyStatement:
     circumstances = described.circumstances
     promise = promise_of(method, len(described.lattices), circumstances.nominal)
-    return state(method, described.lattices, plan, circumstances, promise)
+    statement = state(method, described.lattices, plan, circumstances, promise)
+    return replace(statement, expected_error=expected_error(method, described, plan))
 
 
 @dataclass(frozen=True, slots=True)
@@ -417,4 +438,4 @@ def _looked_at(
 def _with_seed(circumstances: Circumstances, source: Source) -> Circumstances:
     if not source.reproducible:
         return circumstances
-    return replace(circumstances, experiment=(*circumstances.experiment, SEEDED))
+    return replace(circumstances, experiment=(*circumstances.experiment, "seeded"))

@@ -144,7 +144,6 @@ def carry_out_on_engine(
     folder: Path,
     internal: Path | None,
     tell: Progress,
-    mark: str,
     look: Look,
 ) -> Release:
     """Spend the budget of a prepared release on an engine and write its bundle, the statement last.
@@ -163,10 +162,11 @@ def carry_out_on_engine(
         rows = facts.get("rows_released", prepared.described.n)
         if (there := parquet_rows(written)) != rows:
             raise OutputError(f"{there:,} of {rows:,} rows were written: probably a bug, please report.")
-        saying = prepared.saying(made.conditions)
-        release = saying.release(data=read_columnwise(written), aligned=None, partitions=[], internal=facts)
+        release = prepared.drawn(made.conditions, rows).release(
+            data=read_columnwise(written), aligned=None, partitions=[], internal=facts
+        )
         seen, found = look(release, written)
-        write_documents(seen, aside, undo, internal, None, None, tell, mark, found)
+        write_documents(seen, aside, undo, internal, None, None, tell, found)
         give_up(aside / WORK)
     return replace(release, data=runner.released(folder / written.name), kept=None)
 
