@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from shoal.columns.coding import labels_of, numbers, public_facts
 from shoal.columns.declaration import read_declared
 from shoal.columns.lattice import Lattice
-from shoal.columns.provenance import as_declared, with_listed_type
+from shoal.columns.provenance import as_declared, without_guessed_type
 from shoal.columns.schema import Attribute, Schema
 from shoal.columns.unit import unit_words
 from shoal.decimals import decimal_text
@@ -216,8 +216,11 @@ def prepare(data: Any, schema: Schema, neighbours: Neighbours = "replace-one") -
     schema = schema.stepped
     for attribute in schema.attributes:
         table.known(attribute.name)
-    schema = Schema(tuple(with_listed_type(table, attribute) for attribute in schema.attributes))
+    check_doubts(table, [a.name for a in schema.attributes if a.has_domain and not a.type_declared])
     table = as_declared(table, schema.attributes, ())
+    schema = Schema(
+        tuple(without_guessed_type(table, attribute.with_declared_type()) for attribute in schema.attributes)
+    )
     _check_unit(table, schema)
     refused = frozenset(
         a.name for a in schema.attributes if a.name in chosen_on_records or _is_refused(table, a)
