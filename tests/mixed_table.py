@@ -65,10 +65,10 @@ def schema(**changes: Mapping[str, Any]) -> Schema:
     """What is public; `changes` by the first word of a column's name."""
     entries: list[dict[str, Any]] = [
         {"name": "age", "lo": 0, "hi": 120},
-        {"name": AMOUNT, "lo": 0, "hi": 1000},
+        {"name": AMOUNT, "type": "decimal", "lo": 0, "hi": 1000},
         {"name": "level", "ordered": list(LEVELS)},
         {"name": "born", "kind": "date", "lo": "1950-01-01", "hi": "2000-12-31"},
-        {"name": "smokes", "kind": "nominal"},
+        {"name": "smokes", "values": [False, True]},
         {"name": JOB, "taxonomy": JOBS},
         {"name": "code", "values": list(CODES)},
         {"name": "colour", "values": list(COLOURS)},

@@ -105,6 +105,7 @@ def without_guessed_type(table: Table, attribute: Attribute) -> Attribute:
 def public_attribute(attribute: Attribute, *, private_domain: bool) -> Attribute:
     """The attribute as a recipe may hold it: without what is known from these records only."""
     private = set(attribute.from_records)
+    attribute = replace(attribute, places=None)
     if private_domain or "domain" in private:
         attribute = replace(attribute, lo=None, hi=None, values=())
     if "step" in private:

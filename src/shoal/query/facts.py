@@ -7,7 +7,7 @@ query is refused for public reasons only.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal, get_args
 
@@ -23,7 +23,7 @@ from shoal.columns.unit import unit_words
 from shoal.decimals import decimal_text
 from shoal.display import internal
 from shoal.errors import ClaimError, InputError, OptionError, did_you_mean
-from shoal.io import Table
+from shoal.io import Table, check_doubts
 from shoal.query.order import Order
 
 Neighbours = Literal["replace-one", "add-remove"]
@@ -218,9 +218,8 @@ def prepare(data: Any, schema: Schema, neighbours: Neighbours = "replace-one") -
         table.known(attribute.name)
     check_doubts(table, [a.name for a in schema.attributes if a.has_domain and not a.type_declared])
     table = as_declared(table, schema.attributes, ())
-    schema = Schema(
-        tuple(without_guessed_type(table, attribute.with_declared_type()) for attribute in schema.attributes)
-    )
+    settled = [without_guessed_type(table, attribute.with_declared_type()) for attribute in schema.attributes]
+    schema = Schema(tuple(replace(attribute, places=None) for attribute in settled))
     _check_unit(table, schema)
     refused = frozenset(
         a.name for a in schema.attributes if a.name in chosen_on_records or _is_refused(table, a)
