@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -101,6 +101,16 @@ def table(data: Mapping[str, list[Any]], library: str) -> Any:
         place = made.column_names.index("colour")
         made = made.set_column(place, "colour", made["colour"].combine_chunks().dictionary_encode())
     return made
+
+
+def released_types(library: str, gapped: Collection[str] = ()) -> dict[str, Any]:
+    """The types of a release, which follow from what is declared: `gapped` columns have room for a gap."""
+    found = types_of(table(columns(), library))
+    if library == "pyarrow":
+        # a dictionary is a way to store texts
+        found["colour"] = pa.string()
+    room = {"age": pd.Int64Dtype(), "code": pd.Int64Dtype(), "smokes": pd.BooleanDtype()}
+    return found | ({name: room[name] for name in room if name in gapped} if library == "pandas" else {})
 
 
 def types_of(frame: Any) -> dict[str, Any]:

@@ -260,8 +260,10 @@ def with_types(table: Table, types: Mapping[str, ColumnType], na: Sequence[str] 
             )
         import pyarrow as pa
 
+        series = table.series(name)
         try:
-            stored = table.series(name).to_arrow()
+            # Arrow has no whole numbers of 128 bits
+            stored = (series.cast(nw.Int64()) if "128" in str(series.dtype) else series).to_arrow()
         except pa.ArrowException:
             raise InputError(
                 f"column '{name}' is declared as {type}, but holds values of several types: convert it first."
