@@ -185,7 +185,10 @@ def test_a_row_without_its_person_is_refused() -> None:
         ({"domain_from_data": 0.5}, "at least 1"),
         ({"domain_from_data": "big"}, "must be a number"),
         ({"domains": DOMAINS, "columns": ["age"]}, "'income', which is not among columns"),
-        ({"columns": ["age"], "domains": {"age": ("0.2", "0.8")}, "types": {"age": "integer"}}, "holds no such"),
+        (
+            {"columns": ["age"], "domains": {"age": ("0.2", "0.8")}, "types": {"age": "integer"}},
+            "holds no such",
+        ),
     ],
 )
 def test_declarations_that_make_no_sense_are_refused(declared: dict[str, Any], word: str) -> None:

@@ -162,7 +162,9 @@ def test_a_group_without_a_place_in_the_type_is_refused_before_any_work(
 def test_a_type_that_lists_its_values_gets_those_that_are_declared(library: str) -> None:
     frame = table({"colour": columns()["colour"]}, library)
     released = shoal.protect(frame, small("colour"), **settings("mdav-dp", generalise=True)).data
-    listed = released["colour"].cat.categories if library == "pandas" else released.schema["colour"].categories
+    listed = (
+        released["colour"].cat.categories if library == "pandas" else released.schema["colour"].categories
+    )
     assert set(listed) == {*DOMAINS["colour"], "*"}
 
 
@@ -183,7 +185,11 @@ def test_groups_with_numbers_for_names_fit_into_a_column_of_numbers() -> None:
     [
         (pa.table({"x": pa.array([11, 12], pa.int8())}), {"values": [11, 12, 300]}, "int64"),
         (pa.table({"x": [11, 12]}), {"values": ["11", "12", "other"]}, "string"),
-        (pd.DataFrame({"x": pd.Categorical(["red", "blue"])}), {"values": ["red", "green", "blue"]}, "category"),
+        (
+            pd.DataFrame({"x": pd.Categorical(["red", "blue"])}),
+            {"values": ["red", "green", "blue"]},
+            "category",
+        ),
         (pl.DataFrame({"x": ["red"]}, schema={"x": pl.Enum(["red"])}), {"values": ["red", "green"]}, "Enum"),
         (pa.table({"x": [True]}), {"values": ["True", "False", "maybe"]}, "string"),
         (pa.table({"x": [1, 2]}), {"kind": "ordinal", "ordered": ["1", "2", "more"]}, "string"),
@@ -690,7 +696,9 @@ def test_dates_are_released_as_declared_where_a_library_has_several_types() -> N
 def test_every_kind_of_text_in_pandas_can_have_gaps(kind: Any) -> None:
     frame = pd.DataFrame({JOB: pd.array([*VALUES_OF_JOB, None] * 10, dtype="string").astype(kind)})
     release = protect(frame, "laplace", small(JOB), missing="category")
-    assert release.data.dtypes[JOB].name == ("category" if kind == "category" else pd.Series(["a"]).dtype.name)
+    assert release.data.dtypes[JOB].name == (
+        "category" if kind == "category" else pd.Series(["a"]).dtype.name
+    )
     assert set(values_of(release.data, JOB)) <= {*VALUES_OF_JOB, None}
 
 

@@ -25,7 +25,9 @@ def table(seed: int = 0) -> pa.Table:
 
 
 def protect(**options: Any) -> shoal.Release:
-    return shoal.protect(table(), **{"method": "ranking-dp", "epsilon": "0.3", "domains": DOMAINS, "types": TYPES, **options})
+    return shoal.protect(
+        table(), **{"method": "ranking-dp", "epsilon": "0.3", "domains": DOMAINS, "types": TYPES, **options}
+    )
 
 
 @pytest.mark.parametrize(

@@ -284,9 +284,13 @@ def test_a_step_does_not_make_public_what_was_read_off_the_records(
 
 
 def test_two_steps_do_not_make_public_what_one_does_not() -> None:
-    given = schema(MAPPING, {"recode": "civil", "mapping": {"was married": "later"}, "source": "law"}).to_dict()
+    given = schema(
+        MAPPING, {"recode": "civil", "mapping": {"was married": "later"}, "source": "law"}
+    ).to_dict()
     given["attribute"][3]["source"] = "these records"
-    release = shoal.protect(pa.table(people()), Schema.from_dict(given), "laplace", epsilon=1, columns=["civil"])
+    release = shoal.protect(
+        pa.table(people()), Schema.from_dict(given), "laplace", epsilon=1, columns=["civil"]
+    )
     assert not release.statement.publishable
 
 

@@ -130,7 +130,9 @@ def test_a_folder_follows_the_declaration_as_a_table_in_memory_does(tmp_path: Pa
             assert parquet.read_schema(tmp_path / "whole" / "data.parquet").field("x").type == pa.int64()
             assert made.release.statement.attributes["x"]["type"] == "integer"
             continue
-        with pytest.raises(InputError, match=r"column 'x' holds '3.5' in row 4, and its bounds declare whole"):
+        with pytest.raises(
+            InputError, match=r"column 'x' holds '3.5' in row 4, and its bounds declare whole"
+        ):
             shoal.publish(folder, schema=whole, method="laplace", epsilon=1, out=tmp_path / "refused")
         assert not (tmp_path / "refused").exists()
     assert forms_seen == {"x: double"}

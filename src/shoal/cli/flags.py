@@ -59,9 +59,7 @@ _FLAGS = (
     "weight",
 )
 _QUOTED = re.compile(r"((?<!\w)'[^']*'(?!\w))")
-_WORD = (
-    r"(?:\{\"[^\"]*\": \"(?P<of_column>[^\"]+)\"\}|\"(?P<quoted>[^\"]+)\"|(?P<bare>\w[\w-]*))"
-)
+_WORD = r"(?:\{\"[^\"]*\": \"(?P<of_column>[^\"]+)\"\}|\"(?P<quoted>[^\"]+)\"|(?P<bare>\w[\w-]*))"
 _NAMED = re.compile(rf"(?<![\w-])(?P<name>[a-z]\w*)={_WORD}?")
 
 

@@ -156,8 +156,8 @@ class Schema:
     def infer(cls, data: Any) -> Schema:
         """Guess kinds and roles from names and types; domains stay empty, they must not come from the data.
 
-        The types of a frame are the caller's word. Those of a file's cells, and of a frame's columns of objects, are
-        read off the records: their source says so, until somebody has checked them.
+        Types are read off the records, those that a frame stores too: their source says so, until somebody has
+        checked them or declares a domain.
 
         >>> import pyarrow as pa
         >>> schema = Schema.infer(pa.table({"person_id": [1, 2], "age": [30, 41], "town": ["A", "B"]}))

@@ -110,7 +110,12 @@ def _range(attribute: Attribute, value: Any, found: Sequence[str]) -> Attribute:
     made = attribute.with_domain((lo, hi))
     if attribute.type is None:
         return replace(made, source=kept)
-    same = {"type": attribute.type, "decimals": attribute.decimals, "format": attribute.format, "places": None}
+    same = {
+        "type": attribute.type,
+        "decimals": attribute.decimals,
+        "format": attribute.format,
+        "places": None,
+    }
     return replace(made, **same, step=attribute.step, source=kept)
 
 
