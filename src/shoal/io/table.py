@@ -291,7 +291,7 @@ def is_plain(table: Table, name: str, type: ColumnType) -> bool:
     return type_of(table.dtype(name)) == type and str(table.dtype(name)) in _PLAIN
 
 
-# plain whole numbers and truth values have no room for a gap; which of the two is released follows from what is declared
+# which of two types is released, with room for a gap or without, follows from what is declared
 _PANDAS_TYPES: Mapping[ColumnType, tuple[str, ...]] = {
     "integer": ("int64", "Int64"),
     "decimal": ("float64",),
