@@ -86,7 +86,7 @@ JSON = Flag("json", "Print JSON.", "output", bool, default=False)
 WORKERS = Flag("workers", "Processes; default: all cores.", "run", int, placeholder="N")
 
 # where tables are worked through, for commands that measure them
-_ENGINE = "Where: memory, local, spark (docs/scale.md); default: by the tables' size."
+_ENGINE = "Where: memory, local, spark; default: by the tables' size."
 _CONF = "Engine spark: a setting of the session, such as spark.executor.memory=4g; repeat it."
 ENGINE = (
     Flag("engine", _ENGINE, "run"),
@@ -124,7 +124,12 @@ _TAXONOMY = Flag(
 def data(name: str = "data") -> Flag:
     """The table that a command reads."""
     return Flag(
-        name, "The table; docs/guide/files.md lists the formats.", "input", Path, argument=True, common=True
+        name,
+        "The table: CSV, JSON lines, Parquet, Feather, Excel, Stata or SPSS.",
+        "input",
+        Path,
+        argument=True,
+        common=True,
     )
 
 
