@@ -110,13 +110,15 @@ def _range(attribute: Attribute, value: Any, found: Sequence[str]) -> Attribute:
     made = attribute.with_domain((lo, hi))
     if attribute.type is None:
         return replace(made, source=kept)
-    same = {
-        "type": attribute.type,
-        "decimals": attribute.decimals,
-        "format": attribute.format,
-        "places": None,
-    }
-    return replace(made, **same, step=attribute.step, source=kept)
+    return replace(
+        made,
+        type=attribute.type,
+        decimals=attribute.decimals,
+        format=attribute.format,
+        step=attribute.step,
+        places=None,
+        source=kept,
+    )
 
 
 def _suggestion(attribute: Attribute, value: Any, found: Sequence[str]) -> Attribute:
