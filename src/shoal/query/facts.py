@@ -257,6 +257,9 @@ def _is_refused(table: Table, attribute: Attribute) -> bool:
     """Whether an answer about a column, or its description, would rest on a fact that only the records tell."""
     if attribute.role in ("identifier", "unit"):
         return False
+    if attribute.kind_facts.measured and attribute.lo is not None and not table.is_numeric(attribute.name):
+        # texts where numbers are declared are complained about with their row
+        return False
     return attribute.name in table.inferred | table.guessed or bool(attribute.from_records)
 
 
