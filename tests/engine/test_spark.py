@@ -26,19 +26,19 @@ from shoal.noise.keyed import Keyed
 from shoal.release.engines.stages import Over, Stage
 
 pytestmark = pytest.mark.system
-DOMAINS = {"a": (0, 1000), "b c": (-5, 5)}
+DOMAINS = {"a": (0, 1000), "b c": ("-5.00", "5.00")}
 N = 6000
 SCHEMA = shoal.Schema.from_dict(
     {
         "attribute": [
             {"name": "a", "role": "quasi-identifier"},
-            {"name": "b c", "role": "confidential", "lo": -5, "hi": 5},
+            {"name": "b c", "role": "confidential", "lo": "-5.00", "hi": "5.00"},
         ]
     }
 )
 STEPPED = shoal.Schema.from_dict(
     {
-        "attribute": [{"name": "a", "lo": 0, "hi": 1000}, {"name": "b c", "lo": -5, "hi": 5}],
+        "attribute": [{"name": "a", "lo": 0, "hi": 1000}, {"name": "b c", "lo": "-5.00", "hi": "5.00"}],
         "step": [{"recode": "a", "breaks": [-1, 100, 500, 1000]}, {"top": "b c", "at": 2}],
     }
 )

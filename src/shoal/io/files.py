@@ -48,7 +48,7 @@ def read(
     Args:
         na: texts that stand for a missing value, such as "?"; blanks around them do not count.
         types: declared types by column. Those of other columns are read off the cells of a file that has no types, and
-            `inferred` of the table says so; a frame, a Parquet and a Feather file have types of their own.
+            the types that a frame, a Parquet and a Feather file store are kept; `inferred` of the table names them all.
         conventions: what is known about a text file: encoding, separator, decimal sign and so on.
         dates: how dates are written, by column, such as DD.MM.YYYY.
         codes: what stands for a missing value in single columns, such as 99.
@@ -65,7 +65,8 @@ def read(
     told = replace(told, na=texts)
     own = {} if codes is None else codes
     table = _read(source, texts, declared, told, dates or {}, own)
-    table = without_codes(with_types(without_texts(table, texts), declared, texts, own), own)
+    table = without_codes(without_texts(table, texts), own)
+    table = without_codes(with_types(table, declared, texts), own)
     if strict and not isinstance(source, Table):
         check_doubts(table, table.names)
     return table
@@ -96,9 +97,8 @@ def _read(
         raise InputError("the table has no columns.")
     if not all(isinstance(name, str) for name in eager.columns):
         raise InputError("column names must be text: rename them, for example with df.columns.astype(str).")
-    table = Table(eager, conventions=told, dates=dict(dates))
-    # what the values of a type that holds anything are is a fact about the records
-    return replace(table, inferred=frozenset(filter(table.holds_objects, table.names)))
+    # one record can turn whole numbers into fractions, or text: what a frame stores is a fact about the records
+    return Table(eager, conventions=told, dates=dict(dates), inferred=frozenset(eager.columns))
 
 
 def write(
@@ -133,14 +133,14 @@ def read_columnwise(path: Path) -> Table:
     from pyarrow import parquet
 
     if path.is_dir():
-        return Table(nw.from_native(frozen(path).schema.empty_table(), eager_only=True), "parquet", path)
+        return _on_disk(frozen(path).schema.empty_table(), path)
     kind = _check_file(path)
     try:
         empty = parquet.read_schema(path).empty_table()
     except (pa.ArrowException, OSError) as error:
         raise _unreadable(path, kind, error) from None
     _check_names(empty.column_names, path)
-    table = Table(nw.from_native(empty, eager_only=True), "parquet", path)
+    table = _on_disk(empty, path)
     if table.n == 0:
         raise InputError(f"'{path}' has a header but no rows.")
     return table
@@ -175,6 +175,11 @@ def private_file(path: Path) -> Path:
     return path
 
 
+def _on_disk(empty: Any, path: Path) -> Table:
+    frame = nw.from_native(empty, eager_only=True)
+    return Table(frame, "parquet", path, inferred=frozenset(frame.columns))
+
+
 def _read_path(
     path: Path,
     na: Sequence[str],
@@ -198,7 +203,7 @@ def _read_path(
         raise InputError(f"'{path}' has a header but no rows.")
     if found.cells:
         found = _settled(found, na, types, dates, codes)
-    inferred = frozenset() if kind.typed else frozenset(names) - set(types)
+    inferred = frozenset(names) if kind.typed else frozenset(names) - set(types)
     return Table(
         nw.from_native(found.table, eager_only=True),
         kind.name,

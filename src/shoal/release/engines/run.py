@@ -60,7 +60,8 @@ class Outcome:
 def table_elsewhere(runner: Runner, *, counted: bool, na: tuple[str, ...] = ()) -> Table:
     """The table of a runner: its columns and types, and who answers for its records."""
     frame = nw.from_native(runner.schema.empty_table(), eager_only=True)
-    return Table(frame, "parquet", records=Elsewhere(runner, counted, na=na))
+    inferred = frozenset(frame.columns)
+    return Table(frame, "parquet", inferred=inferred, records=Elsewhere(runner, counted, na=na))
 
 
 def way_of(method: Method) -> str:
