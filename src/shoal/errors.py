@@ -200,6 +200,10 @@ class LeftOutWarning(UserWarning):
     """Columns were left out of a release without anybody having said so."""
 
 
+class ExposedWarning(UserWarning):
+    """Private values lie, while a release is made, where others may be able to read them."""
+
+
 def did_you_mean(word: object, known: Iterable[str]) -> str:
     """A hint to append to an error, empty when nothing is close.
 

@@ -231,3 +231,23 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     printed = capsys.readouterr()
     assert "protect" in printed.out
     assert printed.err == ""
+
+
+def test_a_warning_about_exposed_files_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import warnings
+
+    from shoal.cli import main
+    from shoal.errors import ExposedWarning
+
+    def told() -> int:
+        warnings.warn("the workers keep private values.", ExposedWarning, stacklevel=2)
+        return 0
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        monkeypatch.setattr("shoal.cli.run", told)
+        with pytest.raises(SystemExit):
+            main()
+    assert capsys.readouterr().err == "shoal: the workers keep private values.\n"

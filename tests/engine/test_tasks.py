@@ -163,14 +163,12 @@ def test_a_folder_with_partitions_is_one_table(tmp_path: Path) -> None:
     assert made.engine == "local"
     rows = parquet.read_table(tmp_path / "out" / "data.parquet").to_pylist()
     assert {(row["year"], row["age"]) for row in rows} == {(2019, 19), (2019, 20), (2020, 20), (2020, 21)}
-    with pytest.raises(
-        shoal.OptionError, match=r"is a folder of Parquet files.*cannot be distributed exactly"
-    ):
-        shoal.publish(tmp_path / "in", out=tmp_path / "no", method="mdav-dp", epsilon=1)
+    with pytest.raises(shoal.OptionError, match=r"cannot be distributed exactly: .* or engine=memory\.$"):
+        shoal.publish(tmp_path / "in", out=tmp_path / "no", method="mdav-dp", epsilon=1, engine="local")
     parquet.write_table(
         pa.table({"other": [1]}), tmp_path / "in" / "year=2020" / "region=Nörd öst" / "9.parquet"
     )
-    with pytest.raises(shoal.InputError, match="has other columns or types"):
+    with pytest.raises(shoal.InputError, match=r"9\.parquet' has a column 'other' and '.*' has none"):
         shoal.publish(tmp_path / "in", out=tmp_path / "no", epsilon=1, **asked)
 
 
@@ -307,10 +305,7 @@ def test_what_a_killed_driver_left_is_removed(tmp_path: Path) -> None:
 
 def test_what_spark_cannot_freeze_is_refused_with_a_reason(tmp_path: Path) -> None:
     pytest.importorskip("pyspark")
-    (tmp_path / "people" / "_delta_log").mkdir(parents=True)
     asked: dict[str, Any] = {"out": tmp_path / "out", "method": "laplace", "epsilon": 1}
-    with pytest.raises(shoal.OptionError, match=r"is a Delta table: pass a pinned version, .*versionAsOf"):
-        shoal.publish(tmp_path / "people", engine="spark", **asked)
     with pytest.raises(
         shoal.OptionError, match=r"through a DataFrame: pass spark.read.parquet\('s3a://a/b'\)"
     ):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import warnings
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -37,7 +38,7 @@ from shoal.cli import (
 from shoal.cli.command import Commands, add_table_command
 from shoal.cli.flags import in_flags
 from shoal.cli.output import complain
-from shoal.errors import ShoalError
+from shoal.errors import ExposedWarning, ShoalError
 
 # typer ships its own copy of click in some versions and imports it in others; this is the base either way
 _UsageError: type[Exception] = next(
@@ -148,4 +149,13 @@ def _notes(error: BaseException) -> list[str]:
 
 def main() -> None:
     """Entry point of the `shoal` command."""
+    shown = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if issubclass(category, ExposedWarning):
+            complain(str(message))
+        else:
+            shown(message, category, *where, **more)
+
+    warnings.showwarning = show
     sys.exit(run())

@@ -32,7 +32,7 @@ from shoal.release.estimate import Estimate, estimate
 from shoal.release.expected_noise import ExpectedNoise, drowned, noise_of
 from shoal.release.looked import after_looking, fingerprint_of, reports_about
 from shoal.release.measuring.pages import Look
-from shoal.release.opening import Delivery, Engine, Opened, opened
+from shoal.release.opening import Delivery, Engine, Opened, in_memory, opened
 from shoal.release.protect import Preparation, Release, carry_out, prepare
 from shoal.release.request import Options, Request
 
@@ -103,6 +103,8 @@ class Planned:
         if folder is None:
             raise OptionError("out is missing: name a new folder for the bundle.")
         try:
+            if self.runner is not None:
+                self.runner.check_room(folder, len(self.prepared.described.columns))
             charge = self._charged(tell)
         except BaseException:
             if self.runner is not None:
@@ -313,7 +315,7 @@ def _planned(
         )
     if source.runner is not None:
         try:
-            check_engine(prepared)
+            check_engine(prepared, in_memory(source.data))
         except OptionError:
             if not source.may_be_read:
                 raise

@@ -14,7 +14,7 @@ from shoal.evaluation.measure import evaluate as evaluate_in_memory
 from shoal.evaluation.measured import Check
 from shoal.evaluation.pair import unmatched
 from shoal.evaluation.result import Evaluation
-from shoal.io import Conventions, held
+from shoal.io import Conventions
 from shoal.progress import Progress, silent
 from shoal.release.engines.stages import Runner
 from shoal.release.measuring.check import check_in_parts
@@ -107,10 +107,9 @@ def evaluate(
     if runners is not None:
         na = () if bundle is None else bundle.na
         return evaluated(runners, bundle, columns=columns, na=na, progress=progress)
-    before, after = (held(table) for table in (original, released))
     return evaluate_in_memory(
-        before,
-        after if bundle is None else published(of_bundle(released)),
+        original,
+        released if bundle is None else published(of_bundle(released)),
         columns=columns,
         same_order=same_order,
         target=target,
@@ -187,7 +186,7 @@ def check(
     if runner is not None:
         return checked(runner, quasi, confidential, schema=schema, levels=levels, progress=progress)
     more: dict[str, Any] = {"weight": weight, "household": household, "unit": unit, "progress": progress}
-    return check_in_memory(held(table), quasi, confidential, schema=schema, **levels, **more)
+    return check_in_memory(table, quasi, confidential, schema=schema, **levels, **more)
 
 
 def check_runner(
