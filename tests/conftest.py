@@ -1,8 +1,10 @@
-"""Shared test set-up: the real data sets, and a floor on the number of collected tests."""
+"""Shared test set-up: the real data sets, a journal for each test, and a floor on the number of collected tests."""
 
 from __future__ import annotations
 
+import hashlib
 import os
+import tempfile
 from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,9 +12,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from shoal.journal import PLACE
 from tests import repeatable
-from tools.offices import OFFICES_WAY_OUT, offices_folder
-from tools.public_data import WAY_OUT, data_folder
+from tools.public_data import data_folder
 
 # how long an example takes says something about the machine, not about the code; on CI the usual profile is another one
 settings.register_profile(
@@ -32,6 +34,18 @@ if settings.get_current_profile_name() not in (
 
 repeatable.install()
 
+# nobody's own journal of use is written: what runs outside of a test, and every process that is started, inherits this
+_JOURNALS = tempfile.TemporaryDirectory(prefix="shoal-journals-")
+if "shoal-journals-" not in os.environ.get(PLACE, ""):  # tests import this module again
+    os.environ[PLACE] = str(Path(_JOURNALS.name) / "shared" / "journal.jsonl")
+
+
+@pytest.fixture(autouse=True)
+def own_journal(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests know nothing of each other's uses."""
+    name = hashlib.sha256(request.node.nodeid.encode()).hexdigest()[:16]
+    monkeypatch.setenv(PLACE, str(Path(_JOURNALS.name) / name / "journal.jsonl"))
+
 
 def examples(thorough: int) -> int:
     """How many examples a property gets whose own number is not the usual one: a quarter of it in a quick run."""
@@ -42,27 +56,16 @@ def examples(thorough: int) -> int:
 collect_ignore = ["evaluation/anonymeter_rates.py"]
 
 ROOT = Path(__file__).parents[1]
-DATA_FOLDER = data_folder()
-OFFICES_FOLDER = offices_folder()
 
 
 def data_file(name: str) -> Path:
-    """Path of a real data set; absent files skip the test, except in CI where they are a failure."""
-    return _present(DATA_FOLDER / name, name, WAY_OUT)
+    """Path of a public data set."""
+    return data_folder() / name
 
 
 def offices_file(name: str) -> Path:
-    """Path of the offices' reference figures; absent ones skip the test, except in CI where they are a failure."""
-    return _present(OFFICES_FOLDER / name, name, OFFICES_WAY_OUT)
-
-
-def _present(path: Path, name: str, way_out: str) -> Path:
-    if not path.exists():
-        message = f"{name} is not here: {way_out}"
-        if os.environ.get("CI"):
-            pytest.fail(message)
-        pytest.skip(message)
-    return path
+    """Path of the offices' reference figures."""
+    return data_folder() / "offices" / name
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

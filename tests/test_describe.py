@@ -24,7 +24,7 @@ TABLE = pa.table(
         "weight": np.ones(6),
     }
 )
-DOMAINS = {"age": (0, 120), "income": (0, 100)}
+DOMAINS = {"age": (0, 120), "income": (0.0, 100.0)}
 
 
 def described(data: pa.Table = TABLE, **declared: Any) -> Described:
@@ -98,12 +98,12 @@ def test_missing_values_elsewhere_do_not_matter() -> None:
 
 
 def test_values_outside_name_column_count_and_row_of_the_input() -> None:
-    found = described(domains=DOMAINS | {"income": (2, 50)}, missing="drop")
+    found = described(domains=DOMAINS | {"income": (2.0, 50.0)}, missing="drop")
     with pytest.raises(
         InputError, match="column 'income': 2 values outside the domain 2:50, the first in row 1"
     ):
         found.positions("income")
-    late = described(domains=DOMAINS | {"income": (0, 50)}, missing="drop")
+    late = described(domains=DOMAINS | {"income": (0.0, 50.0)}, missing="drop")
     # row 3 was dropped, but the custodian counts rows of the input
     with pytest.raises(InputError, match="1 value outside the domain 0:50, the first in row 6"):
         late.positions("income")
@@ -129,7 +129,7 @@ def test_domain_from_the_data_is_exact_and_marked_private() -> None:
     assert found.lattices["age"].hi == 120
     assert found.lattices["income"].hi == Fraction("90.75")
     assert found.circumstances.private_domains == ("income",)
-    assert len(found.circumstances.data_dependent) == 2
+    assert len(found.circumstances.data_dependent) == 3
 
 
 def test_domain_from_the_data_that_nobody_needs_taints_nothing() -> None:
@@ -173,7 +173,7 @@ def test_a_row_without_its_person_is_refused() -> None:
     ("declared", "word"),
     [
         ({"outside": "ignore"}, "outside 'ignore' is not one of error, clip"),
-        ({"missing": "fill"}, "missing 'fill' is not one of error, drop"),
+        ({"missing": "fill"}, "missing 'fill' is not one of error, keep, drop"),
         ({"schema": "s.toml"}, "must be a shoal.Schema"),
         ({"columns": "age"}, "list of column names"),
         ({"columns": [1]}, "list of column names"),
@@ -185,7 +185,10 @@ def test_a_row_without_its_person_is_refused() -> None:
         ({"domain_from_data": 0.5}, "at least 1"),
         ({"domain_from_data": "big"}, "must be a number"),
         ({"domains": DOMAINS, "columns": ["age"]}, "'income', which is not among columns"),
-        ({"columns": ["age"], "domains": {"age": ("0.2", "0.8")}}, "holds no such number"),
+        (
+            {"columns": ["age"], "domains": {"age": ("0.2", "0.8")}, "types": {"age": "integer"}},
+            "holds no such",
+        ),
     ],
 )
 def test_declarations_that_make_no_sense_are_refused(declared: dict[str, Any], word: str) -> None:

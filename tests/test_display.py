@@ -40,7 +40,7 @@ N = 97
 CLIPPED = 13
 TOWNS = ("Zyqaville", "Quorbury", "Xanthorpe")
 # the ends of the domain and settings must not be mistaken for records
-DOMAINS: dict[str, Any] = {"income": (0, 900_000), "rent": (0, 60_000), "town": list(TOWNS)}
+DOMAINS: dict[str, Any] = {"income": (0, 900_000), "rent": ("0.00", "60000.00"), "town": list(TOWNS)}
 LONGEST = 2000
 
 
@@ -83,7 +83,7 @@ SCHEMA = shoal.Schema.from_dict(
     {
         "attribute": [
             {"name": "income", "lo": 0, "hi": 900_000, "role": "quasi-identifier"},
-            {"name": "rent", "lo": 0, "hi": 60_000},
+            {"name": "rent", "lo": "0.00", "hi": "60000.00"},
             {"name": "who", "kind": "nominal", "role": "identifier"},
         ]
     }
@@ -253,7 +253,7 @@ def test_every_public_type_has_a_repr_of_its_own() -> None:
 def test_a_release_says_what_is_promised_and_its_shape() -> None:
     text = repr(made("laplace"))
     assert "Differential privacy of the original records, with ε = 1 per row" in text
-    assert "Verdict: publish." in text
+    assert "Verdict: publish with these limits." in text
     assert f"{N} rows, 2 columns (income, rent)" in text
     seeded = repr(made("seeded"))
     assert "Verdict: do not publish. A seed was given" in seeded

@@ -63,7 +63,6 @@ ASKED: list[tuple[Extra, list[str]]] = [
     ("learn", ["tune", "made/survey.csv", *RECIPE[-2:], "--epsilon", "1", "--target", "age>40", "--out", "new"]),
     ("rdf", ["protect", "made/survey.csv", *RECIPE[:-2], "--taxonomy", "region=tree.owl", "--out", "new"]),
     ("learn", ["reproduce", "idp", "--quick", "--out", "new"]),
-    ("rdf", ["reproduce", "thesis", "--quick", "--out", "new"]),
     ("server", ["serve", "--data", "new", "--demo"]),
     ("server", ["ledger", "show", "new"]),
     ("server", ["ask", "survey", "--token-file", "token"]),
@@ -122,8 +121,8 @@ def test_a_missing_extra_is_one_line_and_status_2(place: int, done: tuple[Path, 
     extra, words = ASKED[place]
     result = results[len(CORE_COMMANDS) + place]
     assert result.status == 2
-    # an internal report of the same table lies beside it, which is said first
-    lines = [line for line in result.err.splitlines() if "measured this table" not in line]
+    # the same table was measured before, which is said first
+    lines = [line for line in result.err.splitlines() if "the journal of use knows" not in line]
     assert len(lines) == 1
     assert f"the extra '{extra}': " in lines[0]
     assert lines[0].endswith(f"{install_words(extra)}.")
@@ -194,10 +193,8 @@ def test_all_brings_every_extra() -> None:
         assert distributions(f"shoal[{extra}]") > distributions("shoal")
 
 
-def test_the_readme_lists_the_extras() -> None:
-    listed = re.findall(
-        r"^\| `(\w+)` \|", (ROOT / "README.md").read_text().split("## Your own table")[0], re.M
-    )
+def test_the_start_page_lists_the_extras() -> None:
+    listed = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs" / "index.md").read_text(), re.M)
     assert sorted(listed) == sorted((*get_args(Extra), "all"))
 
 

@@ -200,6 +200,14 @@ class LeftOutWarning(UserWarning):
     """Columns were left out of a release without anybody having said so."""
 
 
+class ExposedWarning(UserWarning):
+    """Private values lie, while a release is made, where others may be able to read them."""
+
+
+class JournalWarning(UserWarning):
+    """The journal of use could not be written, or knows the same records under another name."""
+
+
 def did_you_mean(word: object, known: Iterable[str]) -> str:
     """A hint to append to an error, empty when nothing is close.
 

@@ -67,7 +67,7 @@ def schema() -> shoal.Schema:
         {
             "attribute": [
                 {"name": names[0], "lo": 0, "hi": 120},
-                {"name": names[1], "lo": 0, "hi": 12_000},
+                {"name": names[1], "lo": 0.0, "hi": 12_000.0},
                 {"name": "level", "kind": "ordinal", "ordered": ["none", "school", "degree"]},
                 {"name": "birth", "kind": "date", "lo": "1900-01-01", "hi": "2010-01-01"},
                 {"name": "town", "kind": "nominal", "values": towns, "missing": "category"},
@@ -230,7 +230,6 @@ def test_the_internal_page_of_the_adult_release(
     browser: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = data_file("adult.csv")
-    monkeypatch.setenv("SHOAL_DATA", str(data.parent))
     schema_file = Path(__file__).parents[2] / "examples" / "adult.toml"
     made = shoal.protect(
         data, shoal.Schema.load(schema_file), "tree-dp", epsilon=1, missing="category", seed=1

@@ -1,9 +1,10 @@
-"""The command line: words come in, one library call goes out, its result is printed. No method lives here."""
+"""The command line: each command parses its options, calls the library and prints the result."""
 
 from __future__ import annotations
 
 import functools
 import sys
+import warnings
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -19,10 +20,12 @@ from shoal.cli import (
     demo,
     evaluate,
     hold_out,
+    journal,
     ledger,
     listing,
     protect,
     redo,
+    registry,
     rehearse,
     report,
     reproduce,
@@ -34,14 +37,16 @@ from shoal.cli import (
     tune,
 )
 from shoal.cli.command import Commands, add_table_command
-from shoal.cli.flags import in_flags
+from shoal.cli.flags import in_flags, with_flags
 from shoal.cli.output import complain
-from shoal.errors import ShoalError
+from shoal.errors import ExposedWarning, JournalWarning, ShoalError
 
 # typer ships its own copy of click in some versions and imports it in others; this is the base either way
 _UsageError: type[Exception] = next(
     base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException"
 )
+
+_as_usual = warnings.showwarning
 
 app = typer.Typer(
     name="shoal",
@@ -82,9 +87,11 @@ for _command in (
     tune,
     audit,
     report.report,
+    registry.registry,
     reproduce.reproduce,
     listing.methods,
     schema,
+    journal.journal,
     studio.studio,
     serve,
     ask.ask,
@@ -115,7 +122,9 @@ def _root(
 def run(arguments: list[str] | None = None) -> int:
     """Run one command and return its exit status: 0 done, 2 for anything the caller can correct."""
     try:
-        status = app(args=arguments, prog_name="shoal", standalone_mode=False)
+        with warnings.catch_warnings():
+            warnings.showwarning = _shown
+            status = app(args=arguments, prog_name="shoal", standalone_mode=False)
         return status if isinstance(status, int) else 0
     except typer.Exit as stop:
         return int(stop.exit_code)
@@ -139,6 +148,14 @@ def run(arguments: list[str] | None = None) -> int:
         return 2
 
 
+def _shown(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+    """A warning of the library as one line; others as Python writes them."""
+    if issubclass(category, JournalWarning):
+        complain(with_flags(str(message)))
+    else:
+        _as_usual(message, category, *where, **more)
+
+
 def _notes(error: BaseException) -> list[str]:
     """What was added to an error on its way, such as that a charge stays."""
     return list(getattr(error, "__notes__", ()))
@@ -146,4 +163,13 @@ def _notes(error: BaseException) -> list[str]:
 
 def main() -> None:
     """Entry point of the `shoal` command."""
+    shown = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if issubclass(category, ExposedWarning):
+            complain(str(message))
+        else:
+            shown(message, category, *where, **more)
+
+    warnings.showwarning = show
     sys.exit(run())

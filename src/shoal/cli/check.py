@@ -1,4 +1,4 @@
-"""`shoal check`: a table from any tool comes in, the k, l and t it reaches are printed."""
+"""`shoal check`: the k, l and t that a table reaches."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from shoal.cli.output import complain, print_json, progress_bar, results
 if TYPE_CHECKING:
     from shoal.columns.schema import Schema
     from shoal.evaluation.measured import Check
+    from shoal.io import Table
     from shoal.progress import Progress
     from shoal.release.engines.stages import Runner
 
@@ -34,7 +35,14 @@ def flags() -> tuple[Flag, ...]:
         columns_flag("confidential", hidden),
         replace(options.SCHEMA, help=roles),
         *options.ABOUT_FILES,
-        Flag("k", "Ask for at least k rows in a group.", "promise", int, ("--k", "-k"), common=True),
+        Flag(
+            "k",
+            "Ask for at least k rows, or persons, in a group.",
+            "promise",
+            int,
+            ("--k", "-k"),
+            common=True,
+        ),
         Flag(
             "l",
             "Ask for l different confidential values in a group.",
@@ -46,6 +54,7 @@ def flags() -> tuple[Flag, ...]:
         Flag("t_emd", apart, "promise", float, common=True, placeholder="T"),
         Flag("t_ratio", ratio, "promise", float, common=True, placeholder="T"),
         *SURVEY,
+        replace(options.NOTED[1], group="input"),
         replace(options.JSON, common=True),
         *options.ENGINE,
     )
@@ -63,16 +72,16 @@ def check(typed: Mapping[str, Any]) -> None:
       shoal check release/data.csv --quasi age,sex,town --confidential illness --k 5 --l 2
     """
     from shoal.columns.schema import Schema
-    from shoal.release.measuring.calls import records_asked
+    from shoal.release.measuring.calls import check_runner
 
     declared = None if typed["schema"] is None else Schema.load(typed["schema"])
-    obstacle = records_asked(typed["weight"], typed["household"])
-    runners = options.where(typed).runners([_data_in(typed["table"])], obstacle)
+    survey = (typed[name] for name in ("weight", "household", "unit"))
+    runner = check_runner(options.where(typed), _data_in(typed["table"]), declared, *survey)
     with progress_bar() as progress:
-        if runners is None:
+        if runner is None:
             found = _in_memory(typed, declared, progress)
         else:
-            found = _in_parts(typed, declared, runners[0], progress)
+            found = _in_parts(typed, declared, runner, progress)
     if typed["json"]:
         print_json(found.to_dict())
     else:
@@ -97,14 +106,21 @@ def _data_in(table: Path) -> Path:
 def _in_memory(typed: Mapping[str, Any], declared: Schema | None, progress: Progress) -> Check:
     from shoal.columns.declaration import read_declared
     from shoal.evaluation.checks import check as measure
-    from shoal.io import held
 
     progress("reading the table", 0, 1)
-    table = held(_data_in(typed["table"]))
+    table = _data_in(typed["table"])
     data = read_declared(table, declared, na=typed["na"] or (), **options.file_arguments(typed))
-    levels = {name: typed[name] for name in ("k", "l", "t_emd", "t_ratio", "weight", "household")}
+    levels = {name: typed[name] for name in ("k", "l", "t_emd", "t_ratio", "weight", "household", "unit")}
     named = _named(typed, data.names)
-    return measure(data, *named, schema=declared, progress=progress, **levels)
+    found = measure(data, *named, schema=declared, progress=progress, **levels)
+    _note(typed, data)
+    return found
+
+
+def _note(typed: Mapping[str, Any], records: Table | Runner) -> None:
+    """A release that is checked shows nothing about records."""
+    if typed["dataset"] is not None or not (typed["table"] / "statement.json").is_file():
+        options.note_use(typed, "viewed", records, (), "check")
 
 
 def _in_parts(typed: Mapping[str, Any], declared: Schema | None, runner: Runner, progress: Progress) -> Check:
@@ -113,7 +129,9 @@ def _in_parts(typed: Mapping[str, Any], declared: Schema | None, runner: Runner,
     levels = {name: typed[name] for name in ("k", "l", "t_emd", "t_ratio")}
     told = {"na": typed["na"] or (), **options.file_arguments(typed)}
     named = _named(typed, runner.schema.names)
-    return checked(runner, *named, schema=declared, levels=levels, progress=progress, **told)
+    found = checked(runner, *named, schema=declared, levels=levels, progress=progress, **told)
+    _note(typed, runner)
+    return found
 
 
 def _named(typed: Mapping[str, Any], known: Sequence[str]) -> list[list[str] | None]:

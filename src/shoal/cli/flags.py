@@ -41,12 +41,14 @@ _FLAGS = (
     "ledger",
     "max_risk",
     "method",
+    "not_same_records",
     "original",
     "out",
     "points",
     "private",
     "quasi",
     "same_order",
+    "same_records",
     "schema",
     "secret",
     "seed",
@@ -56,10 +58,11 @@ _FLAGS = (
     "target",
     "tolerated",
     "types",
+    "unit",
     "weight",
 )
 _QUOTED = re.compile(r"((?<!\w)'[^']*'(?!\w))")
-_WORD = r"(?:\"(?P<quoted>[^\"]+)\"|(?P<bare>\w[\w-]*))"
+_WORD = r"(?:\{\"[^\"]*\": \"(?P<of_column>[^\"]+)\"\}|\"(?P<quoted>[^\"]+)\"|(?P<bare>\w[\w-]*))"
 _NAMED = re.compile(rf"(?<![\w-])(?P<name>[a-z]\w*)={_WORD}?")
 
 
@@ -100,7 +103,7 @@ def with_flags(text: str, column: str | None = None) -> str:
     """
 
     def flagged(found: re.Match[str]) -> str:
-        name, value = found["name"], found["quoted"] or found["bare"] or ""
+        name, value = found["name"], found["of_column"] or found["quoted"] or found["bare"] or ""
         own = flag(name)
         if own is None:
             return found[0]

@@ -15,7 +15,9 @@ from shoal.errors import OptionError
 
 if TYPE_CHECKING:
     from shoal.io import Table
+    from shoal.journal import Kind
     from shoal.method.settings import Setting
+    from shoal.release.engines.stages import Runner
     from shoal.release.measuring.opened import Where
 
 # how a file is written, for all commands that read one
@@ -26,6 +28,8 @@ _ABOUT_FILES: Mapping[str, tuple[str, str]] = {
     "thousands": ("Sign between thousands: . or , or ' ' or none.", "SIGN"),
     "quote": ("Sign around the fields of a text file, or none.", "SIGN"),
     "sheet": ("Sheet of an Excel workbook.", "NAME"),
+    "header_row": ("Row that holds the column names, counted from 1.", "N"),
+    "range": ("Cells of a sheet that hold the table, names included, such as B4:F200.", "CELLS"),
 }
 _DATE_FORMAT = "How dates are written, DD.MM.YYYY or column=DD.MM.YYYY; repeat it."
 _FILE_FLAGS = (
@@ -73,20 +77,38 @@ LEDGER = Flag(
 )
 DATASET = Flag(
     "dataset",
-    "With --ledger: whose budget it is; the same name for the same people.",
+    "Name of the data set, the same for the same people: for journal and ledger.",
     "output",
+    flags=("--dataset", "--data-set"),
     placeholder="NAME",
 )
-# measuring costs nothing, but what is chosen after it is chosen by the records
-NOTE_LOOK = (
-    replace(LEDGER, help="Note in this ledger that measurements were shown (path or address)."),
-    replace(DATASET, help="With --ledger: the data set in it that was measured."),
+# answers to what the journal of use asks
+SAME_RECORDS = (
+    Flag(
+        "same_records",
+        "Declare that this other data set holds the same records; repeat it.",
+        "output",
+        many=True,
+        placeholder="NAME",
+    ),
+    Flag(
+        "not_same_records",
+        "Declare that this other data set holds other records; repeat it.",
+        "output",
+        many=True,
+        placeholder="NAME",
+    ),
+)
+# measuring costs nothing, but what is chosen after it may be chosen by the records
+NOTED = (
+    replace(LEDGER, help="Note it in the journal beside this ledger, too."),
+    replace(DATASET, help="Name of the data set whose records are measured, for the journal."),
 )
 JSON = Flag("json", "Print JSON.", "output", bool, default=False)
 WORKERS = Flag("workers", "Processes; default: all cores.", "run", int, placeholder="N")
 
 # where tables are worked through, for commands that measure them
-_ENGINE = "Where: memory, local, spark (docs/scale.md); default: by the tables' size."
+_ENGINE = "Where: memory, local, spark; default: by the tables' size."
 _CONF = "Engine spark: a setting of the session, such as spark.executor.memory=4g; repeat it."
 ENGINE = (
     Flag("engine", _ENGINE, "run"),
@@ -124,7 +146,12 @@ _TAXONOMY = Flag(
 def data(name: str = "data") -> Flag:
     """The table that a command reads."""
     return Flag(
-        name, "The table; docs/guide/files.md lists the formats.", "input", Path, argument=True, common=True
+        name,
+        "The table: CSV, JSON lines, Parquet, Feather, Excel, Stata or SPSS.",
+        "input",
+        Path,
+        argument=True,
+        common=True,
     )
 
 
@@ -254,10 +281,9 @@ def where(typed: Mapping[str, Any]) -> Where:
 def read_tables(paths: Sequence[Path | None], typed: Mapping[str, Any]) -> list[Any]:
     """Tables that are compared, all of them written alike; columns that can be read in two ways keep their doubts."""
     from shoal.columns.declaration import read_declared as read
-    from shoal.io import held
 
     declared = {**file_arguments(typed), "na": typed.get("na") or ()}
-    return [None if path is None else read(held(path), **declared) for path in paths]
+    return [None if path is None else read(path, **declared) for path in paths]
 
 
 def check_compared(tables: Sequence[Any], columns: Sequence[str] | None) -> None:
@@ -292,19 +318,34 @@ def _taxonomies(texts: Sequence[str]) -> dict[str, Any]:
 
 def column_names(texts: Sequence[str], known: Sequence[str]) -> list[str]:
     """Each text is one column name, or several with commas between."""
+    from shoal.columns.schema import column_range
     from shoal.method.forms import names_in
 
-    return [name for text in texts for name in ([text] if text in known else names_in(text))]
+    named = [name for text in texts for name in ([text] if text in known else names_in(text))]
+    return [name for text in named for name in ((text,) if text in known else column_range(text))]
 
 
-def note_look(typed: Mapping[str, Any], original: Path, columns: Iterable[str], command: str) -> None:
-    """Tell the ledger, if one was named, that measurements against the original are about to be shown."""
-    from shoal.ledger.units import named_dataset
+def note_use(
+    typed: Mapping[str, Any],
+    kind: Kind,
+    records: Table | Runner,
+    columns: Iterable[str],
+    by: str,
+    *,
+    released: Path | None = None,
+    **facts: Any,
+) -> None:
+    """Note in the journal that facts about records, or a release of them, are about to be shown.
 
-    dataset = named_dataset(typed["ledger"], typed["dataset"])
-    if dataset is None:
-        return
-    from shoal.io.fingerprint import fingerprint
-    from shoal.ledger.looks import note_look as note
+    The custodian is told where the same content is known under another name.
+    """
+    from shoal.cli.flags import with_flags
+    from shoal.cli.output import complain
+    from shoal.release.uses import Uses, declared_name, files_of, folder_of
 
-    note(typed["ledger"], dataset, fingerprint(original), columns, command)
+    uses = Uses.of(files_of(records), declared_name(typed["dataset"]), ledger=typed.get("ledger"))
+    questions = uses.questions(released=False)
+    folder = {} if released is None else {"folder": folder_of(released)}
+    uses.note(kind, columns, by=by, **folder, **facts)
+    for text in filter(None, [*questions, uses.problem]):
+        complain(with_flags(text))

@@ -18,13 +18,14 @@ from shoal.columns.circumstances import Circumstances
 from shoal.columns.coding import numbers, releasable, stored_numbers
 from shoal.columns.declaration import Declaration
 from shoal.columns.lattice import Lattice
-from shoal.columns.missing import settle_gaps
+from shoal.columns.missing import missing_codes_hint, settle_gaps
 from shoal.columns.provenance import (
     as_declared,
+    declared_facts,
     facts_from_records,
     stated_facts,
     steps_from_records,
-    with_stored_type,
+    without_guessed_type,
 )
 from shoal.columns.records import Absent, InMemory, Records
 from shoal.columns.run_steps import with_steps
@@ -49,6 +50,7 @@ class Described:
         gaps: for columns whose missing values stay missing, which of these rows have one.
         notes: what the custodian should know (columns left out and why); not published.
         left_out: the columns of the table that are not released.
+        gapped: columns that may have missing values in the release, by what is declared about them.
         schema: all that is declared about the table, after its steps; None where there is no table.
     """
 
@@ -61,6 +63,7 @@ class Described:
     outside: str
     gaps: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
+    gapped: frozenset[str] = frozenset()
     schema: Schema | None = None
 
     @property
@@ -137,7 +140,7 @@ class Described:
         nullable = {
             attribute.name
             for attribute in chosen
-            if attribute.missing == "category" or attribute.name in emptied
+            if attribute.name in self.gapped or attribute.name in emptied
         }
         return self.table.like(columns, keep_dtypes=True, categories=listed, nullable=nullable)
 
@@ -155,7 +158,11 @@ class Described:
                 lattice = self.lattices[name]
                 ends = float(lattice.lo), float(lattice.hi)
                 count, row = records.outside(self.attribute(name), *ends, self.kept)
-                self._check_outside(name, count, row, self.n)
+                hint = ""
+                if count and self.table.records is None:
+                    values = self.original(name)
+                    hint = missing_codes_hint(name, values[(values < ends[0]) | (values > ends[1])])
+                self._check_outside(name, count, row, self.n, hint)
 
     def _present(self, name: str) -> NDArray[np.float64]:
         values = self.original(name)
@@ -179,13 +186,13 @@ class Described:
         self._check_outside(name, count, row if self.kept is None else int(self.kept[row]), values.size)
         return count
 
-    def _check_outside(self, name: str, count: int, row: int, n: int) -> None:
+    def _check_outside(self, name: str, count: int, row: int, n: int, hint: str = "") -> None:
         lattice = self.lattices[name]
         lo, hi = float(lattice.lo), float(lattice.hi)
         if count and self.outside == "error":
             raise InputError(
                 f"column '{name}': {count} value{'s' if count > 1 else ''} outside the domain {lo:.12g}:{hi:.12g}, "
-                f'the first in row {row + 1}: widen the domain, or clip with outside="clip".',
+                f'the first in row {row + 1}: widen the domain, or clip with outside="clip".{hint}',
                 code="outside-domain",
                 option="outside",
             )
@@ -203,6 +210,7 @@ def describe(
     *,
     free: bool = False,
     flags: bool = False,
+    may_stay: Collection[str] = (),
     problems: Problems,
 ) -> Described:
     """Settle which columns are released, on which lattices, from which rows.
@@ -213,6 +221,7 @@ def describe(
         kinds: of columns that the method takes.
         free: the method's claim does not need domains known beforehand: those not declared come from the data.
         flags: the method can have "missing" as a place of its own in columns with an order.
+        may_stay: kinds of columns whose values may stay missing in their rows, as far as the method's claim goes.
         problems: takes note of columns that cannot be released as they are; they are left out of what is returned.
     """
     if table.n == 0:
@@ -220,10 +229,11 @@ def describe(
     texts = tuple(dict.fromkeys((*declared.na, *declared.file.na)))
     table = with_steps(table, declared.schema, texts)
     schema, chosen, notes = chosen_columns(table, declared, kinds, free)
-    table = as_declared(table, chosen, texts)
     # texts where numbers should be are complained about with their row
-    check_doubts(table, [a.name for a in chosen if not a.kind_facts.measured or table.is_numeric(a.name)])
-    chosen = [with_stored_type(table, attribute) for attribute in chosen]
+    doubtful = [a for a in chosen if not a.type_declared]
+    check_doubts(table, [a.name for a in doubtful if not a.kind_facts.measured or table.is_numeric(a.name)])
+    table = as_declared(table, chosen, texts)
+    chosen = [without_guessed_type(table, attribute.with_declared_type()) for attribute in chosen]
     left_out = tuple(name for name in table.names if name not in {a.name for a in chosen})
     tainted = [] if free else [*steps_from_records(schema), *facts_from_records(table, schema, chosen)]
     guessed = declared.schema is None and declared.columns is None and table.reads_cells
@@ -232,7 +242,10 @@ def describe(
             "without a schema, which columns are released follows from types read off the records: name them "
             "(columns=), or describe them in a schema."
         )
-    policies = {attribute.name: _policy(attribute, declared.missing, flags=flags) for attribute in chosen}
+    policies = {
+        attribute.name: _policy(attribute, declared.missing, flags=flags, may_stay=may_stay)
+        for attribute in chosen
+    }
     chosen = [_with_policy(attribute, policies[attribute.name]) for attribute in chosen]
     undeclared: list[str] = []
     records: Records = table.records or InMemory(table)
@@ -280,12 +293,18 @@ def describe(
     if taken:
         factor = float(declared.domain_from_data or 0)
         tainted.append(f"domain_from_data: 0 to {factor:g} times the largest value of {', '.join(taken)}.")
+    private = (*taken, *undeclared, *(a.name for a in attributes if _private_domain(schema, a)))
+    stated = {a.name: stated_facts(table, a, lattices[a.name]) for a in attributes}
+    raked = schema.weight is not None and schema.weight.release == "raked"
     circumstances = _unit_circumstances(records, schema, kept)
     circumstances = replace(
         circumstances,
         data_dependent=tuple(tainted),
-        private_domains=(*taken, *undeclared, *(a.name for a in attributes if _private_domain(schema, a))),
-        domains={a.name: stated_facts(table, a, lattices[a.name]) for a in attributes},
+        private_domains=private,
+        domains=stated,
+        declared=declared_facts(schema, attributes, stated, private),
+        margins=tuple(margin.column for margin in schema.margins) if raked else (),
+        publication=schema.publication.to_dict(),
         separated=gaps.separating,
         nominal=sum(not attribute.kind_facts.ordered for attribute in attributes),
         steps=tuple(step.words for step in schema.declared.steps),
@@ -302,6 +321,7 @@ def describe(
         declared.outside,
         gaps.separate,
         left_out,
+        frozenset(name for name, policy in policies.items() if policy in ("category", "separate")),
         schema,
     )
 
@@ -312,9 +332,16 @@ def _private_domain(schema: Schema, attribute: Attribute) -> bool:
     return "domain" in attribute.from_records or attribute.name in stepped
 
 
-def _policy(attribute: Attribute, default: str, *, flags: bool) -> str:
+def _policy(attribute: Attribute, default: str, *, flags: bool, may_stay: Collection[str]) -> str:
     """What becomes of missing values; most methods have a category for names only."""
     policy = attribute.missing or default
+    if policy == "keep":
+        # one declaration for all methods: a value of its own, or a gap where the claim has room for it
+        if flags:
+            return "category"
+        if attribute.kind in may_stay:
+            return "separate"
+        return "error" if attribute.kind_facts.ordered else "category"
     if policy != "category" or flags or not attribute.kind_facts.ordered:
         return policy
     if attribute.flagged:
@@ -328,7 +355,8 @@ def _policy(attribute: Attribute, default: str, *, flags: bool) -> str:
 
 def _with_policy(attribute: Attribute, policy: str) -> Attribute:
     """The attribute with one more value for what is missing, if that is the policy, and without it if not."""
-    return replace(attribute, missing=policy) if "category" in (attribute.missing, policy) else attribute
+    settled = "category" in (attribute.missing, policy) or attribute.missing == "keep"
+    return replace(attribute, missing=policy) if settled else attribute
 
 
 def _with_values(table: Table, records: Records, attribute: Attribute, undeclared: list[str]) -> Attribute:

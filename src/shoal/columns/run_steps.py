@@ -25,6 +25,7 @@ from shoal.columns.provenance import as_declared
 from shoal.columns.steps import Step
 from shoal.errors import InputError, OptionError, ShoalError
 from shoal.io import Table, check_doubts, first_row
+from shoal.io.fingerprint import content_digest
 
 if TYPE_CHECKING:
     from shoal.columns.schema import Schema
@@ -58,10 +59,12 @@ def with_steps(table: Table, schema: Schema | None, na: Sequence[str] = ()) -> T
     if table.records is not None:
         # what is here has no rows, and gets the types that they will have
         table.records.run_steps(schema, na)
+    # the records are recognised by what they were before the steps
+    content = content_digest(table) if table.records is None else ""
     table, problem = steps_run(table, schema, na)
     if problem is not None:
         raise problem
-    return table
+    return replace(table, content=content)
 
 
 def steps_run(table: Table, schema: Schema, na: Sequence[str]) -> tuple[Table, ShoalError | None]:
@@ -69,8 +72,10 @@ def steps_run(table: Table, schema: Schema, na: Sequence[str]) -> tuple[Table, S
     declared = schema.declared
     steps = declared.steps
     touched = {step.column for step in steps}
-    table = as_declared(table, [a for a in declared.attributes if a.name in touched], na)
-    check_doubts(table, [step.column for step in steps if step.do != "drop"])
+    described = [a for a in declared.attributes if a.name in touched]
+    named = {a.name for a in described if a.type_declared}
+    check_doubts(table, [step.column for step in steps if step.do != "drop" and step.column not in named])
+    table = as_declared(table, described, na)
     for step, before, _ in declared.walk():
         try:
             table, changed = _after(table, step, before)
@@ -89,8 +94,9 @@ def _after(table: Table, step: Step, before: Attribute | None) -> tuple[Table, i
     if before is None or step.do == "drop":
         frame = table.frame.drop(step.column)
         return replace(table, frame=frame, inferred=table.inferred - {step.column}), table.n
-    # how such a cell is read depends on the others of its column
-    read_off = {step.column} & table.inferred
+    # how such a cell is read depends on the others of its column; of a stored value, only its type does
+    cells = table.reads_cells or table.holds_objects(step.column)
+    read_off = {step.column} & table.inferred if cells else frozenset()
     table, changed = _RUN[step.kind](table, step, before)
     return replace(table, guessed=table.guessed | read_off), changed
 
@@ -145,6 +151,11 @@ def _mapping(table: Table, step: Step, before: Attribute) -> tuple[Table, int]:
     return _renamed(table, step, before, dict(step.mapping))
 
 
+def _truncate(table: Table, step: Step, before: Attribute) -> tuple[Table, int]:
+    found, _ = texts(table, step.column)
+    return _renamed(table, step, before, {text: text[: step.length].strip() for text in found})
+
+
 def _coded(table: Table, step: Step, before: Attribute) -> tuple[Table, int]:
     values = numbers(table, before)
     assert step.at is not None
@@ -186,4 +197,5 @@ _RUN: Mapping[str, Callable[[Table, Step, Attribute], tuple[Table, int]]] = {
     "mapping": _mapping,
     "top": _coded,
     "bottom": _coded,
+    "truncate": _truncate,
 }

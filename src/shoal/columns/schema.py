@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from shoal import summaries
-from shoal.columns.attribute import FACTS, Attribute
+from shoal.columns.attribute import ANY, FACTS, Attribute, written_places
 from shoal.columns.dates import day_number, day_text, is_day
 from shoal.columns.guess import drafted, guess
 from shoal.columns.kinds import KIND_FACTS
 from shoal.columns.margins import Margin, check_margins
+from shoal.columns.publication import Publication
 from shoal.columns.steps import Step
 from shoal.decimals import exact
 from shoal.display import displayed
@@ -23,7 +24,10 @@ from shoal.io import ColumnType, Conventions, read
 from shoal.io.toml import dumps, load
 from shoal.taxonomy import Taxonomy
 
-__all__ = ["Attribute", "Margin", "Schema", "Step", "draft_text"]
+__all__ = ["Attribute", "Margin", "Publication", "Schema", "Step", "draft_text"]
+
+# the most columns that one entry describes
+_MOST_NAMED = 10_000
 
 _HEADER = """\
 # What is public about this table. Edit by hand:
@@ -43,14 +47,20 @@ _HEADER = """\
 #   ordered  for an ordinal column: its values, lowest first
 #   values   for a nominal column: the values it can take
 #   taxonomy for a nominal column: a file (OWL, RDF, CSV), relative to this one or with $VARIABLES, or a nested table
-#   missing  error | drop | category | separate, where the column differs from the rest
+#   missing  error | keep | drop | category | separate, where the column differs from the rest
+#   na       codes that stand for a missing value in this column: [99, -9]
 #   step   the finest difference that matters (default: 1 for integers, width / 2^20 otherwise)
 #   max_rows  for a unit column: the most rows one person can have
+#   names = "Q001 to Q120" in the place of name describes all of these columns alike
 # Steps before protection, in their order, one [[step]] each, with a source as above:
 #   recode = "age"  and  breaks = [0, 25, 65, inf]   or  level = 1   or  mapping = { old = "new" }
 #   top = "income"  and  at = 100000      bottom = "income"  and  at = 0      drop = "postcode"
+#   truncate = "diagnosis"  and  length = 3
 # Public totals of the population, one [[margin]] each: column, totals = { name = 1000 }, source.
-# A table [file] says how the file is written: encoding, separator, decimal, thousands, quote, na, date_format, sheet.
+# A table [publication] says who publishes what for whom: name, description, purpose, curators, region, sector, date,
+# recipients, contact, other_releases and more; it stands in the statement as declared, and in the record of a registry.
+# A table [file] says how the file is written: encoding, separator, decimal, thousands, quote, na, date_format, sheet,
+# header_row, range.
 """
 
 
@@ -63,6 +73,7 @@ class Schema:
         steps: before protection, in their order; the attributes are those of the table before them.
         margins: public totals of the population, by columns as they are after the steps.
         before: in a schema that describes a table after its steps: the schema as it was declared.
+        publication: who publishes what for whom.
     """
 
     attributes: tuple[Attribute, ...]
@@ -70,6 +81,7 @@ class Schema:
     steps: tuple[Step, ...] = ()
     margins: tuple[Margin, ...] = ()
     before: Schema | None = None
+    publication: Publication = field(default_factory=Publication)
 
     def __post_init__(self) -> None:
         names = [attribute.name for attribute in self.attributes]
@@ -104,7 +116,7 @@ class Schema:
             else:
                 now[step.column] = after
         # no step adds a column, so the order stays
-        return Schema(tuple(now.values()), self.file, (), self.margins, self)
+        return Schema(tuple(now.values()), self.file, (), self.margins, self, self.publication)
 
     def walk(self) -> Iterator[tuple[Step, Attribute | None, Attribute | None]]:
         """Each step with its column before and after it; a column that is dropped need not be described."""
@@ -156,8 +168,8 @@ class Schema:
     def infer(cls, data: Any) -> Schema:
         """Guess kinds and roles from names and types; domains stay empty, they must not come from the data.
 
-        The types of a frame are the caller's word. Those of a file's cells, and of a frame's columns of objects, are
-        read off the records: their source says so, until somebody has checked them.
+        Types are read off the records, those that a frame stores too: their source says so, until somebody has
+        checked them or declares a domain.
 
         >>> import pyarrow as pa
         >>> schema = Schema.infer(pa.table({"person_id": [1, 2], "age": [30, 41], "town": ["A", "B"]}))
@@ -199,19 +211,21 @@ class Schema:
             if not isinstance(found, list):
                 raise OptionError(f"{key} must be a list of entries: write [[{key}]].")
         return cls(
-            tuple(_attribute(entry, folder) for entry in entries),
+            tuple(_attribute(one, folder) for entry in entries for one in _each(entry)),
             Conventions.of(raw.get("file")),
             tuple(Step.from_dict(entry) for entry in steps),
             tuple(Margin.from_dict(entry) for entry in margins),
+            publication=Publication.from_dict(raw.get("publication")),
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, empty fields left out: the content of the TOML file, which describes the table before steps."""
         if self.before is not None:
             return self.before.to_dict()
-        written = self.file.to_dict()
+        written, published = self.file.to_dict(), self.publication.to_dict()
         return {
             **({"file": written} if written else {}),
+            **({"publication": published} if published else {}),
             "attribute": [
                 {
                     name: found
@@ -242,7 +256,9 @@ def draft_text(schema: Schema) -> str:
 
 # how a person reads an entry: what it is, then its facts, then how they are known
 _FIRST = ("name", "kind", "role", "type", "decimals", "format")
-_IN_ORDER = (*_FIRST, *(f.name for f in fields(Attribute) if f.name not in (*_FIRST, "source")), "source")
+# `places` is the way in which lo and hi are written
+_KEYS = tuple(f.name for f in fields(Attribute) if f.name != "places")
+_IN_ORDER = (*_FIRST, *(key for key in _KEYS if key not in (*_FIRST, "source")), "source")
 
 
 def _written(attribute: Attribute, key: str, value: Any) -> Any:
@@ -252,6 +268,8 @@ def _written(attribute: Attribute, key: str, value: Any) -> Any:
         return {fact: origin for fact, origin in value.items() if fact in attribute.facts}
     if attribute.kind_facts.days and key in ("lo", "hi") and value is not None and is_day(value):
         return day_text(value)
+    if key in ("lo", "hi") and attribute.type is None and attribute.places is not None:
+        return f"{float(value):.{1 if attribute.places == ANY else attribute.places}f}"
     if isinstance(value, Taxonomy):
         pairs = [list(pair) for pair in value.to_pairs()]
         # the root is known from its children, if it has any
@@ -259,19 +277,54 @@ def _written(attribute: Attribute, key: str, value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
+def column_range(text: str) -> tuple[str, ...]:
+    """The columns that `Q001 to Q120` names; any other text names one.
+
+    >>> column_range("Q8 to Q11"), column_range("age")
+    (('Q8', 'Q9', 'Q10', 'Q11'), ('age',))
+    """
+    found = re.fullmatch(r"(.*?)(\d+)(\D*) to (.*?)(\d+)(\D*)", text.strip())
+    if found is None:
+        return (text,)
+    first, last = found[2], found[5]
+    if (found[1], found[3]) != (found[4], found[6]) or int(last) < int(first):
+        raise OptionError(f"'{text}' does not name columns that are counted upwards, such as Q001 to Q120.")
+    if int(last) - int(first) >= _MOST_NAMED:
+        raise OptionError(f"'{text}' names more than {_MOST_NAMED:,} columns.")
+    # numbers with leading zeros have as many digits as the first
+    width = len(first) if first.startswith("0") else 0
+    return tuple(f"{found[1]}{number:0{width}}{found[3]}" for number in range(int(first), int(last) + 1))
+
+
+def _each(entry: Any) -> list[Any]:
+    """An entry for one column, or one for each of those that `names` lists."""
+    if not isinstance(entry, dict) or "names" not in entry:
+        return [entry]
+    named = entry["names"]
+    texts = [named] if isinstance(named, str) else named
+    if "name" in entry or not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise OptionError(
+            'an [[attribute]] entry has a name, or names = "Q001 to Q120" or a list of them, and not both.'
+        )
+    rest = {key: value for key, value in entry.items() if key != "names"}
+    return [{"name": name, **rest} for text in texts for name in column_range(text)]
+
+
 def _attribute(entry: Any, folder: Path | None) -> Attribute:
     if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
         raise OptionError("every [[attribute]] entry needs a name.")
     name = entry["name"]
-    known = {field.name for field in fields(Attribute)}
     for key in entry:
-        if key not in known:
-            raise OptionError(f"column '{name}': unknown key '{key}'.{did_you_mean(key, known)}")
+        if key not in _KEYS:
+            raise OptionError(f"column '{name}': unknown key '{key}'.{did_you_mean(key, _KEYS)}")
     values = dict(entry)
     for key in ("lo", "hi", "step"):
         if key in values:
             read_as = day_number if _holds_days(values.get("kind")) and key != "step" else exact
             values[key] = read_as(values[key], f"column '{name}': {key}")
+    ranged = values.get("lo") is not None and values.get("hi") is not None
+    if ranged and not _holds_days(values.get("kind")) and not {"type", "decimals"} & values.keys():
+        values["places"] = written_places(entry["lo"], entry["hi"], f"column '{name}': a bound")
     for key, words in (("ordered", "values, lowest first"), ("values", "values")):
         if key in values:
             if not isinstance(values[key], (list, tuple)):

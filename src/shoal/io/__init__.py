@@ -3,7 +3,7 @@
 from shoal.io.codebook import Codebook, Variable
 from shoal.io.column_types import ColumnType, known_type, type_of, type_words
 from shoal.io.conventions import Conventions
-from shoal.io.files import check_writable, held, read, read_columnwise, write
+from shoal.io.files import check_writable, is_parquet, read, read_columnwise, write
 from shoal.io.formats import (
     FORMATS,
     Asked,
@@ -17,7 +17,15 @@ from shoal.io.formats import (
     table_name,
     titles,
 )
-from shoal.io.table import Table, check_doubts, first_row, is_spark_frame, with_types, without_texts
+from shoal.io.table import (
+    Table,
+    check_doubts,
+    first_row,
+    is_spark_frame,
+    with_types,
+    without_codes,
+    without_texts,
+)
 
 __all__ = [
     "FORMATS",
@@ -35,7 +43,7 @@ __all__ = [
     "find_format",
     "first_row",
     "format_of",
-    "held",
+    "is_parquet",
     "is_spark_frame",
     "known_format",
     "known_type",
@@ -47,6 +55,7 @@ __all__ = [
     "type_of",
     "type_words",
     "with_types",
+    "without_codes",
     "without_texts",
     "write",
 ]

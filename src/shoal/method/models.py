@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Literal
 
 Model = Literal[
@@ -17,6 +18,29 @@ Model = Literal[
     "none",
 ]
 
+
+class Adjacency(StrEnum):
+    """Which change of a table a claim hides: what two neighbouring tables differ in."""
+
+    REPLACE_ONE = "replace-one"
+    ADD_REMOVE = "add-remove"
+
+    @property
+    def words(self) -> str:
+        return _ADJACENCY_WORDS[self]
+
+    @property
+    def hides_size(self) -> bool:
+        """Whether the number of records is private."""
+        return self is Adjacency.ADD_REMOVE
+
+
+# every statement has one of these two sentences: format 1 has nothing else to tell the adjacency by
+_ADJACENCY_WORDS: Mapping[Adjacency, str] = {
+    Adjacency.REPLACE_ONE: "replace-one, the number of records is public",
+    Adjacency.ADD_REMOVE: "one record added or removed, the number of records is private",
+}
+
 _OTHER_RELEASES = "It does not cover other releases about the same people: their budgets add up."
 _NOT_DP = (
     "It is not differential privacy: who knows more than is assumed here, or holds another release about the same "
@@ -29,7 +53,8 @@ class ModelFacts:
     """What a model means, for everybody who reads a statement.
 
     Attributes:
-        promise: the claim in one phrase; `{epsilon}`, `{delta}`, `{unit}` and the names of settings are filled in.
+        promise: the claim in one phrase; `{epsilon}`, `{delta}`, `{unit}`, `{counted}` (rows or persons) and the
+            names of settings are filled in.
         target: what is protected.
         not_promised: what a reader might wrongly take it for.
         budgeted: the claim is about neighbouring tables and has an ε.
@@ -93,7 +118,7 @@ MODELS: Mapping[Model, ModelFacts] = {
         given_partition=True,
     ),
     "k-anonymity": ModelFacts(
-        "every combination of quasi-identifiers is shared by at least {k} rows (k-anonymity)",
+        "every combination of quasi-identifiers is shared by at least {k} {counted} (k-anonymity)",
         "the identity behind a row: which row of a group is whose",
         (
             "It does not hide what the rows of a group have in common: confidential values are released as they are.",
@@ -116,7 +141,7 @@ MODELS: Mapping[Model, ModelFacts] = {
     ),
     "t-closeness": ModelFacts(
         "the odds of a bucket of confidential values change, for one person, by a factor of {t} at most, in groups of "
-        "at least {k} rows (t-closeness)",
+        "at least {k} {counted} (t-closeness)",
         "what the group of a person says about the person's confidential values",
         (
             "It does not bound what is said about single values inside a bucket.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from shoal.release.protect import Release
 
 # the tables of a schema, which a recipe holds too; a log has the entries of what was done besides
-_SCHEMA = ("attribute", "file", "step", "margin")
+_SCHEMA = ("attribute", "file", "publication", "step", "margin")
 _LOGGED = "done"
 _HEADER = "# The recipe of a release. Repeat it with: shoal protect DATA --config method.toml --out DIR\n"
 
@@ -82,5 +83,8 @@ def load_recipe(path: str | Path) -> dict[str, Any]:
     if not isinstance(raw["method"], str):
         raise OptionError(f"the recipe '{path}': method must be the name of a method, got {raw['method']}.")
     if "attribute" in raw:
+        if _LOGGED in raw and isinstance(told := raw.get("publication"), Mapping):
+            # what is done again is published on another day
+            raw["publication"] = {key: told[key] for key in told if key not in ("date", "review_by")}
         arguments["schema"] = Schema.from_dict(raw)
     return arguments

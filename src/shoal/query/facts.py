@@ -17,20 +17,17 @@ from numpy.typing import NDArray
 from shoal.columns.coding import labels_of, numbers, public_facts
 from shoal.columns.declaration import read_declared
 from shoal.columns.lattice import Lattice
-from shoal.columns.provenance import as_declared, with_listed_type
+from shoal.columns.provenance import as_declared, without_guessed_type
 from shoal.columns.schema import Attribute, Schema
 from shoal.columns.unit import unit_words
 from shoal.decimals import decimal_text
 from shoal.display import internal
 from shoal.errors import ClaimError, InputError, OptionError, did_you_mean
-from shoal.io import Table
+from shoal.io import Table, check_doubts
+from shoal.method.models import Adjacency
 from shoal.query.order import Order
 
 Neighbours = Literal["replace-one", "add-remove"]
-_RELATIONS: dict[Neighbours, str] = {
-    "replace-one": "replace-one, the number of records is public",
-    "add-remove": "one record added or removed, the number of records is private",
-}
 # the place of a missing value among positions and codes
 MISSING = -1
 # the place of a label that no record has
@@ -77,7 +74,7 @@ class Facts:
     @property
     def relation(self) -> str:
         """The relation of neighbours in words."""
-        return _RELATIONS[self.neighbours]
+        return Adjacency(self.neighbours).words
 
     @property
     def rows_per_unit(self) -> int:
@@ -239,8 +236,10 @@ def prepare(data: Any, schema: Schema, neighbours: Neighbours = "replace-one") -
     schema = schema.stepped
     for attribute in schema.attributes:
         table.known(attribute.name)
-    schema = Schema(tuple(with_listed_type(table, attribute) for attribute in schema.attributes))
+    check_doubts(table, [a.name for a in schema.attributes if a.has_domain and not a.type_declared])
     table = as_declared(table, schema.attributes, ())
+    settled = [without_guessed_type(table, attribute.with_declared_type()) for attribute in schema.attributes]
+    schema = Schema(tuple(replace(attribute, places=None) for attribute in settled))
     _check_unit(table, schema)
     refused = frozenset(
         a.name for a in schema.attributes if a.name in chosen_on_records or _is_refused(table, a)
@@ -289,6 +288,9 @@ def _orders(
 def _is_refused(table: Table, attribute: Attribute) -> bool:
     """Whether an answer about a column, or its description, would rest on a fact that only the records tell."""
     if attribute.role in ("identifier", "unit"):
+        return False
+    if attribute.kind_facts.measured and attribute.lo is not None and not table.is_numeric(attribute.name):
+        # texts where numbers are declared are complained about with their row
         return False
     return attribute.name in table.inferred | table.guessed or bool(attribute.from_records)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from shoal.release.protect import Release
     from shoal.report.findings import Findings
 
+# how the path begins that is made of an address such as s3a://bucket/folder
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 # what is being written right now, by any thread; a process that is told to end removes it first
 _UNFINISHED: set[Path] = set()
 # ways to end what others are doing for this process, such as a cluster
@@ -33,6 +36,12 @@ _NEW_PARENTS: set[Path] = set()
 
 def check_output(folder: Path, internal: Path | None = None) -> None:
     """Refuse, before any work is done, what could not be written at the end."""
+    if _ADDRESS.match(str(folder)):
+        address = str(folder).replace(":/", "://", 1)
+        raise OutputError(
+            f"'{address}' is an address, and a release is written to folders that this machine sees: name a folder, "
+            "and copy the bundle from there."
+        )
     if folder.exists() and not folder.is_dir():
         raise OutputError(f"'{folder}' is a file: name a folder that does not exist yet.")
     if folder.is_dir() and any(folder.iterdir()):
@@ -62,13 +71,11 @@ def save_bundle(
     original: Any = None,
     *,
     statistics: bool = False,
-    mark: str = "",
     progress: Progress | None = None,
 ) -> Path:
     """Write data, statement, recipe, log and public report to `folder`; the internal report to its own path.
 
-    With `statistics` the masked statistics of the clusters go beside the data. `mark` is the fingerprint of the
-    original, which the internal report keeps: whoever released the same table again has looked.
+    With `statistics` the masked statistics of the clusters go beside the data.
     """
     kind = known_format(format)
     check_writable(release.columns, kind)
@@ -104,7 +111,7 @@ def save_bundle(
                 aside / f"data{kind.ending}", types=types, conventions=manner, dates=dates, strict=False
             )
             release.verify(written, further)
-        write_documents(release, aside, undo, internal_path, evaluation, original, tell, mark)
+        write_documents(release, aside, undo, internal_path, evaluation, original, tell)
     return folder
 
 
@@ -137,7 +144,6 @@ def write_documents(
     evaluation: Any = None,
     original: Any = None,
     progress: Progress = silent,
-    mark: str = "",
     found: Findings | None = None,
 ) -> None:
     """Statement, recipe, log and public report beside the data; the internal report last, at its own path.
@@ -154,7 +160,7 @@ def write_documents(
     (aside / "report.html").write_text(public_report(release), "utf-8")
     if internal is None:
         return
-    page = internal_report(release, evaluation, original, progress, mark, found)
+    page = internal_report(release, evaluation, original, progress, found)
     undo.enter_context(_parents(internal))
     with open(internal, "x", encoding="utf-8") as file:
         undo.push(_unless_done(internal))
@@ -226,6 +232,16 @@ def scratch() -> Iterator[Path]:
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         _UNFINISHED.discard(folder)
+
+
+def unfinished(path: Path) -> None:
+    """Have a path removed when the process is told to end before it is `finished`."""
+    _UNFINISHED.add(path)
+
+
+def finished(path: Path) -> None:
+    """What is at a path stays, or is gone already."""
+    _UNFINISHED.discard(path)
 
 
 @contextlib.contextmanager

@@ -16,6 +16,7 @@ from shoal.columns.circumstances import Circumstances
 from shoal.columns.coding import check_storable
 from shoal.columns.declaration import Declaration
 from shoal.columns.describe import Described, describe
+from shoal.columns.kinds import KIND_FACTS
 from shoal.columns.schema import Schema
 from shoal.display import displayed, internal
 from shoal.errors import OptionError, Problems, ShoalError
@@ -32,13 +33,13 @@ from shoal.method.presets import DEFAULT_METHOD, configured, preset
 from shoal.method.stages import PARTITIONS
 from shoal.method.statement import PrivacyStatement, state
 from shoal.method.tuned import tuned_settings, with_tuning
-from shoal.method.verdict import SEEDED
 from shoal.noise import Source
 from shoal.noise import source as noise_source
 from shoal.partition import Partition
 from shoal.partition.base import check_k
 from shoal.progress import Progress, silent
 from shoal.release.advice import advice
+from shoal.release.expected_noise import expected_error
 from shoal.release.leaving import measured, one_table, public_schema
 from shoal.release.raking import check_raking, with_raked_weight
 from shoal.release.request import Options
@@ -95,6 +96,7 @@ class Release:
         statistics: masked statistics of every cluster with its size, one row each, where the method keeps them; covered
             by the statement as the data are.
         linked: further tables that are released with the data, by name.
+        use: id of its entry in the journal of use, empty without one.
         verify: raises where tables read back from disk do not hold what the statement says; None where there is
             nothing that a table by itself could show.
 
@@ -119,6 +121,7 @@ class Release:
     statistics: Any = None
     linked: dict[str, Any] = field(default_factory=dict)
     verify: Callable[[Table, Mapping[str, Table]], None] | None = None
+    use: str = ""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -161,12 +164,11 @@ class Release:
     ) -> Path:
         """Write the publishable bundle to `folder`, with the clusters' statistics if asked for; the internal report,
         compared with `original` (the table that was protected) if given, goes elsewhere. All is written or nothing."""
+        from shoal.journal import Journal
         from shoal.release.bundle import save_bundle
-        from shoal.release.looked import fingerprint_of
 
         kind = format or self.format
-        mark = "" if internal is None or original is None else fingerprint_of(original)
-        return save_bundle(
+        saved = save_bundle(
             self,
             Path(folder),
             internal,
@@ -174,9 +176,12 @@ class Release:
             evaluation,
             original,
             statistics=statistics,
-            mark=mark,
             progress=progress,
         )
+        if internal is not None and original is not None:
+            views = ["histogram"]
+            Journal.open().note("measured", columns=self.columns, by="save", views=views, release=self.use)
+        return saved
 
 
 def carry_out(prepared: Preparation, progress: Progress | None = None, frozen: Any = None) -> Release:
@@ -199,7 +204,8 @@ def carry_out(prepared: Preparation, progress: Progress | None = None, frozen: A
     if prepared.rakes:
         tell("raking the weights", 0, 1)
         released, notes = with_raked_weight(released, prepared.described.schema)
-    return prepared.saying(rebuilt.conditions).release(
+    rows = int(next(iter(rebuilt.values.values())).size)
+    return prepared.drawn(rebuilt.conditions, rows).release(
         data=released,
         notes=notes,
         linked=linked,
@@ -233,10 +239,25 @@ class Preparation:
         """The same with other circumstances, and the statement that follows from them."""
         return replace(self, described=described, statement=_statement(self.method, described, self.plan))
 
-    def saying(self, conditions: tuple[str, ...]) -> Preparation:
-        """The same with a statement that says this, too."""
-        statement = replace(self.statement, conditions=(*self.statement.conditions, *conditions))
-        return replace(self, statement=statement)
+    def drawn(self, conditions: tuple[str, ...], rows: int) -> Preparation:
+        """The same once so many rows were released: the statement says what follows from their number, too."""
+        return replace(
+            self,
+            statement=replace(
+                self.statement,
+                conditions=(*self.statement.conditions, *conditions),
+                expected_error=expected_error(self.method, self.described, self.plan, rows),
+            ),
+        )
+
+    @property
+    def foreseen(self) -> PrivacyStatement:
+        """The statement as it will be about: with the error that the table's own number of rows lets expect.
+
+        That number may be private, so this is for the custodian only.
+        """
+        expected = expected_error(self.method, self.described, self.plan, inside=True)
+        return replace(self.statement, expected_error=expected)
 
     def release(
         self,
@@ -343,7 +364,8 @@ def _counted(described: Described) -> dict[str, int]:
 def _statement(method: Method, described: Described, plan: Plan) -> PrivacyStatement:
     circumstances = described.circumstances
     promise = promise_of(method, len(described.lattices), circumstances.nominal)
-    return state(method, described.lattices, plan, circumstances, promise)
+    statement = state(method, described.lattices, plan, circumstances, promise)
+    return replace(statement, expected_error=expected_error(method, described, plan))
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,17 +377,24 @@ class Angle:
         free: its claim needs no domain that is known beforehand.
         flags: it can have "missing" as a place of its own in columns with an order.
         generalise: groups of values can be released.
+        may_stay: kinds of columns whose values may stay missing in their rows, as far as its claim goes.
     """
 
     kinds: tuple[str, ...]
     free: bool
     flags: bool
     generalise: bool
+    may_stay: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, method: Method) -> Angle:
         free = MODELS[privacy_model(method, 1)].of_the_table or ENTRIES[method.mechanism].claim.free
-        return cls(method.kinds, free, PARTITIONS[method.partition].flags, method.generalise)
+        claim = promise_of(method, 2)
+        stay = MODELS[claim.model].given_partition or claim.shows_gaps
+        # a method that empties cells does so with names, too; others have a category for them
+        emptied = ENTRIES[method.mechanism].claim.free
+        may_stay = tuple(kind for kind, facts in KIND_FACTS.items() if stay and (facts.ordered or emptied))
+        return cls(method.kinds, free, PARTITIONS[method.partition].flags, method.generalise, may_stay)
 
 
 # a table and what is declared about it come in; the described table leaves, and what is wrong with it
@@ -375,7 +404,15 @@ Look = Callable[[Table, Declaration, Angle], tuple[Described, tuple[ShoalError, 
 def look_at(table: Table, declared: Declaration, angle: Angle) -> tuple[Described, tuple[ShoalError, ...]]:
     """Describe a table and look through its values; what was chosen on the records plays no part."""
     problems = Problems()
-    described = describe(table, declared, angle.kinds, free=angle.free, flags=angle.flags, problems=problems)
+    described = describe(
+        table,
+        declared,
+        angle.kinds,
+        free=angle.free,
+        flags=angle.flags,
+        may_stay=angle.may_stay,
+        problems=problems,
+    )
     for attribute in described.attributes:
         with problems.collected():
             check_storable(described.table, attribute, generalise=angle.generalise)
@@ -401,4 +438,4 @@ def _looked_at(
 def _with_seed(circumstances: Circumstances, source: Source) -> Circumstances:
     if not source.reproducible:
         return circumstances
-    return replace(circumstances, experiment=(*circumstances.experiment, SEEDED))
+    return replace(circumstances, experiment=(*circumstances.experiment, "seeded"))

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from shoal.errors import OptionError
+from shoal.method.parts import CANNOT_CHECK, three_parts
 from shoal.report.measures import measure_lines
+from shoal.report.officer import criteria
 from shoal.report.page_figures import attribute_sections, relation_sections
 from shoal.report.risk_figures import cluster_figure, learning_strips, risk_strip
 
@@ -77,9 +79,13 @@ class Section:
     text: str | None = None
 
 
+def _terms(page: Page) -> dict[str, Any]:
+    return {"three": three_parts(page.subject.statement), "cannot_check": CANNOT_CHECK}
+
+
 def _columns(page: Page) -> dict[str, Any]:
     return {
-        "attributes": attribute_sections(page.subject, page.before),
+        "attributes": attribute_sections(page.subject, page.before, page.measured),
         "remarks": page.remarks,
     }
 
@@ -134,7 +140,7 @@ def _measures(page: Page) -> dict[str, Any]:
 _SECTIONS: dict[str, Section] = {
     section.id: section
     for section in (
-        Section("terms", "Promise in detail"),
+        Section("terms", "Statement in detail", _terms),
         Section("columns", "Columns", _columns),
         Section(
             "together",
@@ -150,6 +156,12 @@ _SECTIONS: dict[str, Section] = {
             "Disclosure risk",
             lambda page: {"disclosure": page.disclosure},
             lambda values: values["private"] and values["disclosure"] is not None,
+        ),
+        Section(
+            "officer",
+            "For the data protection officer",
+            lambda page: {"criteria": criteria(page.subject.statement, page.risks.lines)},
+            lambda values: values["private"],
         ),
         Section("facts", "Facts about the original data", _facts, lambda values: values["private"]),
         Section(

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from shoal.method.models import MODELS, ModelFacts
+from shoal.method.models import MODELS, Adjacency, ModelFacts
 from shoal.method.odds import belief_words, budget_words, factor_words
 
 # said of a number that a promise does not have
@@ -86,7 +86,7 @@ def k_words(statement: Mapping[str, Any]) -> tuple[str, str]:
 def _differential_privacy(statement: Mapping[str, Any]) -> Explanation:
     epsilon, unit = statement["epsilon"], statement["unit"]
     factor, belief = factor_words(epsilon), belief_words(epsilon)
-    if str(statement["neighbours"]).startswith("replace-one"):
+    if statement["adjacency"] == Adjacency.REPLACE_ONE:
         return Explanation(
             f"Whoever knows all others and was 50% sure of a fact about one {unit} can become {belief} sure by this "
             "table, not surer.",
@@ -144,6 +144,15 @@ def _individual(statement: Mapping[str, Any]) -> Explanation:
 
 def _k_anonymity(statement: Mapping[str, Any]) -> Explanation:
     k = statement["settings"]["k"]
+    if statement.get("counted") == "persons":
+        return Explanation(
+            f"Somebody who knows a person's quasi-identifiers finds rows of at least {k} persons that fit equally "
+            "well.",
+            "Which of these persons a row is about cannot be told. What the rows have in common is not hidden: if all "
+            "of them share a confidential value, it is told about each.",
+            f"1 in {k} at most",
+            "to tell whom a row is about by the quasi-identifiers alone, all persons who fit taken for equally likely",
+        )
     return Explanation(
         f"Somebody who knows a person's quasi-identifiers finds at least {k} rows that fit equally well.",
         "Which of these rows is that person's cannot be told. What the rows have in common is not hidden: if all of "
