@@ -147,9 +147,7 @@ def _float_tables(rate: Fraction, largest: int) -> tuple[NDArray[np.float64], ND
 
 
 @lru_cache(maxsize=64)
-def _long_tables(
-    rate: Fraction, largest: int
-) -> tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]:
+def _long_tables(rate: Fraction, largest: int) -> tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]:
     """The same in the longest floating-point numbers: what one of ordinary length leaves over is added to it."""
     one = 1 << _TABLE_BITS
     found = []

@@ -409,6 +409,7 @@ def test_heads_that_cannot_be_noted_grant_nothing(server: Any, monkeypatch: pyte
     def full(self: HeadFile, text: str, durable: bool = True) -> None:
         raise OutputError("the heads cannot be noted")
 
+    assert server.raw("GET", "/v1/health", None).status_code == 200
     monkeypatch.setattr(HeadFile, "_write", full)
     assert server.ask().json()["error"] == "closed"
 

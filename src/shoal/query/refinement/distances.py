@@ -25,7 +25,7 @@ def absolute(support: Support, truth: int) -> NDArray[Any]:
     [2, 1, 0]
     """
     # short whole numbers: `refine` passes over them once for every bit
-    return np.abs(np.arange(support.size, dtype=np.int32) - np.int32(truth))
+    return np.asarray(np.abs(np.arange(support.size, dtype=np.int32) - np.int32(truth)))
 
 
 def nominal(support: Support, truth: int) -> NDArray[Any]:
