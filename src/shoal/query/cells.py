@@ -37,11 +37,12 @@ class Cells:
         """The exact counts: private. The same work however many records are counted."""
         chosen = matching(where, table)
         if self.labels:
-            codes = np.array([table.code(self.column, label) for label in self.labels], dtype=np.int64)
+            codes = [table.code(self.column, label) for label in self.labels]
             # no row has a code beyond the largest, where a label goes that nobody has
-            codes = np.where(codes >= 0, codes, len(table.labels[self.column]))
-            return table.orders[self.column].between(chosen, codes, codes).tolist()
-        edges = np.array(self.bounds, dtype=np.int64).reshape(-1, 2)
+            unknown = len(table.labels[self.column])
+            edges = np.array([[code if code >= 0 else unknown] * 2 for code in codes], dtype=np.int64)
+        else:
+            edges = np.array(self.bounds, dtype=np.int64).reshape(-1, 2)
         found: list[int] = table.orders[self.column].between(chosen, edges[:, 0], edges[:, 1]).tolist()
         return found
 
