@@ -112,7 +112,12 @@ def counted(table: QueryTable, log: Log) -> QueryTable:
         positions={name: of(array) for name, array in table.positions.items()},
         codes={name: of(array) for name, array in table.codes.items()},
         orders={
-            name: dataclasses.replace(order, rows=of(order.rows), values=of(order.values))
+            name: dataclasses.replace(
+                order,
+                rows=of(order.rows),
+                values=of(order.values),
+                ranks=None if order.ranks is None else of(order.ranks),
+            )
             for name, order in table.orders.items()
         },
     )

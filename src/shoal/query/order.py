@@ -60,7 +60,8 @@ class Order:
         Looked up, or a search of as many steps as the number of rows has bits, the same for every point.
         """
         if self.ranks is not None:
-            found: Whole = self.ranks[points]
+            # an empty interval may begin behind the last point
+            found: Whole = self.ranks[np.minimum(points, self.ranks.size - 1)]
             return found
         found = np.zeros(points.size, dtype=np.int64)
         for step in reversed([1 << bit for bit in range(self.values.size.bit_length())]):
