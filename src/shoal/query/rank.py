@@ -85,7 +85,7 @@ def ranked(
     [[1, 1, 1, 1, 1, 1, 1], [0, 1, 2, 3, 4, 5, 6], [3, 3, 0, 1, 1, 1, 3]]
     >>> order = Order.of(np.array([2, 2, 5]))
     >>> [part.tolist() for part in ranked(order, np.ones(3, dtype=bool), 6, 1, 2)]
-    [[0, 2, 0, 0, 1, 2, 1, 1], [-1, 0, 2, 3, 2, 3, 5, 6], [3, 3, 0, 1, 0, 1, 1, 3]]
+    [[0, 2, 0, 0, 1, 2, 1, 1], [-1, 0, 2, 3, 2, 3, 5, 6], [3, 3, 1, 1, 0, 1, 1, 3]]
     """
     counted = order.upto(chosen)
     if order.ranks is not None:
