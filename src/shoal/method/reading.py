@@ -69,6 +69,12 @@ def fraction(value: Any) -> Fraction:
     return exact(value, "a number")
 
 
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise TypeError
+    return value
+
+
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError
@@ -120,7 +126,7 @@ _FIELDS: Mapping[str, Callable[[Any], Any]] = {
 _IN_RHO: Mapping[str, Callable[[Any], Any]] = {"delta": fraction, "rho": fraction}
 # only where they are not as usual
 _WHERE_SET: Mapping[str, Callable[[Any], Any]] = {
-    **{"most_epsilon": fraction, "override": _text, "steps": _texts}
+    **{"most_epsilon": fraction, "override": _text, "steps": _texts, "public_rows": _whole}
 }
 # what a statement says in other words, too
 _DERIVED = ("sentence", "publishable", "verdict")

@@ -32,6 +32,7 @@ from shoal.method.verdict import (
     NO_GUARANTEE,
     NOT_CLIPPED,
     PublicVerdict,
+    likely_to_fail,
     public_verdict,
     too_much,
 )
@@ -59,6 +60,7 @@ class PrivacyStatement:
         rho: what the release costs in ρ, where its noise is accounted for in ρ; ε and δ follow from it.
         most_epsilon: the ε per person above which it would not be publishable.
         override: why it is published although its ε is above that.
+        public_rows: the public number of rows that δ is judged by, where there is a δ and the number is public.
         steps: what was done to every record before protection, and what became of its survey weight.
     """
 
@@ -82,6 +84,7 @@ class PrivacyStatement:
     most_epsilon: Fraction = MOST_EPSILON
     override: str = ""
     steps: tuple[str, ...] = ()
+    public_rows: int | None = None
 
     @property
     def publishable(self) -> bool:
@@ -141,6 +144,7 @@ class PrivacyStatement:
             **({} if self.most_epsilon == MOST_EPSILON else {"most_epsilon": float(self.most_epsilon)}),
             **({"override": self.override} if self.override else {}),
             **({"steps": list(self.steps)} if self.steps else {}),
+            **({} if self.public_rows is None else {"public_rows": self.public_rows}),
             "method": self.method,
             "settings": self.settings,
             "attributes": self.attributes,
@@ -287,7 +291,9 @@ def state(
         model=model,
         target=facts.target,
         epsilon=epsilon,
-        epsilon_per_attribute=_in_epsilon(_stated(plan.stated, factor, private), method.delta),
+        epsilon_per_attribute=_in_epsilon(
+            _stated(plan.stated, factor, private), method.delta, None if rho is None else rho * factor, epsilon
+        ),
         spending=_stated(spending, factor, private),
         neighbours=relation if facts.budgeted else None,
         unit=unit,
@@ -299,7 +305,8 @@ def state(
         + (left_open if facts.budgeted else ())
         + _no_joint_k(method, len(lattices)),
         not_publishable_because=_obstacles(method, facts, circumstances)
-        + ((excess,) if excess and not circumstances.override else ()),
+        + ((excess,) if excess and not circumstances.override else ())
+        + likely_to_fail(method.delta),
         method=method.name,
         settings={name: _plain(value) for name, value in method.settings().items()},
         attributes={
@@ -314,6 +321,7 @@ def state(
         most_epsilon=circumstances.most_epsilon,
         override=circumstances.override,
         steps=_steps(circumstances),
+        public_rows=None if rho is None else circumstances.public_rows,
     )
 
 
@@ -335,11 +343,21 @@ def _stated(shares: Mapping[str, Fraction], factor: int, private: bool) -> dict[
     return {name: None if private else share * factor for name, share in shares.items()}
 
 
-def _in_epsilon(shares: dict[str, Fraction | None], delta: Fraction) -> dict[str, Fraction | None]:
-    """What is stated in ρ, each by itself, as the ε at the same δ."""
-    if not delta:
+def _in_epsilon(
+    shares: dict[str, Fraction | None], delta: Fraction, rho: Fraction | None, epsilon: Fraction | None
+) -> dict[str, Fraction | None]:
+    """Convert shares of ρ to the ε that each costs by itself at the same δ.
+
+    The conversion alone gives 0 for a small enough ρ, because δ covers all of it, and it is rounded up. So a share is
+    stated at no less than its proportion of the total ε and at no more than the total: it is 0 only where its ρ is 0,
+    grows with its ρ, and the shares of disjoint measurements add up to at least what the measurements cost together.
+    """
+    if rho is None or epsilon is None:
         return shares
-    return {name: None if share is None else epsilon_from(share, delta) for name, share in shares.items()}
+    return {
+        name: None if share is None else min(max(epsilon_from(share, delta), epsilon * share / rho), epsilon)
+        for name, share in shares.items()
+    }
 
 
 def _conditions(

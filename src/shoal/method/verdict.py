@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
+from shoal.columns.circumstances import MOST_DELTA
+from shoal.decimals import decimal_text
 from shoal.method.models import MODELS
 from shoal.method.odds import belief_words, budget_words, factor_words
 
@@ -46,6 +48,7 @@ _STEPS: tuple[tuple[str, str], ...] = (
         "settle what is listed from what is publicly known, or on a rehearsal (shoal rehearse), and release once",
     ),
     ("ε = ", "take a smaller ε, 1 say, or give the reason why this one has to be (option override)"),
+    ("δ = ", "release again with a smaller δ, 1e-6 say"),
 )
 _PUBLISH_STEP = (
     "publish the folder of the release, and count its ε with every other release about the same people"
@@ -128,6 +131,31 @@ def too_much(facts: Mapping[str, Any], most: Fraction) -> str:
     return f"ε = {budget_words(epsilon)} per {facts['unit']} is above {budget_words(float(most))}: {_effect(facts)}."
 
 
+def likely_to_fail(delta: Fraction) -> tuple[str, ...]:
+    """Explain why δ is too large to be published, whatever the reason for it; empty where it is not.
+
+    >>> likely_to_fail(Fraction("0.5"))
+    ('δ = 0.5 is above 0.001: the guarantee may fail outright with that probability.',)
+    >>> likely_to_fail(Fraction("0.001"))
+    ()
+    """
+    if delta <= MOST_DELTA:
+        return ()
+    return (
+        f"δ = {decimal_text(delta)} is above {decimal_text(MOST_DELTA)}: the guarantee may fail outright with that "
+        "probability.",
+    )
+
+
+def large_delta(public_rows: int | None) -> float:
+    """δ above which a verdict names a limit: 1e-5, or less where the public number of rows asks for less.
+
+    >>> large_delta(None), large_delta(100), large_delta(1_000_000)
+    (1e-05, 1e-05, 1e-07)
+    """
+    return LARGE_DELTA if public_rows is None else min(LARGE_DELTA, 1 / (10 * max(public_rows, 1)))
+
+
 def _effect(facts: Mapping[str, Any]) -> str:
     """What a budget lets happen: to a belief where the claim is about records, to an outcome where it is not."""
     epsilon, unit = facts["epsilon"], facts["unit"]
@@ -194,9 +222,10 @@ def _of_budget(statement: Mapping[str, Any]) -> Iterable[Reason]:
             "green",
             f"ε = {words} per {unit} is a strong budget (up to {STRONG_EPSILON:g}): {effect}, not more.",
         )
-    if statement.get("delta", 0) > LARGE_DELTA:
+    most = large_delta(statement.get("public_rows"))
+    if statement.get("delta", 0) > most:
         yield Reason(
             "amber",
-            f"δ = {statement['delta']:g} is large (above {LARGE_DELTA:g}): among so many people somebody may be told "
+            f"δ = {statement['delta']:g} is large (above {most:g}): among so many people somebody may be told "
             "of outright.",
         )

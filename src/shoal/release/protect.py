@@ -317,7 +317,12 @@ def prepare(
     source = noise_source(seed)
     described = with_tuning(described, chosen, settled)
     circumstances = _with_seed(described.circumstances, source)
-    circumstances = replace(circumstances, most_epsilon=declared.most_epsilon, override=declared.override)
+    circumstances = replace(
+        circumstances,
+        most_epsilon=declared.most_epsilon,
+        override=declared.override,
+        public_rows=described.n if settled.neighbours == "replace-one" else settled.rows,
+    )
     described = replace(described, circumstances=circumstances)
     statement = _statement(settled, described, plan)
     notes = (*described.notes, *found, *advice(settled, described, plan))
