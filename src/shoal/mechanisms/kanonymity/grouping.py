@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shoal.columns.describe import Described
-from shoal.errors import OptionError
+from shoal.errors import InputError, OptionError
 from shoal.mechanisms.base import Progress
 from shoal.mechanisms.kanonymity.algorithms import bring_close, diversify
-from shoal.mechanisms.kanonymity.columns import Columns, with_role
+from shoal.mechanisms.kanonymity.columns import Columns, columns_of, with_role
 from shoal.mechanisms.strata import Stratum, check_strata, strata_of
 from shoal.method.budget import Plan
 from shoal.method.method import Method
@@ -20,8 +21,18 @@ from shoal.partition import Partition, given, vmdav
 from shoal.partition.base import check_k
 
 
-def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
-    """Raise what a run would raise about groups: labels and wishes that these records cannot fulfil."""
+def check(
+    method: Method,
+    described: Described,
+    plan: Plan,
+    labels: ArrayLike | None = None,
+    classes: Sequence[Stratum] | None = None,
+) -> None:
+    """Raise what a run would raise about groups: labels and wishes that these records cannot fulfil.
+
+    Args:
+        classes: the records among which groups are made, where these are not the strata.
+    """
     check_strata(method, described, method.size)
     names = with_role(described, "confidential")
     for option, value in {"l": method.l, "t_emd": method.t_emd}.items():
@@ -29,14 +40,37 @@ def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | 
             raise OptionError(
                 f'{option} is about confidential columns: set role = "confidential" for one in the schema.'
             )
+    within = strata_of(method, described) if classes is None else classes
     if method.partition == "given" or labels is not None:
-        given(_of_rows_kept(described, labels), method.size)
-    for name in names if method.l is not None else ():
-        found = int(np.unique(described.positions(name)[0]).size)
-        if found < (method.l or 0):
-            raise OptionError(
-                f"l = {method.l} cannot be reached: column '{name}' has {found} different values in the whole table."
-            )
+        own = _of_rows_kept(described, labels)
+        for stratum in within:
+            with _located(stratum):
+                given(own[stratum.rows], method.size)
+    if method.l is not None:
+        _check_diversity(method.l, columns_of(method, described), names, within)
+
+
+def _check_diversity(least: int, columns: Columns, names: Sequence[str], classes: Sequence[Stratum]) -> None:
+    """Refuse an l for which some class of records has too few different values."""
+    for stratum in classes:
+        where = f"the stratum {stratum.name}" if stratum.name else "the whole table"
+        where += ", among rows of equal weight" if len({one.name for one in classes}) < len(classes) else ""
+        for name in names:
+            found = int(np.unique(columns.values[name][stratum.rows]).size)
+            if found < least:
+                raise OptionError(
+                    f"l = {least} cannot be reached: column '{name}' has {found} different "
+                    f"value{'' if found == 1 else 's'} in {where}."
+                )
+
+
+@contextmanager
+def _located(stratum: Stratum) -> Iterator[None]:
+    """Name the stratum in what is wrong with its labels."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"the stratum {stratum.name}: {error}" if stratum.name else str(error)) from None
 
 
 def similar_records(

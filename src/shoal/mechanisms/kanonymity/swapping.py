@@ -64,8 +64,8 @@ def _weight_notes(method: Method, described: Described) -> tuple[str, ...]:
 def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
     """Raise what a run would raise."""
     sizes = _checked_sizes(method, confidential_columns(method, described), described.n)
-    grouping.check(method, described, plan, labels)
     check_strata(method, described, max(sizes))
+    grouping.check(method, described, plan, labels, _classes(method, described))
 
 
 def plan_ranking(method: Method, described: Described) -> Plan:
