@@ -203,6 +203,7 @@ def describe(
     *,
     free: bool = False,
     flags: bool = False,
+    empty: bool = False,
     problems: Problems,
 ) -> Described:
     """Settle which columns are released, on which lattices, from which rows.
@@ -213,9 +214,10 @@ def describe(
         kinds: of columns that the method takes.
         free: the method's claim does not need domains known beforehand: those not declared come from the data.
         flags: the method can have "missing" as a place of its own in columns with an order.
+        empty: the number of rows is private, so a table without rows is described like any other.
         problems: takes note of columns that cannot be released as they are; they are left out of what is returned.
     """
-    if table.n == 0:
+    if table.n == 0 and not empty:
         raise InputError("the table has no rows: there is nothing to protect.")
     texts = tuple(dict.fromkeys((*declared.na, *declared.file.na)))
     table = with_steps(table, declared.schema, texts)

@@ -33,6 +33,7 @@ def read(
     dates: Mapping[str, str] | None = None,
     *,
     strict: bool = True,
+    empty: bool = False,
 ) -> Table:
     """A table from a path (see `shoal.io.FORMATS`) or from a pandas, polars or pyarrow frame.
 
@@ -44,6 +45,7 @@ def read(
         dates: how dates are written, by column, such as DD.MM.YYYY.
         strict: refuse a column without a declared type whose cells can be read in two ways. Otherwise the table keeps
             its doubts, for those who use the column.
+        empty: take a file that has a header and no rows: how many there are is then private.
 
     Raises:
         InputError: the file is missing, empty, not a table, has two columns of one name, can be read in two ways, or
@@ -53,7 +55,7 @@ def read(
     told = Conventions.of(conventions)
     texts = tuple(dict.fromkeys((*na, *told.na)))
     told = replace(told, na=texts)
-    table = _read(source, texts, declared, told, dates or {})
+    table = _read(source, texts, declared, told, dates or {}, empty=empty)
     table = with_types(without_texts(table, texts), declared, texts)
     if strict and not isinstance(source, Table):
         check_doubts(table, table.names)
@@ -66,11 +68,13 @@ def _read(
     types: Mapping[str, ColumnType],
     told: Conventions,
     dates: Mapping[str, str],
+    *,
+    empty: bool,
 ) -> Table:
     if isinstance(source, Table):
         return source
     if isinstance(source, (str, Path)):
-        return _read_path(Path(source), na, types, told, dates)
+        return _read_path(Path(source), na, types, told, dates, empty=empty)
     try:
         frame = nw.from_native(source)
     except nw.exceptions.DuplicateError as error:
@@ -147,6 +151,8 @@ def _read_path(
     types: Mapping[str, ColumnType],
     told: Conventions,
     dates: Mapping[str, str],
+    *,
+    empty: bool,
 ) -> Table:
     import pyarrow as pa
 
@@ -159,7 +165,7 @@ def _read_path(
         raise _unreadable(path, kind, error) from None
     names = found.table.column_names
     _check_names(names, path)
-    if found.table.num_rows == 0:
+    if found.table.num_rows == 0 and not empty:
         raise InputError(f"'{path}' has a header but no rows.")
     if found.cells:
         found = _settled(found, na, types, dates)

@@ -154,11 +154,14 @@ class Frozen:
         return pa.record_batch(arrays, names=[*columns, ROW])
 
 
-def frozen(path: str | Path) -> Frozen:
+def frozen(path: str | Path, *, empty: bool = False) -> Frozen:
     """The Parquet file, or all Parquet files of a folder and of the folders in it.
 
+    Args:
+        empty: take files without rows.
+
     Raises:
-        InputError: there is none, one cannot be read, or they do not have the same columns.
+        InputError: there is none, one cannot be read, they do not have the same columns, or hold no rows.
     """
     import pyarrow as pa
     from pyarrow import parquet
@@ -189,7 +192,7 @@ def frozen(path: str | Path) -> Frozen:
         files.append(File(one, sum(groups), first, _folder_values(one, path), _mark(one), groups))
         first += sum(groups)
     assert schema is not None
-    if not first:
+    if not first and not empty:
         raise InputError(f"'{path}' has a header but no rows.")
     return _with_folders(files, schema, path)
 

@@ -56,7 +56,7 @@ def estimate(prepared: Preparation, *, in_parts: bool = False) -> Estimate:
     Args:
         in_parts: the table is never in memory as a whole.
     """
-    n = prepared.described.n
+    n = max(prepared.described.n, 1)
     smallest = max(_FIRST_PROBE, 4 * prepared.method.size)
     rows, seconds, exponent = _probe(lambda size: _run_seconds(prepared, size), min(n, smallest), n)
     expected = seconds * (n / rows) ** exponent

@@ -125,7 +125,7 @@ def opened(
     if engine == "local" and not parquet:
         raise OptionError(_NOT_PARQUET)
     if path is not None and parquet and (engine == "local" or (engine is None and not obstacle)):
-        files = frozen(path)
+        files = frozen(path, empty=True)
         if engine == "local" or path.is_dir() or files.rows * len(files.schema) >= _LARGE:
             local = LocalRunner(files)
             may_be_read = engine is None and not path.is_dir()

@@ -360,17 +360,20 @@ class Angle:
         free: its claim needs no domain that is known beforehand.
         flags: it can have "missing" as a place of its own in columns with an order.
         generalise: groups of values can be released.
+        empty: it takes a table without rows, because their number is private.
     """
 
     kinds: tuple[str, ...]
     free: bool
     flags: bool
     generalise: bool
+    empty: bool
 
     @classmethod
     def of(cls, method: Method) -> Angle:
         free = MODELS[privacy_model(method, 1)].of_the_table or ENTRIES[method.mechanism].claim.free
-        return cls(method.kinds, free, PARTITIONS[method.partition].flags, method.generalise)
+        empty = method.neighbours == "add-remove"
+        return cls(method.kinds, free, PARTITIONS[method.partition].flags, method.generalise, empty)
 
 
 # a table and what is declared about it come in; the described table leaves, and what is wrong with it
@@ -380,7 +383,15 @@ Look = Callable[[Table, Declaration, Angle], tuple[Described, tuple[ShoalError, 
 def look_at(table: Table, declared: Declaration, angle: Angle) -> tuple[Described, tuple[ShoalError, ...]]:
     """Describe a table and look through its values; what was chosen on the records plays no part."""
     problems = Problems()
-    described = describe(table, declared, angle.kinds, free=angle.free, flags=angle.flags, problems=problems)
+    described = describe(
+        table,
+        declared,
+        angle.kinds,
+        free=angle.free,
+        flags=angle.flags,
+        empty=angle.empty,
+        problems=problems,
+    )
     for attribute in described.attributes:
         with problems.collected():
             check_storable(described.table, attribute, generalise=angle.generalise)
@@ -397,7 +408,8 @@ def _looked_at(
         problems.add(problem)
     with problems.collected():
         noise_allowed(method, len(described.columns))
-    if method.k is not None:
+    # a private number of rows is compared with nothing
+    if method.k is not None and method.neighbours == "replace-one":
         with problems.collected():
             check_k(method.k, described.n)
     return described
