@@ -200,7 +200,9 @@ def test_no_reason_makes_a_delta_above_one_in_a_thousand_publishable(delta: str,
     assert found.verdict.decision == "do not publish"
     assert found.verdict.next_step == "release again with a smaller δ, 1e-6 say"
     assert shoal.PrivacyStatement.from_dict(found.to_dict()).to_dict() == found.to_dict()
-    overridden = shoal.protect(data, schema, **(wanted | {"epsilon": 11, "override": "only for an experiment here"})).statement
+    overridden = shoal.protect(
+        data, schema, **(wanted | {"epsilon": 11, "override": "only for an experiment here"})
+    ).statement
     assert overridden.not_publishable_because == (reason,)
     with pytest.raises(OptionError, match="override says why an ε"):
         shoal.protect(data, schema, **wanted, override="only for an experiment here")
@@ -214,7 +216,12 @@ def test_a_delta_of_one_in_a_thousand_is_publishable_with_a_limit() -> None:
 
 @pytest.mark.parametrize(
     ("rows", "delta", "limit"),
-    [(9_999, "1e-5", ""), (20_000, "1e-5", "above 5e-06"), (20_000, "5e-6", ""), (100_000, "1.1e-6", "above 1e-06")],
+    [
+        (9_999, "1e-5", ""),
+        (20_000, "1e-5", "above 5e-06"),
+        (20_000, "5e-6", ""),
+        (100_000, "1.1e-6", "above 1e-06"),
+    ],
 )
 def test_a_delta_is_judged_by_the_public_number_of_rows(rows: int, delta: str, limit: str) -> None:
     def limits(found: shoal.PrivacyStatement) -> list[str]:
@@ -268,11 +275,15 @@ def test_what_columns_cost_alone_is_consistent_with_rho(delta: str, epsilon: str
 
 def test_a_column_with_a_small_share_is_not_stated_to_cost_nothing() -> None:
     names = [f"c{number}" for number in range(30)]
-    data = pa.table({name: [row % 2 for row in range(60)] for name in names} | {"x": [row % 50 for row in range(60)]})
+    data = pa.table(
+        {name: [row % 2 for row in range(60)] for name in names} | {"x": [row % 50 for row in range(60)]}
+    )
     domains: dict[str, Any] = dict.fromkeys(names, (0, 1)) | {"x": (0, 49)}
     found = shoal.protect(
         data, method="pairs-dp", epsilon="0.001", delta="0.001", domains=domains, neighbours="replace-one"
     ).statement
     assert found.rho is not None
     assert found.epsilon is not None
-    assert all(cost is not None and 0 < cost <= found.epsilon for cost in found.epsilon_per_attribute.values())
+    assert all(
+        cost is not None and 0 < cost <= found.epsilon for cost in found.epsilon_per_attribute.values()
+    )

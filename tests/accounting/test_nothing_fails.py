@@ -135,7 +135,12 @@ def stratified(**more: object) -> tuple[pd.DataFrame, shoal.Schema]:
             **more,
         }
     )
-    roles = {"region": "quasi-identifier", "age": "quasi-identifier", "illness": "confidential", "weight": "weight"}
+    roles = {
+        "region": "quasi-identifier",
+        "age": "quasi-identifier",
+        "illness": "confidential",
+        "weight": "weight",
+    }
     facts = {
         "region": {"kind": "nominal", "values": ["north", "south"]},
         "age": {"lo": 0, "hi": 120},
@@ -151,7 +156,8 @@ def test_an_l_out_of_reach_in_a_stratum_is_refused_before_the_budget_is_spent(me
     table, schema = stratified()
     assert prepare(read(table), schema, method, k=2, l=2).method.l == 2
     with pytest.raises(
-        OptionError, match="l = 2 cannot be reached: column 'illness' has 1 different value in the stratum region=south"
+        OptionError,
+        match="l = 2 cannot be reached: column 'illness' has 1 different value in the stratum region=south",
     ):
         prepare(read(table), schema, method, k=2, l=2, strata=["region"])
 
@@ -159,12 +165,15 @@ def test_an_l_out_of_reach_in_a_stratum_is_refused_before_the_budget_is_spent(me
 @pytest.mark.parametrize("method", ["swap-ranking", "swap-mdav"])
 def test_an_l_out_of_reach_among_rows_of_equal_weight_is_refused_before_a_swap(method: str) -> None:
     table, schema = stratified(weight=[1.5] * 4 + [2.5] * 4)
-    with pytest.raises(OptionError, match="column 'illness' has 1 different value in the whole table, among rows of"):
+    with pytest.raises(
+        OptionError, match="column 'illness' has 1 different value in the whole table, among rows of"
+    ):
         prepare(read(table), schema, method, k=2, l=2)
 
 
 @pytest.mark.parametrize(
-    ("method", "settings"), [("k-anonymity", {}), ("anatomy", {}), ("mdav-dp", {"epsilon": 1}), ("xm-23", {"epsilon": 1})]
+    ("method", "settings"),
+    [("k-anonymity", {}), ("anatomy", {}), ("mdav-dp", {"epsilon": 1}), ("xm-23", {"epsilon": 1})],
 )
 def test_given_labels_that_strata_cut_below_k_are_refused_before_the_budget_is_spent(
     method: str, settings: dict[str, object]

@@ -149,10 +149,10 @@ def read_declared(
     return with_steps(table, schema, (*missing_texts(na), *told.na))
 
 
-def read_as_asked(data: Any, request: Mapping[str, Any]) -> Table:
-    """The table, read as the keyword arguments of `shoal.protect` say; whether it may be empty the method decides."""
+def read_as_asked(data: Any, request: Mapping[str, Any], *, empty: bool = False) -> Table:
+    """The table, read as the keyword arguments of `shoal.protect` say; without rows only where it may be `empty`."""
     told = {name: request[name] for name in ("na", "types", "file") if request.get(name) is not None}
-    return read_declared(data, request.get("schema"), empty=True, **told)
+    return read_declared(data, request.get("schema"), empty=empty, **told)
 
 
 def missing_texts(na: Sequence[str] | None) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -62,6 +63,9 @@ def fraction(value: Any) -> Fraction:
         or value < 0
     ):
         raise ValueError
+    # budgets that were converted are decimal numbers of twelve digits
+    if len(Decimal(repr(value)).as_tuple().digits) <= 12:
+        return exact(value, "a number")
     for largest in _DENOMINATORS:
         near = Fraction(value).limit_denominator(largest)
         if float(near) == value:

@@ -292,7 +292,10 @@ def state(
         target=facts.target,
         epsilon=epsilon,
         epsilon_per_attribute=_in_epsilon(
-            _stated(plan.stated, factor, private), method.delta, None if rho is None else rho * factor, epsilon
+            _stated(plan.stated, factor, private),
+            method.delta,
+            None if rho is None else rho * factor,
+            epsilon,
         ),
         spending=_stated(spending, factor, private),
         neighbours=relation if facts.budgeted else None,

@@ -114,6 +114,8 @@ def opened(
     obstacle = _not_in_parts(method, wanted, request)
     if engine in ("local", "spark") and obstacle:
         raise OptionError(f"engine '{engine}' works through a table in parts: {obstacle}.")
+    # without rows there is nothing to protect, unless nobody is to know
+    private = method.neighbours == "add-remove"
     counted = method.stability != "record"
     na = missing_texts(request.get("na"))
     if engine == "spark":
@@ -125,7 +127,7 @@ def opened(
     if engine == "local" and not parquet:
         raise OptionError(_NOT_PARQUET)
     if path is not None and parquet and (engine == "local" or (engine is None and not obstacle)):
-        files = frozen(path, empty=True)
+        files = frozen(path, empty=private)
         if engine == "local" or path.is_dir() or files.rows * len(files.schema) >= _LARGE:
             local = LocalRunner(files)
             may_be_read = engine is None and not path.is_dir()
@@ -134,7 +136,7 @@ def opened(
         raise OptionError(
             f"'{path}' is a folder of Parquet files, which is worked through in parts: {obstacle}."
         )
-    return Opened(data, read_as_asked(data, request))
+    return Opened(data, read_as_asked(data, request, empty=private))
 
 
 def _is_parquet(path: Path) -> bool:

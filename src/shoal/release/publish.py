@@ -309,8 +309,8 @@ def _planned(
     check_writable(prepared.described.columns, delivery.format or table.format)
     if not prepared.described.n and (delivery.evaluate or delivery.internal is not None):
         raise InputError(
-            "the table has no rows, and there is nothing to measure: leave out evaluate and internal; the release itself "
-            "is made all the same."
+            "the table has no rows, and there is nothing to measure: leave out evaluate and internal, and the release "
+            "is made."
         )
     if delivery.statistics and not prepared.mechanism.statistics:
         raise OptionError(

@@ -263,6 +263,7 @@ class Risk:
             OutputError: the file exists, lies in the folder of a release, or cannot be written.
         """
         from shoal.io import write
+        from shoal.io.private import private_file
 
         target = Path(path)
         if target.exists():
@@ -274,7 +275,7 @@ class Risk:
             )
         aside = target.with_name(f".partial-{target.name}")
         try:
-            write(self.records(), aside)
+            write(self.records(), private_file(aside))
             aside.replace(target)
         except OSError as error:
             if isinstance(error, OutputError):

@@ -12,15 +12,17 @@ import platform
 import shutil
 from pathlib import Path
 
+from shoal.io.private import private_folder, private_text
+
 WORK = ".work"
 _OWNER = "owner.json"
 
 
 def claim(folder: Path) -> None:
     """Make a folder for work, marked with this process."""
-    folder.mkdir(parents=True, exist_ok=True)
+    private_folder(folder)
     owner = {"host": platform.node(), "process": os.getpid(), "started": _started(os.getpid())}
-    (folder / _OWNER).write_text(json.dumps(owner), "utf-8")
+    private_text(folder / _OWNER, json.dumps(owner))
 
 
 def remove_abandoned(out: Path) -> list[Path]:
