@@ -89,7 +89,7 @@ def test_what_a_tuning_writes_is_private_also_over_what_was_there(tmp_path: Path
     folder = tmp_path / "tuned"
 
     def tune() -> None:
-        shoal.tune(people(), epsilon=1, methods=["laplace"], domains=DOMAINS, folder=folder, seeds=1)
+        shoal.tune(people(), epsilon=1, methods=["laplace"], domains=DOMAINS, out=folder, seeds=1)
 
     tune()
     written = list(folder.iterdir())
@@ -106,7 +106,9 @@ def test_risks_of_records_and_held_out_records_are_private(tmp_path: Path) -> No
     found.save(tmp_path / "risk.csv")
     people().to_csv(tmp_path / "people.csv", index=False)
     rest, control = tmp_path / "rest.csv", tmp_path / "control.csv"
-    assert run(["hold-out", str(tmp_path / "people.csv"), "--rest", str(rest), "--control", str(control)]) == 0
+    assert (
+        run(["hold-out", str(tmp_path / "people.csv"), "--rest", str(rest), "--control", str(control)]) == 0
+    )
     assert_private(tmp_path / "risk.csv", rest, control)
 
 
@@ -126,14 +128,18 @@ def test_spills_of_the_local_engine_are_private(tmp_path: Path, monkeypatch: pyt
             seen.add(("folder" if spilled.is_dir() else "file", mode(spilled)))
 
     monkeypatch.setattr(local._Buckets, "_flush", watched)
-    shoal.publish(path, domains=DOMAINS, method="ranking-dp", k=5, epsilon=1, out=tmp_path / "out", engine="local")
+    shoal.publish(
+        path, domains=DOMAINS, method="ranking-dp", k=5, epsilon=1, out=tmp_path / "out", engine="local"
+    )
     assert seen == {("folder", 0o700), ("file", 0o600)}
     assert parquet.read_metadata(tmp_path / "out" / "data.parquet").num_rows == 2000
 
 
 def test_a_claimed_folder_is_private(tmp_path: Path) -> None:
     claim(tmp_path / "aside" / ".work")
-    assert_private(tmp_path / "aside", tmp_path / "aside" / ".work", tmp_path / "aside" / ".work" / "owner.json")
+    assert_private(
+        tmp_path / "aside", tmp_path / "aside" / ".work", tmp_path / "aside" / ".work" / "owner.json"
+    )
 
 
 def test_a_runner_works_in_a_private_folder(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from shoal.columns.attribute import Attribute
 from shoal.columns.coding import labels_of, numbers
+from shoal.display import internal
 from shoal.errors import InputError
 from shoal.io import Table, first_row
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 Rows = NDArray[np.int64]
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Absent:
     """Missing values of a column.

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.display import internal
 
+
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupCounts:
     """How often each value occurs in each group; pairs that do not occur are left out.

@@ -8,12 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.columns.describe import Described
+from shoal.display import internal
 from shoal.errors import OptionError
 from shoal.evaluation.anonymity import column_codes
 from shoal.evaluation.groups import row_groups
 from shoal.method.method import Method
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Stratum:
     """The rows of one stratum.

@@ -105,7 +105,7 @@ def made_up(described: Described, rows: int) -> Described:
     plain = []
     for attribute in described.attributes:
         # the value that stands for missing ones is no text in a table
-        bare = replace(attribute, missing=None, type=None, decimals=None)
+        bare = replace(attribute, missing=None, type=None, decimals=None, format=None)
         tree = bare.tree
         if tree is None:
             plain.append(replace(bare, kind="numeric", ordered=()))

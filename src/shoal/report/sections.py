@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from shoal.display import internal
 from shoal.errors import OptionError
 from shoal.report.measures import measure_lines
 from shoal.report.page_figures import attribute_sections, relation_sections
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from shoal.report.subject import Subject
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Page:
     """What a page is made from.

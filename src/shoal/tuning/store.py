@@ -64,7 +64,8 @@ def open_store(folder: Path | None, table: Table, arguments: Mapping[str, Any]) 
     path = folder / NAME
     header = {"data": fingerprint(table), "arguments": canonical(arguments)}
     if path.exists():
-        return Store(path, _resumed(path, header))
+        found = _resumed(path, header)
+        return Store(private_file(path), found)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise OutputError(
             f"'{folder}' is not a new folder and holds no earlier tuning: name another one, nothing is overwritten."

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.columns.describe import Described
+from shoal.display import internal
 from shoal.mechanisms.histogram import Histogram
 from shoal.noise import Source
 from shoal.noise.keyed import fresh_key
@@ -47,6 +48,7 @@ class Made:
     conditions: tuple[str, ...] = ()
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Work:
     """A prepared release on an engine."""
