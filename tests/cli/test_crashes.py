@@ -86,7 +86,7 @@ def test_a_dry_run_with_a_date_format_in_the_schema(
 ) -> None:
     common = ["--schema", "born.toml", "--epsilon", "1", "--out", "out", "--dry-run"]
     assert run(["protect", "born.csv", *common, "--method", *method]) == 0
-    assert "Nothing was written" in capsys.readouterr().err
+    assert "Nothing was written" in capsys.readouterr().out
     assert not Path("out").exists()
 
 
