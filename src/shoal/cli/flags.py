@@ -56,6 +56,7 @@ _FLAGS = (
     "target",
     "tolerated",
     "types",
+    "unit",
     "weight",
 )
 _QUOTED = re.compile(r"((?<!\w)'[^']*'(?!\w))")

@@ -26,6 +26,8 @@ _ABOUT_FILES: Mapping[str, tuple[str, str]] = {
     "thousands": ("Sign between thousands: . or , or ' ' or none.", "SIGN"),
     "quote": ("Sign around the fields of a text file, or none.", "SIGN"),
     "sheet": ("Sheet of an Excel workbook.", "NAME"),
+    "header_row": ("Row that holds the column names, counted from 1.", "N"),
+    "range": ("Cells of a sheet that hold the table, names included, such as B4:F200.", "CELLS"),
 }
 _DATE_FORMAT = "How dates are written, DD.MM.YYYY or column=DD.MM.YYYY; repeat it."
 _FILE_FLAGS = (
@@ -86,7 +88,7 @@ JSON = Flag("json", "Print JSON.", "output", bool, default=False)
 WORKERS = Flag("workers", "Processes; default: all cores.", "run", int, placeholder="N")
 
 # where tables are worked through, for commands that measure them
-_ENGINE = "Where: memory, local, spark (docs/scale.md); default: by the tables' size."
+_ENGINE = "Where: memory, local, spark; default: by the tables' size."
 _CONF = "Engine spark: a setting of the session, such as spark.executor.memory=4g; repeat it."
 ENGINE = (
     Flag("engine", _ENGINE, "run"),
@@ -124,7 +126,12 @@ _TAXONOMY = Flag(
 def data(name: str = "data") -> Flag:
     """The table that a command reads."""
     return Flag(
-        name, "The table; docs/guide/files.md lists the formats.", "input", Path, argument=True, common=True
+        name,
+        "The table: CSV, JSON lines, Parquet, Feather, Excel, Stata or SPSS.",
+        "input",
+        Path,
+        argument=True,
+        common=True,
     )
 
 
@@ -292,9 +299,11 @@ def _taxonomies(texts: Sequence[str]) -> dict[str, Any]:
 
 def column_names(texts: Sequence[str], known: Sequence[str]) -> list[str]:
     """Each text is one column name, or several with commas between."""
+    from shoal.columns.schema import column_range
     from shoal.method.forms import names_in
 
-    return [name for text in texts for name in ([text] if text in known else names_in(text))]
+    named = [name for text in texts for name in ([text] if text in known else names_in(text))]
+    return [name for text in named for name in ((text,) if text in known else column_range(text))]
 
 
 def note_look(typed: Mapping[str, Any], original: Path, columns: Iterable[str], command: str) -> None:

@@ -145,7 +145,8 @@ def read_declared(
         # it was read before, and its columns are no longer of the declared types
         return with_steps(data, schema)
     named = declared_types(schema, types)
-    table = read(data, missing_texts(na), named, told, dates, strict=False, empty=empty)
+    codes = {} if schema is None else {a.name: a.na for a in schema.attributes if a.na}
+    table = read(data, missing_texts(na), named, told, dates, codes=codes, strict=False, empty=empty)
     return with_steps(table, schema, (*missing_texts(na), *told.na))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from shoal import summaries
 from shoal.columns.kinds import KIND_FACTS
 from shoal.display import displayed
-from shoal.evaluation.five import GLOSSARY, five
+from shoal.evaluation.five import five
 from shoal.evaluation.measures import MEASURES
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ class Evaluation:
         skipped: columns that were not measured, and why.
         learning: how well a classifier learns from the release; None without a target.
         estimates: survey estimates with their errors, before and after; None without a weight.
+        synthetic: the released rows were drawn and are nobody's.
         remarks: in words, what was not measured, or not exactly, because the tables were never in memory.
     """
 
@@ -59,6 +60,7 @@ class Evaluation:
     learning: dict[str, Any] | None = None
     matching: str | None = None
     estimates: dict[str, Any] | None = None
+    synthetic: bool = False
     remarks: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -74,6 +76,7 @@ class Evaluation:
             "risk": plain(self.risk),
             "learning": plain(self.learning),
             "estimates": plain(self.estimates),
+            "synthetic": self.synthetic,
             "remarks": list(self.remarks),
         }
 
@@ -84,7 +87,6 @@ class Evaluation:
             out.add_column(title)
         for line in five(self.to_dict()):
             out.add_row(line.title, line.words, line.judgement)
-        out.caption = f"What the words mean: {GLOSSARY}"
         return out
 
     def table(self) -> Table:

@@ -62,6 +62,7 @@ class PrivacyStatement:
         override: why it is published although its ε is above that.
         public_rows: the public number of rows that δ is judged by, where there is a δ and the number is public.
         steps: what was done to every record before protection, and what became of its survey weight.
+        counted: what groups of a claim about the table are counted in: "rows", or "persons" where a unit is declared.
     """
 
     model: Model
@@ -84,6 +85,7 @@ class PrivacyStatement:
     most_epsilon: Fraction = MOST_EPSILON
     override: str = ""
     steps: tuple[str, ...] = ()
+    counted: str = "rows"
     public_rows: int | None = None
 
     @property
@@ -102,6 +104,7 @@ class PrivacyStatement:
         facts = MODELS[self.model]
         budget = "" if self.epsilon is None else decimal_text(self.epsilon)
         amounts = {"epsilon": budget, "delta": decimal_text(self.delta), "unit": self.unit}
+        amounts["counted"] = self.counted
         promise = facts.promise.format_map({**self.settings, **amounts})
         if self.data_dependent and facts.guarantee and not facts.of_the_table:
             return (
@@ -136,6 +139,7 @@ class PrivacyStatement:
             "spending": _plain(self.spending),
             "neighbours": self.neighbours,
             "unit": self.unit,
+            **({} if self.counted == "rows" else {"counted": self.counted}),
             "conditions": list(self.conditions),
             "data_dependent": list(self.data_dependent),
             "not_promised": list(self.not_promised),
@@ -239,7 +243,7 @@ def state(
     facts = MODELS[model]
     relation, left_open = _NEIGHBOURS[method.neighbours]
     rows = circumstances.rows_per_unit
-    if circumstances.unit_repeats and (facts.of_records or facts.of_the_table):
+    if circumstances.unit_repeats and facts.of_records:
         raise ClaimError(
             f"a value of the unit column '{circumstances.unit}' occurs in several rows, so a claim about rows is "
             "not a claim about persons: declare max_rows for it in the schema (the claim is then per person)."
@@ -265,8 +269,10 @@ def state(
             "that looked at the records, or use ranking-dp with one column or link=False."
         )
     # whether rows repeat is a private fact: where it does not refuse the claim, it must not show in it either
+    # a claim about the table counts persons, however many rows they have
+    persons = circumstances.unit is not None and facts.of_the_table
     per_person = circumstances.unit is not None and (circumstances.rows_declared or facts.of_records)
-    unit = unit_words(circumstances.unit if per_person else None, rows)
+    unit = unit_words(circumstances.unit if per_person or persons else None, None if persons else rows)
     # shares that follow the widths tell the ratio of domains taken from the data
     private = bool(circumstances.private_domains) and method.split in ("proportional", "optimal")
     spending = plan.spending
@@ -324,6 +330,7 @@ def state(
         most_epsilon=circumstances.most_epsilon,
         override=circumstances.override,
         steps=_steps(circumstances),
+        counted="persons" if persons else "rows",
         public_rows=None if rho is None else circumstances.public_rows,
     )
 
@@ -399,10 +406,9 @@ def _conditions(
     found += _local_conditions(method)
     if not method.link and attributes > 1:
         found.append("Every column was shuffled by itself: rows of the release do not belong to anybody.")
-    if circumstances.rows_per_unit > 1 and facts.of_the_table:
+    if circumstances.unit is not None and facts.of_the_table:
         found.append(
-            f"A person has at most {circumstances.rows_per_unit} rows, so {method.size} rows are at least "
-            f"{-(-method.size // circumstances.rows_per_unit)} persons."
+            f"Persons are the values of {circumstances.unit}: they are counted, and not the rows that each of them has."
         )
     elif circumstances.rows_per_unit > 1 and budget is not None:
         most = f"A person has at most {circumstances.rows_per_unit} rows;"

@@ -16,6 +16,7 @@ from shoal.columns.circumstances import Circumstances
 from shoal.columns.coding import check_storable
 from shoal.columns.declaration import Declaration
 from shoal.columns.describe import Described, describe
+from shoal.columns.kinds import KIND_FACTS
 from shoal.columns.schema import Schema
 from shoal.display import displayed, internal
 from shoal.errors import OptionError, Problems, ShoalError
@@ -360,6 +361,7 @@ class Angle:
         free: its claim needs no domain that is known beforehand.
         flags: it can have "missing" as a place of its own in columns with an order.
         generalise: groups of values can be released.
+        may_stay: kinds of columns whose values may stay missing in their rows, as far as its claim goes.
         empty: it takes a table without rows, because their number is private.
     """
 
@@ -368,12 +370,18 @@ class Angle:
     flags: bool
     generalise: bool
     empty: bool
+    may_stay: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, method: Method) -> Angle:
         free = MODELS[privacy_model(method, 1)].of_the_table or ENTRIES[method.mechanism].claim.free
         empty = method.neighbours == "add-remove"
-        return cls(method.kinds, free, PARTITIONS[method.partition].flags, method.generalise, empty)
+        claim = promise_of(method, 2)
+        stay = MODELS[claim.model].given_partition or claim.shows_gaps
+        # a method that empties cells does so with names, too; others have a category for them
+        emptied = ENTRIES[method.mechanism].claim.free
+        may_stay = tuple(kind for kind, facts in KIND_FACTS.items() if stay and (facts.ordered or emptied))
+        return cls(method.kinds, free, PARTITIONS[method.partition].flags, method.generalise, empty, may_stay)
 
 
 # a table and what is declared about it come in; the described table leaves, and what is wrong with it
@@ -390,6 +398,7 @@ def look_at(table: Table, declared: Declaration, angle: Angle) -> tuple[Describe
         free=angle.free,
         flags=angle.flags,
         empty=angle.empty,
+        may_stay=angle.may_stay,
         problems=problems,
     )
     for attribute in described.attributes:

@@ -81,7 +81,7 @@ class Section:
 
 def _columns(page: Page) -> dict[str, Any]:
     return {
-        "attributes": attribute_sections(page.subject, page.before),
+        "attributes": attribute_sections(page.subject, page.before, page.measured),
         "remarks": page.remarks,
     }
 

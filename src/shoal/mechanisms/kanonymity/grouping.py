@@ -11,10 +11,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from shoal.columns.describe import Described
 from shoal.errors import InputError, OptionError
+from shoal.evaluation.distributions import distinct_for_units
+from shoal.evaluation.groups import row_groups, units_of_groups
 from shoal.mechanisms.base import Progress
 from shoal.mechanisms.kanonymity.algorithms import bring_close, diversify
-from shoal.mechanisms.kanonymity.columns import Columns, columns_of, with_role
-from shoal.mechanisms.strata import Stratum, check_strata, strata_of
+from shoal.mechanisms.kanonymity.algorithms.diversity import (
+    any_of,
+    lacks_closeness,
+    lacks_persons,
+    lacks_values,
+    value_numbers,
+)
+from shoal.mechanisms.kanonymity.algorithms.merging import Lacking, merge_until
+from shoal.mechanisms.kanonymity.columns import Columns, columns_of, refuse_masked_weight, with_role
+from shoal.mechanisms.strata import Stratum, check_persons, check_strata, strata_of, units_of
 from shoal.method.budget import Plan
 from shoal.method.method import Method
 from shoal.partition import Partition, given, vmdav
@@ -26,14 +36,21 @@ def check(
     described: Described,
     plan: Plan,
     labels: ArrayLike | None = None,
+    *,
+    even: bool = False,
+    least: int | None = None,
     classes: Sequence[Stratum] | None = None,
 ) -> None:
     """Raise what a run would raise about groups: labels and wishes that these records cannot fulfil.
 
     Args:
+        even: nobody may have more than one row in k of a group, see `lacks_persons`.
+        least: the most that any group needs, if not the method's k.
         classes: the records among which groups are made, where these are not the strata.
     """
-    check_strata(method, described, method.size)
+    refuse_masked_weight(method, described)
+    check_strata(method, described, least or method.size)
+    check_persons(method, described, least or method.size, even=even)
     names = with_role(described, "confidential")
     for option, value in {"l": method.l, "t_emd": method.t_emd}.items():
         if value is not None and not names:
@@ -46,8 +63,11 @@ def check(
         for stratum in within:
             with _located(stratum):
                 given(own[stratum.rows], method.size)
+        _check_given(method, described, given(own, method.size), even=even)
     if method.l is not None:
         _check_diversity(method.l, columns_of(method, described), names, within)
+        for name in names:
+            _check_values_of_persons(method.l, described, name, within)
 
 
 def _check_diversity(least: int, columns: Columns, names: Sequence[str], classes: Sequence[Stratum]) -> None:
@@ -73,6 +93,44 @@ def _located(stratum: Stratum) -> Iterator[None]:
         raise InputError(f"the stratum {stratum.name}: {error}" if stratum.name else str(error)) from None
 
 
+def _check_given(method: Method, described: Described, made: Partition, *, even: bool) -> None:
+    """Refuse clusters of the caller's that hold too few persons, or too many rows of one."""
+    units = units_of(described)
+    if units is None:
+        return
+    within = row_groups([_numbered(strata_of(method, described), described.n), made.labels])
+    if lacks_persons(units, method.size, even=even)(Partition(within.labels, within.sizes)).any():
+        more = f", or one with more than one row in {method.size}" if even else ""
+        raise OptionError(
+            f"labels: a cluster has fewer than k = {method.size} persons (values of "
+            f"'{described.circumstances.unit}'){more}: join clusters, or lower k.",
+            option="labels",
+        )
+
+
+def _numbered(classes: Sequence[Stratum], n: int) -> NDArray[np.int64]:
+    """The number of each row's class."""
+    parts = np.zeros(n, dtype=np.int64)
+    for number, stratum in enumerate(classes):
+        parts[stratum.rows] = number
+    return parts
+
+
+def _check_values_of_persons(least: int, described: Described, name: str, classes: Sequence[Stratum]) -> None:
+    """Refuse an l that the persons of a class, with one value each, do not have."""
+    units = units_of(described)
+    if units is None:
+        return
+    values = value_numbers(described.positions(name)[0], described.n)
+    found = int(distinct_for_units(_numbered(classes, described.n), values, units).min())
+    if found < least:
+        raise OptionError(
+            f"l = {least} cannot be reached: there are no {least} persons (values of "
+            f"'{described.circumstances.unit}') with different values of column '{name}'"
+            f"{' in every stratum' if len(classes) > 1 else ''}: lower l."
+        )
+
+
 def similar_records(
     method: Method, columns: Columns, names: Sequence[str], progress: Progress, labels: ArrayLike | None
 ) -> Partition:
@@ -96,16 +154,19 @@ def grouped(
     progress: Progress,
     labels: ArrayLike | None,
     make: Callable[[Columns], Partition] | None = None,
+    *,
+    even: bool = False,
 ) -> tuple[Partition, dict[str, Any]]:
     """Groups of similar records, joined until they are as diverse and close as asked for, stratum by stratum.
 
     Args:
         names: the columns that records of a group are close in.
         make: another way to make groups than the method's partition.
+        even: nobody may have more than one row in k of a group, see `lacks_persons`.
     """
     if not method.strata:
         made = similar_records(method, columns, names, progress, labels) if make is None else make(columns)
-        return enforced(method, columns, columns.points(names), made)
+        return enforced(method, columns, columns.points(names), made, even=even)
     given_labels = None if labels is None else _of_rows_kept(columns.described, labels)
     parts, costs = [], []
     strata = strata_of(method, columns.described)
@@ -117,7 +178,7 @@ def grouped(
             made = given(given_labels[stratum.rows], method.size)
         else:
             made = similar_records(method, own, names, progress, None)
-        made, cost = enforced(method, own, own.points(names), made)
+        made, cost = enforced(method, own, own.points(names), made, even=even)
         parts.append(made)
         costs.append({"stratum": stratum.name, **cost})
     return joined(strata, parts, columns.n), {"strata": costs}
@@ -134,11 +195,21 @@ def joined(strata: Sequence[Stratum], parts: Sequence[Partition], n: int) -> Par
 
 
 def enforced(
-    method: Method, columns: Columns, points: NDArray[np.float64], partition: Partition
+    method: Method,
+    columns: Columns,
+    points: NDArray[np.float64],
+    partition: Partition,
+    *,
+    even: bool = False,
 ) -> tuple[Partition, dict[str, Any]]:
     """Groups joined until they are as diverse and as close to the table as asked for, and what that cost."""
     cost: dict[str, Any] = {}
     names = with_role(columns.described, "confidential")
+    if columns.units is not None:
+        lacking = any_of(_of_persons(method, columns, names, columns.units, even=even))
+        merged = merge_until(partition, points, lacking)
+        fewest = int(units_of_groups(merged.partition.labels, columns.units).min())
+        return merged.partition, {"persons": {"fewest": fewest, **merged.cost}}
     if method.l is not None:
         merged = diversify(partition, points, [columns.values[name] for name in names], method.l)
         partition, cost["l_diversity"] = merged.partition, merged.cost
@@ -151,6 +222,26 @@ def enforced(
                 merged = bring_close(partition, points, own, float(method.t_emd), ground)
                 partition, cost[f"t_closeness_{ground}"] = merged.partition, merged.cost
     return partition, cost
+
+
+def _of_persons(
+    method: Method, columns: Columns, names: Sequence[str], units: NDArray[np.int64], *, even: bool
+) -> list[Lacking]:
+    """What groups may lack where persons are counted: joining for one of these can undo another, so all at once."""
+    found = [lacks_persons(units, method.size, even=even)]
+    coded = {name: value_numbers(columns.values[name], columns.n) for name in names}
+    if method.l is not None:
+        found.append(lacks_values(list(coded.values()), method.l, units))
+    if method.t_emd is not None:
+        for ground in ("ordered", "equal"):
+            own = [
+                values
+                for name, values in coded.items()
+                if columns.kind(name).ordered == (ground == "ordered")
+            ]
+            if own:
+                found.append(lacks_closeness(own, float(method.t_emd), ground, units))
+    return found
 
 
 def internal_facts(columns: Columns, groups: Sequence[Partition], more: Mapping[str, Any]) -> dict[str, Any]:
