@@ -185,6 +185,9 @@ def test_publish_checks_the_bundle_and_gives_it_out(settled: Tab, tmp_path: Path
     found = settled.client.get(f"/desk/{settled.name}/bundle.zip")
     assert found.headers["content-type"] == "application/zip"
     with zipfile.ZipFile(BytesIO(found.content)) as archive:
+        # neither when the files were made nor how they lie on this machine
+        assert {one.date_time for one in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+        assert {one.external_attr >> 16 for one in archive.infolist()} == {0o644}
         archive.extractall(tmp_path)
     bundle = shoal.Bundle.load(tmp_path / "release-A")
     assert bundle.statement.publishable

@@ -210,6 +210,7 @@ def describe(
     *,
     free: bool = False,
     flags: bool = False,
+    empty: bool = False,
     may_stay: Collection[str] = (),
     problems: Problems,
 ) -> Described:
@@ -221,10 +222,11 @@ def describe(
         kinds: of columns that the method takes.
         free: the method's claim does not need domains known beforehand: those not declared come from the data.
         flags: the method can have "missing" as a place of its own in columns with an order.
+        empty: the number of rows is private, so a table without rows is described like any other.
         may_stay: kinds of columns whose values may stay missing in their rows, as far as the method's claim goes.
         problems: takes note of columns that cannot be released as they are; they are left out of what is returned.
     """
-    if table.n == 0:
+    if table.n == 0 and not empty:
         raise InputError("the table has no rows: there is nothing to protect.")
     texts = tuple(dict.fromkeys((*declared.na, *declared.file.na)))
     table = with_steps(table, declared.schema, texts)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.display import internal
 from shoal.errors import InputError, Problems
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ POLICIES: Mapping[str, str] = {
 _MOST_CODES = 4
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Gaps:
     """Where values are missing, after the policies were applied.

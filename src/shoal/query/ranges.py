@@ -11,6 +11,7 @@ from typing import Any
 from shoal.columns.dates import day_text, is_day
 from shoal.columns.lattice import Lattice
 from shoal.columns.schema import Attribute
+from shoal.display import internal
 from shoal.errors import OptionError, did_you_mean
 from shoal.noise.epsilon import shown
 from shoal.query.facts import Facts
@@ -48,6 +49,7 @@ PART_OPTIONS = ("range", "values", "prior", "distance")
 Read = Callable[[str], Fraction]
 
 
+@internal()
 @dataclass(frozen=True, slots=True)
 class Expected:
     """One part of an answer: the answers there are, what is expected of them, and which of them are near each other."""

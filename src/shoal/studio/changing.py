@@ -13,6 +13,7 @@ from typing import Any
 from shoal.columns.attribute import RECORDS, SOURCES, Attribute
 from shoal.columns.declaration import read_declared
 from shoal.errors import OptionError, ShoalError
+from shoal.io.private import private_text
 from shoal.studio.desk import Desk
 from shoal.studio.editing import Draft, changed, range_words, short_problem, step_of
 from shoal.studio.looking import after_a_look
@@ -112,7 +113,7 @@ def give_taxonomy(desk: Desk, number: int, text: str, name: str = "") -> None:
         change(desk, number, "taxonomy", text)
         return
     path = desk.folder / f"taxonomy-{number}{Path(name).suffix}"
-    path.write_text(text, "utf-8")
+    private_text(path, text)
     try:
         change(desk, number, "taxonomy", Taxonomy.load(path))
     except ShoalError as error:

@@ -20,6 +20,7 @@ from typing import Any
 
 from shoal.columns.schema import Schema
 from shoal.errors import ShoalError
+from shoal.io.private import private_file, private_text
 from shoal.release.publish import CHARGING
 
 FACTS, RELEASE, BUNDLE = "facts.json", "release.pickle", "bundle"
@@ -169,9 +170,9 @@ def expect(job: Mapping[str, Any], tell: Tell) -> None:
 
 
 def _keep(folder: Path, facts: Mapping[str, Any], original: Any, made: Any) -> None:
-    with open(folder / RELEASE, "wb") as file:
+    with private_file(folder / RELEASE).open("wb") as file:
         pickle.dump({"original": original, "release": made}, file)
-    (folder / FACTS).write_text(json.dumps(facts), "utf-8")
+    private_text(folder / FACTS, json.dumps(facts))
 
 
 def compare(job: Mapping[str, Any], tell: Tell) -> None:
@@ -265,7 +266,7 @@ def learn(job: Mapping[str, Any], tell: Tell) -> None:
         kept = pickle.load(file)
     report = _progress(tell)
     measured = evaluate(kept["original"], kept["release"], target=job["target"], progress=report)
-    (folder / FACTS).write_text(json.dumps(measured.to_dict()["learning"]), "utf-8")
+    private_text(folder / FACTS, json.dumps(measured.to_dict()["learning"]))
 
 
 JOBS: Mapping[str, Callable[[Mapping[str, Any], Tell], None]] = {

@@ -19,6 +19,7 @@ from shoal.columns.attribute import Attribute
 from shoal.columns.coding import labels_of, numbers
 from shoal.columns.lattice import Lattice
 from shoal.columns.records import Absent, KeptElsewhere
+from shoal.display import internal
 from shoal.errors import InputError, OptionError, ShoalError
 from shoal.io import Table
 from shoal.mechanisms.histogram import Histogram
@@ -109,6 +110,7 @@ def most_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield batch_of(found)
 
 
+@internal()
 @dataclass(eq=False)
 class Elsewhere:
     """The answers about records that a runner has.
