@@ -92,7 +92,7 @@ CASES = {
     "value outside the domain": Case(
         GOOD,
         instead("--domain", "age=0:40", "income=0:5000"),
-        ("'age'", "9 values", "row 22", "--outside clip"),
+        ("some values of column 'age' lie outside 0:40: widen", "--outside clip"),
     ),
     "domain without a whole number": Case(
         GOOD, [*instead("--domain", "age=0.2:0.8", "income=0:5000"), "--outside", "clip"], ("'age'", "Int64")
@@ -104,7 +104,9 @@ CASES = {
     ),
     # values
     "text in a numeric column": Case(GOOD + "old,5,T\n", USUAL, ("'age'", "row 31", "'old'")),
-    "missing value": Case(GOOD + ",5,T\n", USUAL, ("'age'", "1 missing", "row 31", "--missing", "drop")),
+    "missing value": Case(
+        GOOD + ",5,T\n", USUAL, ("'age'", "missing values, the first in row 31", "--missing", "drop")
+    ),
     "NaN": Case(GOOD + "NaN,5,T\n", USUAL, ("'age'", "missing", "row 31")),
     "infinity": Case(GOOD + "inf,5,T\n", USUAL, ("'age'", "infinite", "row 31")),
     "nothing but missing values": Case(
@@ -275,11 +277,11 @@ def test_everything_that_is_wrong_is_said_at_once(here: Path, capsys: pytest.Cap
     assert all(line.startswith("shoal: ") for line in lines)
     told = [
         "epsilon is missing",
-        "column 'gaps' has 1 missing value, the first in row 1",
+        "column 'gaps' has missing values, the first in row 1",
         "column 'age' has no public domain: give one (--domain 'age=lo:hi')",
         "column 'income' has no public domain",
         "column 'rent' has no public domain",
-        "column 'far': 1 value outside the domain 0:7, the first in row 9",
+        "some values of column 'far' lie outside 0:7: widen",
     ]
     assert len(lines) == len(told)
     for words_of, line in zip(told, lines, strict=True):

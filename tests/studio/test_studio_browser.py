@@ -17,6 +17,7 @@ from shoal.cli import run as command
 from shoal.io import write
 from shoal.ledger import open_ledger
 from shoal.studio.desk import PEOPLE
+from shoal.studio.guard import hand_over
 from shoal.studio.promises import CARDS
 from shoal.survey import survey
 from tools.served_studio import Studio
@@ -39,6 +40,24 @@ def checked(bundle: Path, original: Path, tmp_path: Path) -> None:
     data = next(path for path in bundle.iterdir() if path.stem == "data")
     assert command(["check", str(data), "--quasi", "age"]) == 0
     assert command(["evaluate", str(original), str(data)]) == 0
+
+
+def test_a_browser_that_is_given_the_file_arrives_and_the_file_works_once(
+    browser: Any, studio: Studio, tmp_path: Path
+) -> None:
+    path = hand_over(studio.access, tmp_path)
+    for allowed in (True, False):
+        context = browser.new_context()
+        page = context.new_page()
+        page.goto(path.as_uri())
+        if allowed:
+            page.locator("#survey").wait_for()
+            assert page.url == f"{studio.origin}/"
+            page.reload()
+            page.locator("#survey").wait_for()
+        else:
+            page.get_by_text("each address works once").wait_for()
+        context.close()
 
 
 def test_from_a_file_to_a_bundle_with_a_rehearsal_first(walk: Walk, tmp_path: Path) -> None:

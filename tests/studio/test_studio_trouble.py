@@ -263,6 +263,7 @@ def test_the_command_leaves_nothing_behind(tmp_path: Path) -> None:
     with httpx.Client(follow_redirects=True, headers={"x-shoal": "1"}, timeout=60) as client:
         for _ in range(1000):
             try:
+                # the page that exchanges the token leads on by itself
                 assert client.get(address).status_code == 200
                 break
             except httpx.ConnectError:
