@@ -49,6 +49,7 @@ def walk(page: Any) -> Iterator[str]:
     page.locator("#cancel").wait_for(timeout=_PATIENCE)
     page.locator("#judge-it").wait_for(timeout=_PATIENCE)
     page.locator("#protect").click()
+    page.locator("#confirm-run").click()
     page.locator("#cancel").wait_for(timeout=_PATIENCE)
     page.locator("#judge-it").click(timeout=_PATIENCE)
     page.locator("#part .plot, #part .pairs").first.wait_for()

@@ -184,7 +184,10 @@ CASES = {
         GOOD, WITH_SCHEMA, ("unit column 'town'", "declare max_rows"), schema(AGE + UNIT)
     ),
     "person with more rows than declared": Case(
-        GOOD, WITH_SCHEMA, ("'town'", "10 rows", "max_rows = 4"), schema(AGE + UNIT + "max_rows = 4\n")
+        GOOD,
+        WITH_SCHEMA,
+        ("'town'", "somebody has more rows than the declared max_rows = 4"),
+        schema(AGE + UNIT + "max_rows = 4\n"),
     ),
     "max_rows that is no number": Case(
         GOOD, WITH_SCHEMA, ("max_rows", "whole number"), schema(AGE + UNIT + 'max_rows = "two"\n')

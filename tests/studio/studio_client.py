@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from html import unescape
 from pathlib import Path
@@ -51,6 +52,12 @@ class Tab:
         assert answer.status_code == 200
         return unescape(answer.text)
 
+    def run(self, kind: str = "release", **body: Any) -> str:
+        """Start a run, and confirm what it costs."""
+        asked = self.post(f"run/{kind}", **body)
+        sent = re.search(r"id=\"confirm-run\"[^>]*data-body='([^']+)'", asked)
+        return asked if sent is None else self.post(f"run/{kind}", **json.loads(sent[1]))
+
     def column(self, name: str, what: str, value: Any = None) -> str:
         number = self.desk.recipe.schema.names.index(name)
         return self.post(f"column/{number}", what=what, value=value)
@@ -64,6 +71,8 @@ def job_of(desk: Desk) -> dict[str, Any]:
     assert desk.source is not None
     return {
         "data": str(desk.source.path),
+        "name": desk.source.name,
+        "mark": desk.mark,
         "request": json.loads(json.dumps(desk.recipe.to_json(desk.tuned))),
         "looked": desk.repeated,
         "quasi": [a.name for a in desk.recipe.taken if a.role == "quasi-identifier"],

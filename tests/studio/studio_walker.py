@@ -76,8 +76,16 @@ class Walk:
         """Rehearse or protect, and wait for the end."""
         # how an earlier run ended is not how this one does
         self.page.evaluate("() => document.getElementById('strip').replaceChildren()")
-        self.page.locator(f"#{kind}").click()
+        if kind == "protect":
+            self.protect()
+        else:
+            self.page.locator(f"#{kind}").click()
         self.page.locator("#judge-it").or_(self.page.locator(".strip.bad")).first.wait_for(timeout=PATIENCE)
+
+    def protect(self) -> None:
+        """The real run, with what it costs confirmed."""
+        self.page.locator("#protect").click()
+        self.page.locator("#confirm-run").click()
 
     def judge(self) -> None:
         self.go("judge")

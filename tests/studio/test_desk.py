@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from shoal.errors import InputError
 from shoal.io import Conventions, write
+from shoal.release.publish import Planned
 from shoal.studio.desks import Desks, sweep
+from shoal.studio.recipe import Recipe
+from shoal.studio.worker import buy, compare, release
 from shoal.survey import survey
 
-from .studio_client import Tab, finished
+from .studio_client import Tab, finished, job_of
 
 
 def test_a_file_is_read_and_no_range_is_taken_from_it(tab: Tab, table: Path) -> None:
@@ -159,6 +166,75 @@ def test_a_file_named_at_the_start_is_read_where_it_lies(tmp_path: Path, table: 
     assert list(desk.folder.iterdir()) == []
     made.close()
     assert table.is_file()
+
+
+def in_place(path: Path, recipe: Recipe, place: Path) -> Iterator[Tab]:
+    """A tab about a file that is read where it lies, of which everything is settled."""
+    desks = Desks(path, place=place)
+    tab = Tab(desks)
+    tab.desk.settle(recipe)
+    yield tab
+    desks.close()
+
+
+@pytest.fixture
+def lying(tmp_path: Path, table: Path, settled_recipe: Recipe) -> Iterator[Tab]:
+    path = Path(shutil.copy(table, tmp_path / "people.csv"))
+    yield from in_place(path, settled_recipe, tmp_path)
+
+
+def changed_on_disk(tab: Tab) -> None:
+    assert tab.desk.source is not None
+    path = tab.desk.source.path
+    header, first, *rest = path.read_text("utf-8").splitlines()
+    path.write_text("\n".join([header, *rest, first]) + "\n", "utf-8")
+
+
+CHANGED = "'people.csv' has changed on disk since it was opened: read it again (page Data), and check what is declared."
+
+
+def test_a_file_that_changed_after_it_was_shown_is_not_released(lying: Tab, tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger.sqlite"
+    job = {**job_of(lying.desk), "folder": str(lying.desk.folder), "ledger": str(ledger), "dataset": "people"}
+    changed_on_disk(lying)
+    for kind in (release, buy):
+        with pytest.raises(InputError) as refused:
+            kind({**job, "price": "0.1"}, lambda message: None)
+        assert str(refused.value) == CHANGED
+    more = {"rehearsed": False, "methods": ["mdav-dp"], "ks": [5], "rows": 300, "epsilon": "1"}
+    with pytest.raises(InputError, match="has changed on disk"):
+        compare({**job, **more}, lambda message: None)
+    # nothing is written or charged
+    assert list(lying.desk.folder.iterdir()) == []
+    assert not ledger.exists()
+
+
+def test_a_file_that_changes_during_the_run_leaves_nothing(
+    lying: Tab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carry_out = Planned.carry_out
+
+    def late(self: Planned, *given: Any) -> Any:
+        changed_on_disk(lying)
+        return carry_out(self, *given)
+
+    monkeypatch.setattr(Planned, "carry_out", late)
+    with pytest.raises(InputError, match="has changed on disk"):
+        finished(lying.desk)
+    assert lying.desk.releases == []
+
+
+def test_a_changed_file_is_read_again_with_what_is_declared_and_its_runs_are_gone(lying: Tab) -> None:
+    run = finished(lying.desk)
+    before = lying.desk.recipe
+    changed_on_disk(lying)
+    assert 'id="reread"' in lying.post("step/data")
+    lying.post("reread")
+    assert lying.desk.recipe == before
+    assert lying.desk.runs == []
+    assert not run.folder.exists()
+    # what is shown now can be released
+    assert finished(lying.desk).state == "done"
 
 
 @pytest.mark.parametrize("card", ["k-anonymity", "swapping"])

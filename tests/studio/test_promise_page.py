@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import zipfile
 from dataclasses import replace
 from io import BytesIO
@@ -109,10 +110,110 @@ def test_problems_are_the_library_s_with_a_way_out(settled: Tab) -> None:
     settled.promise("setting", "30", "k")
     settled.column("income", "range", ["0", "20000"])
     page = settled.promise("typed", "30", "k")
-    assert "outside the domain 0:20000" in page
+    assert "Some values of column 'income' lie outside 0:20000" in page
     assert "Go to income" in page
     page = settled.post("promise", what="outside", value="clip")
-    assert "outside the domain" not in page
+    assert "lie outside" not in page
+
+
+def test_how_many_values_lie_outside_is_told_on_request_only(settled: Tab) -> None:
+    settled.column("income", "range", ["0", "20000"])
+    page = settled.post("step/promise")
+    sentence = (
+        "Some values of column 'income' lie outside 0:20000: widen the domain, or clip with outside=\"clip\"."
+    )
+    assert sentence in page
+    table = read(settled.desk.source.path)
+    count = int((np.asarray(table.numeric("income")) > 20_000).sum())
+    assert f"{count} values" not in page
+    for end in ("19999", "20001"):
+        # whichever range is tried, the answer is the same
+        settled.column("income", "range", ["0", end])
+        assert sentence.replace("20000", end) in settled.post("step/promise")
+        assert "values outside" not in settled.column("income", "open")
+    settled.column("income", "range", ["0", "20000"])
+    assert "income" not in settled.desk.looks.columns
+    page = settled.promise("look", "income")
+    assert f"{count} values." in page
+    assert "income" in settled.desk.looks.columns
+
+
+def order(page: str) -> list[str]:
+    """The buttons of the page that run something, from left to right, in the panel and in the sheet of a phone."""
+    return re.findall(r'data-send="run/(rehearse|release)"', page)
+
+
+def test_rehearse_and_protect_stay_where_they_are(settled: Tab) -> None:
+    first = settled.post("step/promise")
+    assert order(first) == ["rehearse", "release"] * 2
+    assert settled.desk.rehearses_first
+    finished(settled.desk, "rehearse")
+    after = settled.post("step/promise")
+    assert not settled.desk.rehearses_first
+    assert order(after) == order(first)
+    # the key that runs something runs what costs nothing, before and after
+    for page in (first, after):
+        assert re.findall(r'id="(\w+)" data-run', page) == ["rehearse"]
+    settled.promise("card", "k-anonymity")
+    assert order(settled.post("step/promise")) == order(first)
+    finished(settled.desk)
+    settled.post("step/judge")
+    assert order(settled.post("step/promise")) == order(first)
+
+
+@pytest.mark.parametrize(
+    ("card", "words"),
+    [
+        ("dp", "spends <b>ε = 1</b> per row of the data set <b>people</b>."),
+        ("approximate-dp", "spends <b>ε = 1, δ = "),
+        ("k-anonymity", "has no ε that adds up: no budget of the data set <b>people</b> is spent."),
+    ],
+)
+def test_the_real_run_is_confirmed_with_what_it_costs(
+    settled: Tab, card: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[str] = []
+    monkeypatch.setattr("shoal.studio.runs.start", lambda run, job, told: started.append(run.kind))
+    settled.promise("card", card)
+    page = settled.post("run/release")
+    assert words in page
+    assert started == []
+    settled.run()
+    assert started == ["release"]
+
+
+def test_a_run_that_costs_something_else_than_was_confirmed_is_asked_about_again(
+    settled: Tab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[str] = []
+    monkeypatch.setattr("shoal.studio.runs.start", lambda run, job, told: started.append(run.kind))
+    settled.promise("card", "dp")
+    page = settled.post("run/release")
+    confirmed = json.loads(re.search(r"id=\"confirm-run\"[^>]*data-body='([^']+)'", page)[1])
+    # changed in another window meanwhile
+    settled.promise("typed", "2", "epsilon")
+    assert "ε = 2" in settled.post("run/release", **confirmed)
+    settled.promise("typed", "1", "epsilon")
+    settled.post("promise", what="ledger", ledger="/tmp/ledger.sqlite", **{"data-set": "survey"})
+    assert "is charged to the ledger /tmp/ledger.sqlite" in settled.post("run/release", **confirmed)
+    assert started == []
+
+
+def test_a_rehearsal_needs_no_confirmation_and_a_private_choice_does(
+    settled: Tab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[str] = []
+    monkeypatch.setattr("shoal.studio.runs.start", lambda run, job, told: started.append(run.kind))
+    settled.promise("card", "dp")
+    settled.column("sex", "publish")
+    settled.promise("method", "ranking-dp")
+    assert "spends <b>ε = 0.1</b> per row" in settled.post("run/buy", price="0.1")
+    assert started == []
+    settled.run("rehearse")
+    assert started == ["rehearse"]
+    settled.desk.runs.clear()
+    settled.run("buy", price="0.1")
+    assert started == ["rehearse", "buy"]
 
 
 def test_text_where_numbers_are_declared_is_named_with_its_row(tab: Tab, tmp_path: Path) -> None:
@@ -172,7 +273,7 @@ def test_a_run_that_was_never_looked_at_gives_way_to_the_next(
 ) -> None:
     first = finished(settled.desk)
     monkeypatch.setattr("shoal.studio.runs.start", lambda run, job, told: None)
-    settled.post("run/release")
+    settled.run()
     assert first not in settled.desk.runs
     assert not first.folder.exists()
 

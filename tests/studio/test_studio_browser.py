@@ -331,6 +331,9 @@ def test_nobody_is_shut_out_of_any_screen(
         page.locator("#made-up").click()
         page.locator("#made-up").wait_for(state="detached")
         page.locator("#protect").click()
+        page.locator("#confirm-run:enabled").wait_for()
+        look("what a run costs")
+        page.locator("#confirm-run").click()
         page.locator("#cancel").wait_for()
         look("running")
         page.locator("#judge-it").wait_for(timeout=240_000)
@@ -348,7 +351,7 @@ def test_nobody_is_shut_out_of_any_screen(
         walk.type("#value-k", "100")
         page.locator("#tainted").wait_for()
         look("tainted")
-        page.locator("#protect").click()
+        walk.protect()
         page.locator("#cancel").wait_for()
         os.killpg(walk.desk.running._process.pid, signal.SIGKILL)
         page.locator(".strip.bad").wait_for()
@@ -428,12 +431,53 @@ def test_a_keyboard_is_enough(walk: Walk) -> None:
     page.keyboard.press("Alt+4")
     page.get_by_role("heading", name="Is it still useful, and is it safe?").wait_for()
     page.keyboard.press("Alt+3")
+    # Enter again and again never starts the real run
     reach("#protect")
+    page.keyboard.press("Enter")
+    page.locator("#confirm-run:enabled").wait_for()
+    page.keyboard.press("Enter")
+    page.locator("#cost[open]").wait_for(state="detached")
+    assert page.evaluate("() => document.activeElement.id") == "protect"
+    assert walk.desk.running is None
+    page.keyboard.press("Enter")
+    page.locator("#confirm-run:enabled").wait_for()
+    reach("#confirm-run")
     page.keyboard.press("Enter")
     page.locator("#judge-it").wait_for(timeout=240_000)
     page.keyboard.press("Alt+5")
     page.get_by_role("heading", name="Ready to publish").wait_for()
     reach("#download")
+    walk.clean()
+
+
+@slow
+def test_a_double_click_never_starts_the_real_run(walk: Walk, tmp_path: Path) -> None:
+    page = walk.page
+    walk.choose(people(tmp_path))
+    settle(walk)
+    walk.go("promise")
+    walk.card("given-partition")
+    walk.type("#value-k", "20")
+    box = page.locator("#protect").bounding_box()
+    place = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    # the question comes between the two presses, wherever it stands
+    page.add_style_tag(
+        content="#cost, #confirm-run { position: fixed; inset: 0; width: 100vw; height: 100vh; }"
+    )
+    page.mouse.click(*place)
+    page.locator("#cost[open]").wait_for()
+    page.mouse.click(*place)
+    assert page.locator("#confirm-run:enabled").count() == 0
+    page.locator("#confirm-run:enabled").wait_for()
+    assert walk.desk.runs == []
+    page.mouse.click(*place)
+    page.locator("#judge-it").wait_for(timeout=PATIENCE)
+    # a rehearsal's place is never taken by the real run: the same key and the same place rehearse again
+    before = page.locator("#rehearse").bounding_box()
+    walk.run("rehearse")
+    assert page.locator("#rehearse").bounding_box() == before
+    page.keyboard.press("Control+Enter")
+    page.locator("#strip .stage", has_text="Rehearsal").first.wait_for()
     walk.clean()
 
 
@@ -622,6 +666,8 @@ def test_a_ledger_is_charged_before_the_run_and_says_what_is_left(walk: Walk, tm
             document.getElementById("protect").click();
         }"""
     )
+    page.locator("#cost-words", has_text="ε = 2 per row of the data set people").wait_for()
+    page.locator("#confirm-run").click()
     bad = page.locator(".strip.bad .stage")
     bad.wait_for(timeout=PATIENCE)
     assert bad.inner_text() == (

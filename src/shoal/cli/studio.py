@@ -10,8 +10,8 @@ import typer
 from shoal.cli.output import messages
 from shoal.errors import InputError, needs_extra
 
-_OPENED = "Your browser opens by itself. If it does not, open this address in it: it works once, and only on this machine."
 _BY_HAND = "Open this address in your browser: it works once, and only on this machine."
+_OPENED = f"Your browser opens by itself. If it does not: {_BY_HAND[0].lower()}{_BY_HAND[1:]}"
 
 
 def studio(
@@ -21,7 +21,9 @@ def studio(
     port: Annotated[
         int, typer.Option(help="Port on this machine; 0 takes a free one.", min=0, max=65535)
     ] = 8260,
-    no_browser: Annotated[bool, typer.Option("--no-browser", help="Print the address, and open no browser.")] = False,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Print the address, and open no browser.")
+    ] = False,
 ) -> None:
     """Open the window a data custodian works in: a page in your browser, served by this machine to itself.
 

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import asdict
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, Response, StreamingResponse
@@ -120,6 +121,13 @@ def written(desk: At, desks: All, body: Payload) -> Response:
     return HTMLResponse(whole(desk, desks, "data") + (views.problem(desk.problem) if desk.problem else ""))
 
 
+@router.post("/desk/{desk}/reread")
+def reread(desk: At, desks: All) -> Response:
+    """A file that has changed on disk is read again, with what is declared about it."""
+    desk.reread()
+    return HTMLResponse(whole(desk, desks, "data") + (views.problem(desk.problem) if desk.problem else ""))
+
+
 @router.get("/desk/{desk}/rows")
 def rows(desk: At, start: int = 0, count: int = column_views.WINDOW) -> Response:
     return HTMLResponse(column_views.window(desk, start, count))
@@ -197,7 +205,9 @@ def promise(desk: At, body: Payload) -> Response:
         elif what == "undo":
             desk.undo()
         elif what == "ledger":
-            desk.ledger, desk.dataset = str(body.get("ledger", "")), str(body.get("data-set", ""))
+            desk.ledger, desk.dataset = str(body.get("ledger", "")), str(body.get("data-set", "")).strip()
+        elif what == "look":
+            changing.look(desk, value)
         elif what == "leave":
             changing.change(desk, desk.recipe.schema.names.index(value), "publish", None)
         elif what in ("outside", "missing"):
@@ -221,18 +231,23 @@ def expect(desk: At) -> Response:
 
 @router.post("/desk/{desk}/run/{kind}")
 def run(desk: At, kind: str, body: Payload) -> Response:
+    """Start a run. One that spends a budget is confirmed first, with what it costs."""
     with desk.lock:
-        if kind == "compare":
+        price = str(body.get("price", ""))
+        if kind in ("release", "buy"):
+            cost = starting.cost(desk, kind, price)
+            if body.get("confirmed") != asdict(cost):
+                return HTMLResponse(promise_views.ask_cost(cost, kind, price))
+            starting.start(desk, kind, **({"price": price} if price else {}))
+        elif kind == "compare":
             starting.compare(desk)
-        elif kind == "buy":
-            starting.start(desk, "buy", price=str(body.get("price", "0.1")))
         elif kind == "learn":
             starting.learn(desk, str(body.get("target", "")))
-        elif kind in ("release", "rehearse"):
+        elif kind == "rehearse":
             starting.start(desk, kind)
         else:
             raise OptionError(f"there is no run of the kind '{kind}'.")
-        return HTMLResponse(views.strip(desk))
+        return HTMLResponse(fragment("#ask", "") + views.strip(desk))
 
 
 @router.post("/desk/{desk}/cancel")

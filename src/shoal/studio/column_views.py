@@ -179,9 +179,8 @@ def status(desk: Desk, attribute: Attribute) -> tuple[str, str]:
         return "warn", "needs an order"
     if not kind.ordered and attribute.tree is None and attribute.type != "boolean":
         return "warn", "needs a list"
-    outside = _outside(desk, attribute)
-    if outside:
-        return "bad", f"{outside:,} value{'s' if outside > 1 else ''} outside"
+    if count := outside(desk, attribute):
+        return "bad", f"{count:,} value{'s' if count > 1 else ''} outside"
     origin = source_of(attribute)
     if origin == RECORDS:
         return "warn", "from the data"
@@ -190,7 +189,7 @@ def status(desk: Desk, attribute: Attribute) -> tuple[str, str]:
     return "good", "ready"
 
 
-def _outside(desk: Desk, attribute: Attribute) -> int:
+def outside(desk: Desk, attribute: Attribute) -> int:
     """How many values lie outside what is declared; told only to who asked to see the values."""
     if attribute.name not in desk.looks.columns:
         return 0

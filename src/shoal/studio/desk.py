@@ -84,9 +84,10 @@ class Desk:
         told = file or Conventions()
         self.problem, self.reading = "", True
         try:
+            # taken first: of a file that changes meanwhile, something else is shown than will be compared
+            mark = fingerprint(path)
             table = read_declared(path, schema, file=told)
             drafted = schema or _without_domains(Schema.draft(table, told))
-            mark = fingerprint(path)
         except ShoalError as error:
             self.problem = str(error).replace(str(path), name)
             return
@@ -94,9 +95,13 @@ class Desk:
             self.reading = False
         with self.lock:
             if self.source is not None and self.source.path != path:
-                self._remove_runs()
                 self._remove_copy()
                 rehearsing.made_up(self)
+            if self.mark != mark:
+                self._remove_runs()
+            if self.source is None or self.source.name != name:
+                # proposed: a name that is declared later takes its place
+                self.dataset = Path(name).stem
             self.source = Source(path, name, path.stat().st_size)
             self.table, self.mark, self.drafts, self.open_column = table, mark, {}, ""
             self._memory = Memory()
@@ -114,10 +119,17 @@ class Desk:
         # some savings are missing, and what becomes of them is a question for later
         self.settle(replace(self.recipe, left_out=frozenset({"savings"})))
 
-    def reread(self, file: Conventions) -> None:
-        """The same file, written in another way than was thought."""
-        if self.source is not None:
+    def reread(self, file: Conventions | None = None) -> None:
+        """The same file: written in another way than was thought, or with what is declared, after it was changed."""
+        if self.source is None:
+            return
+        if file is not None:
             self.open(self.source.path, self.source.name, file)
+            return
+        kept = self.recipe
+        self.open(self.source.path, self.source.name, kept.schema.file, replace(kept.schema, steps=()))
+        if not self.problem:
+            self.settle(kept)
 
     def close(self) -> None:
         """The file is put away, and everything about it."""
@@ -128,8 +140,13 @@ class Desk:
             self.source, self.table, self._history, self._place = None, None, [], -1
             self.problem = self.told = ""
 
+    @property
+    def copied(self) -> bool:
+        """Whether the file is a copy that belongs to this session, and not read where it lies."""
+        return self.source is not None and self.folder in self.source.path.parents
+
     def _remove_copy(self) -> None:
-        if self.source is not None and self.folder in self.source.path.parents:
+        if self.source is not None and self.copied:
             self.source.path.unlink(missing_ok=True)
 
     @property

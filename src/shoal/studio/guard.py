@@ -1,9 +1,9 @@
 """Access control of Studio: who may send requests, from which page, and what its answers allow.
 
 Studio shows original records, so only the person who started it may use it: no other site in the same browser (host,
-origin, fetch metadata, a header that forms cannot send), no other user of the machine (a token that works once, exchanged
-for a cookie that scripts cannot read), and no forged name server (host again). The browser gets its token from a file that
-only this user can read, because every user of a machine can read the command lines of the others.
+origin, fetch metadata, a header that forms cannot send), no other user of the machine (a token that works once,
+exchanged for a cookie that scripts cannot read), and no forged name server (host again). The browser gets its token
+from a file that only this user can read, because every user of a machine can read the command lines of the others.
 """
 
 from __future__ import annotations
@@ -89,7 +89,9 @@ class Access:
         if origin is not None and origin.lower() != f"http://{host.lower()}":
             return "This studio answers to its own page only."
         if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
-            return _OPEN if b"token=" in scope["query_string"] else "This studio answers to its own page only."
+            return (
+                _OPEN if b"token=" in scope["query_string"] else "This studio answers to its own page only."
+            )
         if scope["method"] not in _ASKING and OWN_HEADER not in headers:
             return "This studio answers to its own page only."
         if not self._knows(headers.get("cookie", "")):

@@ -63,11 +63,13 @@ class Problem:
 
     Attributes:
         column: the column to go to, empty for none.
+        code: what kind of problem it is, a word that stays the same when sentences change.
         fixes: by their words, what each sends to the desk.
     """
 
     sentence: str
     column: str = ""
+    code: str = ""
     fixes: tuple[tuple[str, Mapping[str, Any]], ...] = ()
 
 
@@ -233,4 +235,4 @@ def _problem(error: ShoalError, table: Table, recipe: Recipe) -> Problem:
         if not facts.ordered:
             fixes.append(("Count missing as one more value", {"what": "missing", "value": "category"}))
         fixes.append(("Leave the column out", {"what": "leave", "value": error.column}))
-    return Problem(capital(str(error)), error.column or "", tuple(fixes))
+    return Problem(capital(str(error)), error.column or "", error.code, tuple(fixes))

@@ -1,13 +1,15 @@
-"""Runs are started: a desk and what is to be done come in, a process begins; what it says reaches the desk."""
+"""Starting runs: what a run costs, the process that does it, and what its messages change on the desk."""
 
 from __future__ import annotations
 
 import random
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from shoal.decimals import decimal_text, exact
 from shoal.errors import OptionError
+from shoal.method.models import MODELS
 from shoal.method.presets import PRESETS
 from shoal.studio import runs
 from shoal.studio.desk import PEOPLE, Desk, Source
@@ -17,6 +19,48 @@ from shoal.tuning.grid import default_sizes
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _COMPARED_SIZES = 5
 _COMPARED_METHODS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a run on the records costs, as it is confirmed.
+
+    Attributes:
+        epsilon, delta: per unit, as text; empty where the claim has none that adds up.
+        unit: whom a budget is about.
+        dataset, source: what is declared to be the data set, and the file.
+        ledger: that is charged; empty for none.
+    """
+
+    epsilon: str
+    delta: str
+    unit: str
+    dataset: str
+    source: str
+    ledger: str
+
+
+def cost(desk: Desk, kind: str, price: str = "") -> Cost:
+    """What a release, or a private choice for a price, would cost as things stand.
+
+    Raises:
+        OptionError: something is not settled.
+    """
+    ahead = desk.look_ahead()
+    if ahead.prepared is None or desk.source is None:
+        raise OptionError(ahead.problems[0].sentence)
+    stated, circumstances = ahead.prepared.statement, ahead.prepared.described.circumstances
+    epsilon = stated.epsilon if MODELS[stated.model].budgeted else None
+    if kind == "buy":
+        epsilon = exact(price, "price") * circumstances.rows_per_unit
+    return Cost(
+        "" if epsilon is None else decimal_text(epsilon),
+        decimal_text(stated.delta) if epsilon is not None and stated.delta and kind != "buy" else "",
+        stated.unit,
+        desk.dataset,
+        desk.source.name,
+        desk.ledger,
+    )
 
 
 def start(desk: Desk, kind: str, **more: Any) -> Run:
@@ -51,7 +95,7 @@ def start(desk: Desk, kind: str, **more: Any) -> Run:
         "people": PEOPLE,
         "rows": desk.sheet.n,
         "ledger": desk.ledger,
-        "dataset": desk.dataset,
+        "dataset": desk.dataset if desk.ledger else "",
         **more,
     }
     desk.expecting.stop()
@@ -68,6 +112,8 @@ def _job(desk: Desk, source: Source) -> dict[str, Any]:
     """What every process is told."""
     return {
         "data": str(source.path),
+        "name": source.name,
+        "mark": desk.mark,
         "request": desk.recipe.to_json(desk.tuned),
         "quasi": [a.name for a in desk.recipe.taken if a.role == "quasi-identifier"],
     }

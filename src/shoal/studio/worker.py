@@ -18,8 +18,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from shoal.columns.declaration import read_declared
 from shoal.columns.schema import Schema
-from shoal.errors import ShoalError
+from shoal.errors import InputError, ShoalError
+from shoal.io import Table
 from shoal.release.publish import CHARGING
 
 FACTS, RELEASE, BUNDLE = "facts.json", "release.pickle", "bundle"
@@ -87,6 +89,29 @@ def _request(job: Mapping[str, Any]) -> dict[str, Any]:
     return asked
 
 
+def _unchanged(job: Mapping[str, Any]) -> None:
+    """Refuse a table that is not the one that was shown; asked once it is read, and before anything is charged.
+
+    Raises:
+        InputError: the file has changed since it was opened.
+    """
+    from shoal.io.fingerprint import fingerprint
+
+    if fingerprint(Path(job["data"])) != job["mark"]:
+        raise InputError(
+            f"'{job['name']}' has changed on disk since it was opened: read it again (page Data), and check what is "
+            "declared.",
+            code="changed",
+        )
+
+
+def _table(job: Mapping[str, Any], schema: Schema) -> Table:
+    """The table that was shown."""
+    found = read_declared(Path(job["data"]), schema)
+    _unchanged(job)
+    return found
+
+
 def release(job: Mapping[str, Any], tell: Tell) -> None:
     """Make, measure and write one release."""
     from shoal.evaluation.verdict import verdict
@@ -105,10 +130,14 @@ def release(job: Mapping[str, Any], tell: Tell) -> None:
         dataset=job.get("dataset") or None,
     )
     planned = plan(Path(job["data"]), delivery, progress=report, **_request(job))
+    # what was read is what was shown, and nothing is charged yet
+    _unchanged(job)
     if job["looked"]:
         planned = replace(planned, prepared=after_looking(planned.prepared))
     published = planned.carry_out(report)
     report("measuring what changed", 0, 1)
+    # a table that is read column by column may have changed since
+    _unchanged(job)
     original = planned.prepared.described.table
     assert published.evaluation is not None
     found = verdict(published.release, published.evaluation)
@@ -186,7 +215,7 @@ def compare(job: Mapping[str, Any], tell: Tell) -> None:
     method, epsilon, k = (asked.pop(name, None) for name in ("method", "epsilon", "k"))
     asked.pop("tuned", None)
     schema: Schema = asked.pop("schema")
-    data: Any = Path(job["data"])
+    data: Any = None if job["rehearsed"] else _table(job, schema)
     if job["rehearsed"]:
         data, part = people_of(_another(job), schema, method, epsilon, k, job["people"], **asked)
         schema = part or schema
@@ -232,7 +261,7 @@ def buy(job: Mapping[str, Any], tell: Tell) -> None:
     for name in ("split", "noise"):
         asked.pop(name, None)
     found = tune(
-        Path(job["data"]),
+        _table(job, asked["schema"]),
         epsilon=epsilon,
         methods=[method],
         private=job["price"],

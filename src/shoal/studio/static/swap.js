@@ -3,6 +3,8 @@
 const HEADER = { "x-shoal": "1" };
 const DEBOUNCE = 60;
 const REST = 1200;
+// longer than between the two presses of a double click
+const AWAKE = 600;
 
 /** @returns {string} the desk of this tab */
 export const desk = () => sessionStorage.getItem("shoal-desk") ?? "";
@@ -43,7 +45,18 @@ export function apply(html) {
     again?.focus({ preventScroll: true });
     if (caret !== null && again?.setSelectionRange) again.setSelectionRange(caret, caret);
   }
+  ask();
   document.dispatchEvent(new Event("shoal:swapped"));
+}
+
+/** A question that was put on the page is shown over it; what answers yes to it cannot be pressed by accident. */
+function ask() {
+  const question = /** @type {HTMLDialogElement | null} */ (document.querySelector("dialog[data-modal]:not([data-asked])"));
+  if (!question) return;
+  question.dataset.asked = "yes";
+  question.showModal();
+  const yes = /** @type {HTMLButtonElement | null} */ (question.querySelector("[data-wakes]"));
+  setTimeout(() => yes && (yes.disabled = false), AWAKE);
 }
 
 /** @param {HTMLInputElement} control @param {string} value */
@@ -195,6 +208,7 @@ document.addEventListener("click", async (event) => {
   else if (told.send) {
     if (told.wait) document.querySelector("#upload").textContent = told.wait;
     const body = bodyOf(button);
+    /** @type {HTMLDialogElement | null} */ (button.closest("dialog[data-modal]"))?.close();
     if (told.random) body.value = String(1 + Math.floor(Math.random() * Number(told.random)));
     if (told.press !== undefined)
       for (const other of button.parentElement.children) other.setAttribute("aria-pressed", String(other === button));
