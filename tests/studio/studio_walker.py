@@ -117,7 +117,7 @@ class Walk:
 
     def clean(self) -> None:
         """No error in the console, and nobody else was asked."""
-        assert self.complaints == []
+        assert not self.complaints, self.complaints
         assert self.hosts == {f"127.0.0.1:{self.studio.access.port}"}
 
 
