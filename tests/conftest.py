@@ -1,8 +1,10 @@
-"""Shared test set-up: the real data sets, and a floor on the number of collected tests."""
+"""Shared test set-up: the real data sets, a journal for each test, and a floor on the number of collected tests."""
 
 from __future__ import annotations
 
+import hashlib
 import os
+import tempfile
 from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from shoal.journal import PLACE
 from tests import repeatable
 from tools.offices import OFFICES_WAY_OUT, offices_folder
 from tools.public_data import WAY_OUT, data_folder
@@ -31,6 +34,18 @@ if settings.get_current_profile_name() not in (
 
 
 repeatable.install()
+
+# nobody's own journal of use is written: what runs outside of a test, and every process that is started, inherits this
+_JOURNALS = tempfile.TemporaryDirectory(prefix="shoal-journals-")
+if "shoal-journals-" not in os.environ.get(PLACE, ""):  # tests import this module again
+    os.environ[PLACE] = str(Path(_JOURNALS.name) / "shared" / "journal.jsonl")
+
+
+@pytest.fixture(autouse=True)
+def own_journal(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests know nothing of each other's uses."""
+    name = hashlib.sha256(request.node.nodeid.encode()).hexdigest()[:16]
+    monkeypatch.setenv(PLACE, str(Path(_JOURNALS.name) / name / "journal.jsonl"))
 
 
 def examples(thorough: int) -> int:

@@ -200,6 +200,10 @@ class LeftOutWarning(UserWarning):
     """Columns were left out of a release without anybody having said so."""
 
 
+class JournalWarning(UserWarning):
+    """The journal of use could not be written, or knows the same records under another name."""
+
+
 def did_you_mean(word: object, known: Iterable[str]) -> str:
     """A hint to append to an error, empty when nothing is close.
 

@@ -1,9 +1,10 @@
-"""The command line: words come in, one library call goes out, its result is printed. No method lives here."""
+"""The command line: each command parses its options, calls the library and prints the result."""
 
 from __future__ import annotations
 
 import functools
 import sys
+import warnings
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -19,6 +20,7 @@ from shoal.cli import (
     demo,
     evaluate,
     hold_out,
+    journal,
     ledger,
     listing,
     protect,
@@ -34,14 +36,16 @@ from shoal.cli import (
     tune,
 )
 from shoal.cli.command import Commands, add_table_command
-from shoal.cli.flags import in_flags
+from shoal.cli.flags import in_flags, with_flags
 from shoal.cli.output import complain
-from shoal.errors import ShoalError
+from shoal.errors import JournalWarning, ShoalError
 
 # typer ships its own copy of click in some versions and imports it in others; this is the base either way
 _UsageError: type[Exception] = next(
     base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException"
 )
+
+_as_usual = warnings.showwarning
 
 app = typer.Typer(
     name="shoal",
@@ -85,6 +89,7 @@ for _command in (
     reproduce.reproduce,
     listing.methods,
     schema,
+    journal.journal,
     studio.studio,
     serve,
     ask.ask,
@@ -115,7 +120,9 @@ def _root(
 def run(arguments: list[str] | None = None) -> int:
     """Run one command and return its exit status: 0 done, 2 for anything the caller can correct."""
     try:
-        status = app(args=arguments, prog_name="shoal", standalone_mode=False)
+        with warnings.catch_warnings():
+            warnings.showwarning = _shown
+            status = app(args=arguments, prog_name="shoal", standalone_mode=False)
         return status if isinstance(status, int) else 0
     except typer.Exit as stop:
         return int(stop.exit_code)
@@ -137,6 +144,14 @@ def run(arguments: list[str] | None = None) -> int:
         where = f"'{error.filename}' " if error.filename else ""
         complain(" ".join([f"{where}cannot be used: {error.strerror or error}.", *_notes(error)]))
         return 2
+
+
+def _shown(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+    """A warning of the library as one line; others as Python writes them."""
+    if issubclass(category, JournalWarning):
+        complain(with_flags(str(message)))
+    else:
+        _as_usual(message, category, *where, **more)
 
 
 def _notes(error: BaseException) -> list[str]:

@@ -1,4 +1,4 @@
-"""`shoal attack`: an original, a released and perhaps a control table come in, measured risks are printed."""
+"""`shoal attack`: attack a released table and measure the risk."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def flags() -> tuple[Flag, ...]:
         Flag("seed", "Reproducible choice of targets.", type=int, placeholder="N"),
         *options.ABOUT_FILES,
         replace(options.JSON, common=True),
-        *options.NOTE_LOOK,
+        *options.NOTED,
     )
 
 
@@ -51,7 +51,6 @@ def attack(typed: Mapping[str, Any]) -> None:
         columns = typed["columns"]
         chosen = None if columns is None else options.column_names([columns], tables[0].names)
         options.check_compared(tables, chosen)
-        options.note_look(typed, typed["original"], chosen or tables[1].names, "attack")
         report = run(
             *tables,
             columns=chosen,
@@ -61,6 +60,8 @@ def attack(typed: Mapping[str, Any]) -> None:
             seed=typed["seed"],
             progress=progress,
         )
+        folder = str(typed["released"].absolute())
+        options.note_use(typed, "measured", tables[0], chosen or tables[1].names, "attack", folder=folder)
     if typed["json"]:
         print_json(report.to_dict())
         return

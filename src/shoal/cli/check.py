@@ -1,4 +1,4 @@
-"""`shoal check`: a table from any tool comes in, the k, l and t it reaches are printed."""
+"""`shoal check`: the k, l and t that a table reaches."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from shoal.cli.output import complain, print_json, progress_bar, results
 if TYPE_CHECKING:
     from shoal.columns.schema import Schema
     from shoal.evaluation.measured import Check
+    from shoal.io import Table
     from shoal.progress import Progress
     from shoal.release.engines.stages import Runner
 
@@ -46,6 +47,7 @@ def flags() -> tuple[Flag, ...]:
         Flag("t_emd", apart, "promise", float, common=True, placeholder="T"),
         Flag("t_ratio", ratio, "promise", float, common=True, placeholder="T"),
         *SURVEY,
+        replace(options.NOTED[1], group="input"),
         replace(options.JSON, common=True),
         *options.ENGINE,
     )
@@ -104,7 +106,15 @@ def _in_memory(typed: Mapping[str, Any], declared: Schema | None, progress: Prog
     data = read_declared(table, declared, na=typed["na"] or (), **options.file_arguments(typed))
     levels = {name: typed[name] for name in ("k", "l", "t_emd", "t_ratio", "weight", "household")}
     named = _named(typed, data.names)
-    return measure(data, *named, schema=declared, progress=progress, **levels)
+    found = measure(data, *named, schema=declared, progress=progress, **levels)
+    _note(typed, data)
+    return found
+
+
+def _note(typed: Mapping[str, Any], records: Table | Runner) -> None:
+    """A release that is checked shows nothing about records."""
+    if typed["dataset"] is not None or not (typed["table"] / "statement.json").is_file():
+        options.note_use(typed, "viewed", records, (), "check")
 
 
 def _in_parts(typed: Mapping[str, Any], declared: Schema | None, runner: Runner, progress: Progress) -> Check:
@@ -113,7 +123,9 @@ def _in_parts(typed: Mapping[str, Any], declared: Schema | None, runner: Runner,
     levels = {name: typed[name] for name in ("k", "l", "t_emd", "t_ratio")}
     told = {"na": typed["na"] or (), **options.file_arguments(typed)}
     named = _named(typed, runner.schema.names)
-    return checked(runner, *named, schema=declared, levels=levels, progress=progress, **told)
+    found = checked(runner, *named, schema=declared, levels=levels, progress=progress, **told)
+    _note(typed, runner)
+    return found
 
 
 def _named(typed: Mapping[str, Any], known: Sequence[str]) -> list[list[str] | None]:

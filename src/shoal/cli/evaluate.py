@@ -1,4 +1,4 @@
-"""`shoal evaluate`: two tables come in, what changed between them is printed."""
+"""`shoal evaluate`: compare a released table with its original."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from shoal.cli.output import print_json, progress_bar, results, say_measures, sa
 
 if TYPE_CHECKING:
     from shoal.evaluation import Evaluation
+    from shoal.io import Table
     from shoal.progress import Progress
     from shoal.release.engines.stages import Runner
     from shoal.report.subject import Subject
@@ -42,7 +43,7 @@ def flags() -> tuple[Flag, ...]:
         Flag("strata", "With a weight: the column of the strata.", "input", placeholder="COLUMN"),
         Flag("everything", "Print every measure.", "output", bool, ("--all",), default=False, common=True),
         replace(options.JSON, common=True),
-        *options.NOTE_LOOK,
+        *options.NOTED,
         *options.ENGINE,
     )
 
@@ -116,9 +117,7 @@ def _in_memory(typed: Mapping[str, Any], bundle: Subject | None, progress: Progr
     chosen = None if columns is None else options.column_names([columns], table.names)
     if bundle is None:
         options.check_compared([table, after], chosen)
-    released = after.names if bundle is None else bundle.columns
-    options.note_look(typed, typed["original"], chosen or released, "evaluate")
-    return measure(
+    found = measure(
         table,
         after,
         columns=chosen,
@@ -128,6 +127,13 @@ def _in_memory(typed: Mapping[str, Any], bundle: Subject | None, progress: Progr
         strata=typed["strata"],
         progress=progress,
     )
+    _note(typed, table, found)
+    return found
+
+
+def _note(typed: Mapping[str, Any], records: Table | Runner, found: Evaluation) -> None:
+    folder = str(typed["released"].absolute())
+    options.note_use(typed, "measured", records, found.columns, "evaluate", folder=folder)
 
 
 def _in_parts(
@@ -138,6 +144,6 @@ def _in_parts(
     columns, na = typed["columns"], typed["na"] or (() if bundle is None else bundle.na)
     chosen = None if columns is None else options.column_names([columns], runners[0].schema.names)
     told = options.file_arguments(typed)
-    released = runners[1].schema.names if bundle is None else bundle.columns
-    options.note_look(typed, typed["original"], chosen or released, "evaluate")
-    return evaluated(runners, bundle, columns=chosen, na=na, progress=progress, **told)
+    found = evaluated(runners, bundle, columns=chosen, na=na, progress=progress, **told)
+    _note(typed, runners[0], found)
+    return found

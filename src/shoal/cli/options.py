@@ -15,7 +15,9 @@ from shoal.errors import OptionError
 
 if TYPE_CHECKING:
     from shoal.io import Table
+    from shoal.journal import Kind
     from shoal.method.settings import Setting
+    from shoal.release.engines.stages import Runner
     from shoal.release.measuring.opened import Where
 
 # how a file is written, for all commands that read one
@@ -73,14 +75,32 @@ LEDGER = Flag(
 )
 DATASET = Flag(
     "dataset",
-    "With --ledger: whose budget it is; the same name for the same people.",
+    "Name of the data set, the same for the same people: for journal and ledger.",
     "output",
+    flags=("--dataset", "--data-set"),
     placeholder="NAME",
 )
-# measuring costs nothing, but what is chosen after it is chosen by the records
-NOTE_LOOK = (
-    replace(LEDGER, help="Note in this ledger that measurements were shown (path or address)."),
-    replace(DATASET, help="With --ledger: the data set in it that was measured."),
+# answers to what the journal of use asks
+SAME_RECORDS = (
+    Flag(
+        "same_records",
+        "Declare that this other data set holds the same records; repeat it.",
+        "output",
+        many=True,
+        placeholder="NAME",
+    ),
+    Flag(
+        "not_same_records",
+        "Declare that this other data set holds other records; repeat it.",
+        "output",
+        many=True,
+        placeholder="NAME",
+    ),
+)
+# measuring costs nothing, but what is chosen after it may be chosen by the records
+NOTED = (
+    replace(LEDGER, help="Note it in the journal beside this ledger, too."),
+    replace(DATASET, help="Name of the data set whose records are measured, for the journal."),
 )
 JSON = Flag("json", "Print JSON.", "output", bool, default=False)
 WORKERS = Flag("workers", "Processes; default: all cores.", "run", int, placeholder="N")
@@ -297,14 +317,21 @@ def column_names(texts: Sequence[str], known: Sequence[str]) -> list[str]:
     return [name for text in texts for name in ([text] if text in known else names_in(text))]
 
 
-def note_look(typed: Mapping[str, Any], original: Path, columns: Iterable[str], command: str) -> None:
-    """Tell the ledger, if one was named, that measurements against the original are about to be shown."""
-    from shoal.ledger.units import named_dataset
+def note_use(
+    typed: Mapping[str, Any],
+    kind: Kind,
+    records: Table | Runner,
+    columns: Iterable[str],
+    by: str,
+    **facts: Any,
+) -> None:
+    """Note in the journal that facts about records are about to be shown, and ask about the same content elsewhere."""
+    from shoal.cli.flags import with_flags
+    from shoal.cli.output import complain
+    from shoal.release.uses import Uses, declared_name, files_of
 
-    dataset = named_dataset(typed["ledger"], typed["dataset"])
-    if dataset is None:
-        return
-    from shoal.io.fingerprint import fingerprint
-    from shoal.ledger.looks import note_look as note
-
-    note(typed["ledger"], dataset, fingerprint(original), columns, command)
+    uses = Uses.of(files_of(records), declared_name(typed["dataset"]), ledger=typed.get("ledger"))
+    questions = uses.questions()
+    uses.note(kind, columns, by=by, **facts)
+    for text in filter(None, [*questions, uses.problem]):
+        complain(with_flags(text))

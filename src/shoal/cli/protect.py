@@ -1,4 +1,4 @@
-"""`shoal protect`: a table and a recipe come in, a bundle that may be published is written."""
+"""`shoal protect`: write the bundle of a release."""
 
 from __future__ import annotations
 
@@ -43,6 +43,8 @@ _DELIVERED = (
     "engine",
     "master",
 )
+# of which there can be several
+_REPEATED = ("conf", "same_records", "not_same_records")
 
 _HELP = """Protect a table and write a bundle that may be published.
 
@@ -96,6 +98,7 @@ def flags() -> tuple[Flag, ...]:
         ),
         options.LEDGER,
         options.DATASET,
+        *options.SAME_RECORDS,
         Flag(
             "engine",
             f"Where the work is done: {', '.join(ENGINES)} (see docs/scale.md); default: by the table's size.",
@@ -146,8 +149,10 @@ def protect(typed: Mapping[str, Any]) -> None:
     if typed["out"] is None and not dry_run:
         raise OptionError("--out is missing: name a new folder for the bundle.")
     written = None if typed["format"] is None else known_format(typed["format"]).name
-    named = {name: typed[name] for name in _DELIVERED}
-    delivery = Delivery(**{**named, "format": written, "conf": tuple(typed["conf"] or ())})
+    named = {name: typed[name] for name in _DELIVERED} | {
+        name: tuple(typed[name] or ()) for name in _REPEATED
+    }
+    delivery = Delivery(**{**named, "format": written})
     delivery.check()
     # the target of a method is that of the measures, too: the library is told once
     arguments = {**options.recipe_arguments({**typed, "target": None}), "seed": typed["seed"]}
@@ -161,6 +166,7 @@ def protect(typed: Mapping[str, Any]) -> None:
             report = noting(show, seen)
             planned = plan(source, delivery, estimated=dry_run, progress=report, **arguments)
             if dry_run:
+                planned.uses.note_declared(planned.prepared.statement)
                 _say_plan(planned, as_json, arguments)
                 return None
             _warn(planned)
@@ -298,8 +304,9 @@ def _say(published: Published, as_json: bool, everything: bool, given: Mapping[s
     found = verdict(release, measured)
     warnings = [f"note: {text}" if text in release.notes else text for text in published.warnings]
     if as_json:
-        for text in published.charge.warnings if published.charge is not None else ():
-            complain(text)
+        for text in published.warnings:
+            if text not in release.notes:
+                complain(text)
         extra = {} if measured is None else {"evaluation": measured.to_dict(), "verdict": found.to_dict()}
         statement, notes = release.statement.to_dict(), list(release.notes)
         if "cells_emptied" in release.internal:

@@ -1,4 +1,4 @@
-"""`shoal redo`: the log of a release and another table come in, the bundle of a new release is written."""
+"""`shoal redo`: repeat a release on another table."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ def flags() -> tuple[Flag, ...]:
         "evaluate",
         "ledger",
         "dataset",
+        "same_records",
+        "not_same_records",
         "engine",
         "everything",
         "dry_run",

@@ -1,4 +1,4 @@
-"""`shoal rehearse`: settings come in, what they do to made-up people is printed; no record is touched."""
+"""`shoal rehearse`: try settings on made-up people, or on another table."""
 
 from __future__ import annotations
 
@@ -36,6 +36,9 @@ def flags() -> tuple[Flag, ...]:
         Flag("on", "Another table with the same columns, such as last year's.", "input", Path, common=True),
         Flag(
             "people", "How many people are made up; default 5000.", "input", int, common=True, placeholder="N"
+        ),
+        replace(
+            options.DATASET, help="With --on: the name of that data set, for the journal.", group="input"
         ),
         options.METHOD,
         *options.of_methods(("target",)),
@@ -78,7 +81,9 @@ def rehearse_typed(typed: Mapping[str, Any]) -> None:
         check_place(page)
     people = typed.get("people") or _public_rows(typed, arguments) or PEOPLE
     with progress_bar() as progress:
-        found = run(on=typed.get("on"), people=people, progress=progress, **arguments)
+        on = typed.get("on")
+        noted = {} if on is None else {"dataset": typed["dataset"]}
+        found = run(on=on, people=people, progress=progress, **noted, **arguments)
         if page is not None:
             _write_page(found, page, progress)
     _say(found, page, everything=typed["everything"], as_json=typed["json"])

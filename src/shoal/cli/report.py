@@ -1,11 +1,11 @@
-"""`shoal report`: a bundle, perhaps with its original, comes in; one page that works offline is written."""
+"""`shoal report`: write a page about a release that works offline."""
 
 from __future__ import annotations
 
 import os
 import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +13,10 @@ from shoal.cli import options
 from shoal.cli.interrupt import interruptibly
 from shoal.cli.output import complain, progress_bar, results, say_verdict
 from shoal.errors import OptionError, OutputError
+
+if TYPE_CHECKING:
+    from shoal.io import Table
+    from shoal.release.engines.stages import Runner
 
 _FLAGS = {flag.name: flag for flag in options.ENGINE}
 
@@ -34,9 +38,11 @@ def report(
     conf: Annotated[list[str] | None, typer.Option(help=_FLAGS["conf"].help, metavar="KEY=VALUE")] = None,
     ledger: Annotated[
         str | None,
-        typer.Option(help=f"With --original: {options.NOTE_LOOK[0].help.lower()}", metavar="ADDRESS"),
+        typer.Option(help=f"With --original: {options.NOTED[0].help.lower()}", metavar="ADDRESS"),
     ] = None,
-    dataset: Annotated[str | None, typer.Option(help=options.NOTE_LOOK[1].help, metavar="NAME")] = None,
+    dataset: Annotated[
+        str | None, typer.Option(*options.DATASET.typed, help=options.NOTED[1].help, metavar="NAME")
+    ] = None,
 ) -> None:
     """Write a page about a release for people: what is promised, what was lost, what risk remains.
 
@@ -53,6 +59,8 @@ def report(
 
       shoal report release --original people.csv --target 'income>30000' --out internal.html
     """
+    from shoal.columns.declaration import read_declared
+    from shoal.io import held
     from shoal.method.verdict import public_verdict
     from shoal.release.measuring.pages import report_in_parts
     from shoal.report import bundle_report
@@ -61,9 +69,9 @@ def report(
     private = original is not None
     if target is not None and not private:
         raise OptionError("--target compares with the original table: give --original too.")
-    if ledger is not None and not private:
+    if (ledger is not None or dataset is not None) and not private:
         raise OptionError(
-            "--ledger notes that measurements against the original were shown: give --original too."
+            "--ledger and --dataset note that measurements against the original were shown: give --original too."
         )
     place = (
         out
@@ -77,17 +85,23 @@ def report(
     tables = [subject.table.path] if original is None else [original, subject.table.path]
     obstacle = "target: a classifier learns from whole tables" if target is not None else ""
     runners = where.runners(tables, obstacle)
-    if original is not None:
-        options.note_look({"ledger": ledger, "dataset": dataset}, original, subject.columns, "report")
+    records: Table | Runner | None = None if original is None or runners is None else runners[0]
 
     def work() -> str:
+        nonlocal records
         with progress_bar() as progress:
-            if runners is None:
-                return bundle_report(bundle, original, target, progress)
-            mark = "" if original is None else runners[0].fingerprint()
-            return report_in_parts(subject, bundle, runners, mark, progress)
+            if runners is not None:
+                return report_in_parts(subject, bundle, runners, progress)
+            if original is not None:
+                progress("reading the table", 0, 1)
+                records = read_declared(held(original), subject.schema, na=subject.na)
+            return bundle_report(bundle, records, target, progress)
 
     page = interruptibly(work)
+    if records is not None:
+        shown = {"views": ["histogram"], "folder": str(bundle.absolute())}
+        noted = {"ledger": ledger, "dataset": dataset}
+        options.note_use(noted, "measured", records, subject.columns, "report", **shown)
     size = write_page(place, page)
     say_verdict(public_verdict(subject.statement))
     results().print(f"Written to {place}: one page, {size / 1e6:.1f} MB, which works offline.", markup=False)

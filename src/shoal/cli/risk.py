@@ -1,4 +1,4 @@
-"""`shoal risk`: a table comes in, how likely its records are found again is printed; single records go to a file."""
+"""`shoal risk`: the re-identification risk of a table; that of single records goes to a file."""
 
 from __future__ import annotations
 
@@ -42,6 +42,7 @@ def flags() -> tuple[Flag, ...]:
         options.data("table"),
         columns_flag("keys", known),
         *SURVEY,
+        replace(options.NOTED[1], group="input"),
         columns_flag("sensitive", hidden),
         replace(options.SCHEMA, help="Schema file: roles of the columns."),
         *options.ABOUT_FILES,
@@ -95,6 +96,7 @@ def risk(typed: Mapping[str, Any]) -> None:
             progress=progress,
             **{name: typed[name] for name in _NAMED},
         )
+        options.note_use(typed, "viewed", data, (), "risk")
         if typed["internal"] is not None:
             progress("writing the risk of each record", 0, 1)
             found.save(typed["internal"])

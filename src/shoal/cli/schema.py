@@ -1,8 +1,9 @@
-"""`shoal schema`: a table comes in, a draft of what is public about it leaves, or what is still unsettled."""
+"""`shoal schema`: draft what is public about a table, or list what is still unsettled."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ def flags() -> tuple[Flag, ...]:
         options.data(),
         options.TYPES,
         *options.ABOUT_FILES,
+        replace(options.DATASET, help="With --preview: the name of the data set, for the journal."),
         Flag(
             "out",
             "Write the draft here instead of printing it.",
@@ -84,6 +86,7 @@ def schema(typed: Mapping[str, Any]) -> None:
     known = None if typed["schema"] is None else Schema.load(typed["schema"])
     table = read_declared(typed["data"], known, na=na, types=types, file=told.get("file"))
     if typed["preview"] and known is not None:
+        options.note_use(typed, "viewed", table, known.names, "schema", views=["values"])
         _preview(known, table)
         return
     made = Schema.draft(table, {**told.get("file", {}), **({"na": list(na)} if na else {})})

@@ -25,6 +25,7 @@ from shoal.columns.provenance import as_declared
 from shoal.columns.steps import Step
 from shoal.errors import InputError, OptionError, ShoalError
 from shoal.io import Table, check_doubts, first_row
+from shoal.io.fingerprint import content_digest
 
 if TYPE_CHECKING:
     from shoal.columns.schema import Schema
@@ -58,10 +59,12 @@ def with_steps(table: Table, schema: Schema | None, na: Sequence[str] = ()) -> T
     if table.records is not None:
         # what is here has no rows, and gets the types that they will have
         table.records.run_steps(schema, na)
+    # the records are recognised by what they were before the steps
+    content = content_digest(table) if table.records is None else ""
     table, problem = steps_run(table, schema, na)
     if problem is not None:
         raise problem
-    return table
+    return replace(table, content=content)
 
 
 def steps_run(table: Table, schema: Schema, na: Sequence[str]) -> tuple[Table, ShoalError | None]:

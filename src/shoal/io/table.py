@@ -40,6 +40,7 @@ class Table:
         records: who answers for the rows of a table whose records are elsewhere (`shoal.columns.records`).
         steps: what was done to its columns since it was read, each with the number of cells that it changed.
         guessed: columns that were recoded from cells whose type nobody declared.
+        content: digest of the records as they were read, where steps changed them since.
     """
 
     frame: nw.DataFrame[Any]
@@ -53,6 +54,7 @@ class Table:
     records: Any = None
     steps: tuple[tuple[str, int], ...] = ()
     guessed: frozenset[str] = frozenset()
+    content: str = ""
     dtypes: Mapping[str, nw.dtypes.DType] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from fractions import Fraction
 
 from shoal.decimals import decimal_text
-from shoal.errors import ClaimError
+from shoal.errors import ClaimError, ShoalError
 from shoal.ledger.choices import paid_before
 from shoal.ledger.entry import Entry, canonical
-from shoal.ledger.ledger import Ledger
-from shoal.ledger.looks import looked_at
+from shoal.ledger.ledger import Ledger, open_ledger
 from shoal.ledger.operations import SYMBOLS, Charge, Currency
 from shoal.ledger.units import account_of
 from shoal.method.models import MODELS
@@ -35,7 +35,7 @@ class Recorded:
             counted.
         currency: of the data set.
         warnings: for the custodian.
-        looked: the ledger knows that measurements of an earlier release of these columns were shown.
+        head: hash of the entry.
     """
 
     dataset: str
@@ -43,7 +43,7 @@ class Recorded:
     added: Fraction | None
     currency: Currency
     warnings: tuple[str, ...]
-    looked: bool = False
+    head: str = ""
 
     @property
     def cost(self) -> str:
@@ -82,7 +82,6 @@ def record_release(
             under another relation of neighbours, or for another unit.
     """
     warnings = list(_other_uses(ledger, table))
-    looked = looked_at(ledger, table, set(statement.attributes))
     counted = (
         MODELS[statement.model].of_records and not statement.data_dependent and statement.epsilon is not None
     )
@@ -112,7 +111,23 @@ def record_release(
     rho = statement.rho if counted else None
     receipt = ledger.charge(Charge(dataset, "", canonical(content), cost, kind="release", rho=rho))
     added = receipt.added if counted else None
-    return Recorded(dataset, receipt.charge, added, terms.currency, tuple(warnings), looked)
+    return Recorded(dataset, receipt.charge, added, terms.currency, tuple(warnings), receipt.head)
+
+
+def releases_in(address: str, dataset: str) -> dict[str, bool]:
+    """The hashes of the releases of a data set that a ledger knows, and whether each was measured.
+
+    No ledger at the address is a new one, which is made when it is charged.
+    """
+    try:
+        with closing(open_ledger(address, create=False)) as ledger:
+            if dataset not in ledger.datasets():
+                return {}
+            made = [entry for entry in ledger.entries(dataset) if entry.kind == "release"]
+    except ShoalError:
+        # what is wrong with it is said when it is charged
+        return {}
+    return {entry.hash: bool(json.loads(entry.content).get("measured")) for entry in made}
 
 
 def _other_uses(ledger: Ledger, table: str) -> Iterator[str]:

@@ -19,16 +19,14 @@ from shoal.noise import parse_delta, parse_epsilon, rho_from
 
 
 def named_dataset(ledger: object, dataset: str | None) -> str | None:
-    """The data set that a ledger is asked to charge; None without a ledger.
+    """The declared name of a data set, which a ledger charges.
 
     A name that were taken from a file would be another one for each copy of the same table, and the same one for the
     tables of different people.
 
     Raises:
-        OptionError: one of the two is missing.
+        OptionError: there is a ledger, and no name.
     """
-    if ledger is None and dataset:
-        raise OptionError("dataset= names a budget in a ledger: give ledger= too.", option="ledger")
     if ledger is not None and not dataset:
         raise OptionError(
             "ledger= needs dataset=: name whose budget it is, the same name for everything about the same people "

@@ -62,13 +62,11 @@ def save_bundle(
     original: Any = None,
     *,
     statistics: bool = False,
-    mark: str = "",
     progress: Progress | None = None,
 ) -> Path:
     """Write data, statement, recipe, log and public report to `folder`; the internal report to its own path.
 
-    With `statistics` the masked statistics of the clusters go beside the data. `mark` is the fingerprint of the
-    original, which the internal report keeps: whoever released the same table again has looked.
+    With `statistics` the masked statistics of the clusters go beside the data.
     """
     kind = known_format(format)
     check_writable(release.columns, kind)
@@ -104,7 +102,7 @@ def save_bundle(
                 aside / f"data{kind.ending}", types=types, conventions=manner, dates=dates, strict=False
             )
             release.verify(written, further)
-        write_documents(release, aside, undo, internal_path, evaluation, original, tell, mark)
+        write_documents(release, aside, undo, internal_path, evaluation, original, tell)
     return folder
 
 
@@ -137,7 +135,6 @@ def write_documents(
     evaluation: Any = None,
     original: Any = None,
     progress: Progress = silent,
-    mark: str = "",
     found: Findings | None = None,
 ) -> None:
     """Statement, recipe, log and public report beside the data; the internal report last, at its own path.
@@ -154,7 +151,7 @@ def write_documents(
     (aside / "report.html").write_text(public_report(release), "utf-8")
     if internal is None:
         return
-    page = internal_report(release, evaluation, original, progress, mark, found)
+    page = internal_report(release, evaluation, original, progress, found)
     undo.enter_context(_parents(internal))
     with open(internal, "x", encoding="utf-8") as file:
         undo.push(_unless_done(internal))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -14,6 +16,7 @@ from shoal.method.presets import DEFAULT_METHOD
 from shoal.progress import Progress, silent
 from shoal.release.protect import Release, carry_out, prepare
 from shoal.release.request import Options
+from shoal.release.uses import Uses, declared_name, warn
 
 
 def protect(
@@ -25,6 +28,9 @@ def protect(
     seed: int | None = None,
     *,
     work: str | Path | None = None,
+    dataset: str | None = None,
+    same_records: str | Sequence[str] | None = None,
+    not_same_records: str | Sequence[str] | None = None,
     progress: Progress | None = None,
     **options: Unpack[Options],
 ) -> Release:
@@ -59,6 +65,10 @@ def protect(
         override: why a release above it is published all the same; stands in the statement.
         work: a new folder for the release of a Spark DataFrame, which all workers can write to: a bundle as `publish`
             writes it. `data` of the release is a DataFrame that reads it.
+        dataset: the name of the data set, the same for everything about the same people: the statement holds what the
+            journal of use knows under it. Without one nothing is taken from the journal.
+        same_records: names of other data sets, as a warning gives them, that hold the same records; a declaration,
+            which stands in the statement. `not_same_records`: names of those that do not.
         progress: called with (what, done, total) during long work; raise `shoal.CancelledError` in it to stop.
         options: settings of the method, such as split, groups, link, remainder.
 
@@ -85,8 +95,9 @@ def protect(
             raise OptionError(
                 "work is missing: a Spark DataFrame is released into a new folder, name one with work=."
             )
-        made = publish(data, schema, method, epsilon, k, seed, out=work, progress=progress, **options)
-        return made.release
+        names: dict[str, Any] = {"same_records": same_records, "not_same_records": not_same_records}
+        more: dict[str, Any] = {"out": work, "dataset": dataset, "progress": progress, **names, **options}
+        return publish(data, schema, method, epsilon, k, seed, **more).release
     if work is not None:
         raise OptionError(
             "work is for a Spark DataFrame: leave it out, or save the release with release.save()."
@@ -101,4 +112,14 @@ def protect(
             LeftOutWarning,
             stacklevel=2,
         )
-    return carry_out(prepared, tell)
+    uses = Uses.of(
+        table,
+        declared_name(dataset, schema),
+        same_records=same_records,
+        not_same_records=not_same_records,
+    )
+    questions = uses.questions()
+    release = carry_out(uses.stated(prepared), tell)
+    use = uses.note_release(release.statement, by="shoal.protect")
+    warn([*questions, uses.problem])
+    return replace(release, use=use)

@@ -46,11 +46,15 @@ class Delivery:
     engine: Engine | None = None
     master: str | None = None
     conf: tuple[str, ...] = ()
+    same_records: tuple[str, ...] = ()
+    not_same_records: tuple[str, ...] = ()
+    # Studio notes by itself which releases somebody has seen
+    noted: bool = True
 
     @property
-    def places(self) -> tuple[Path, ...]:
-        """The folders that files are written into."""
-        return tuple(path.absolute().parent for path in (self.out, self.internal) if path is not None)
+    def measured(self) -> bool:
+        """What the release loses and risks is shown with it."""
+        return self.evaluate or self.internal is not None
 
     def check(self) -> None:
         """Refuse, before the table is read, what could not be done at the end."""

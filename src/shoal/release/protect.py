@@ -95,6 +95,7 @@ class Release:
         statistics: masked statistics of every cluster with its size, one row each, where the method keeps them; covered
             by the statement as the data are.
         linked: further tables that are released with the data, by name.
+        use: id of its entry in the journal of use, empty without one.
         verify: raises where tables read back from disk do not hold what the statement says; None where there is
             nothing that a table by itself could show.
 
@@ -119,6 +120,7 @@ class Release:
     statistics: Any = None
     linked: dict[str, Any] = field(default_factory=dict)
     verify: Callable[[Table, Mapping[str, Table]], None] | None = None
+    use: str = ""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -161,12 +163,11 @@ class Release:
     ) -> Path:
         """Write the publishable bundle to `folder`, with the clusters' statistics if asked for; the internal report,
         compared with `original` (the table that was protected) if given, goes elsewhere. All is written or nothing."""
+        from shoal.journal import Journal
         from shoal.release.bundle import save_bundle
-        from shoal.release.looked import fingerprint_of
 
         kind = format or self.format
-        mark = "" if internal is None or original is None else fingerprint_of(original)
-        return save_bundle(
+        saved = save_bundle(
             self,
             Path(folder),
             internal,
@@ -174,9 +175,12 @@ class Release:
             evaluation,
             original,
             statistics=statistics,
-            mark=mark,
             progress=progress,
         )
+        if internal is not None and original is not None:
+            views = ["histogram"]
+            Journal.open().note("measured", columns=self.columns, by="save", views=views, release=self.use)
+        return saved
 
 
 def carry_out(prepared: Preparation, progress: Progress | None = None, frozen: Any = None) -> Release:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -18,9 +17,8 @@ from shoal.columns.declaration import read_as_asked
 from shoal.display import displayed
 from shoal.errors import OptionError, ShoalError
 from shoal.evaluation import Evaluation
-from shoal.io import (
-    check_writable,
-)
+from shoal.io import check_writable
+from shoal.io.fingerprint import fingerprint
 from shoal.method.presets import DEFAULT_METHOD, preset
 from shoal.progress import Cancel, Progress, silent, watched
 from shoal.release.bundle import save_bundle
@@ -30,11 +28,11 @@ from shoal.release.engines.run import (
 )
 from shoal.release.estimate import Estimate, estimate
 from shoal.release.expected_noise import ExpectedNoise, drowned, noise_of
-from shoal.release.looked import after_looking, fingerprint_of, reports_about
 from shoal.release.measuring.pages import Look
 from shoal.release.opening import Delivery, Engine, Opened, opened
 from shoal.release.protect import Preparation, Release, carry_out, prepare
 from shoal.release.request import Options, Request
+from shoal.release.uses import Uses, declared_name, files_of, names_of
 
 if TYPE_CHECKING:
     from shoal.columns.schema import Schema
@@ -43,7 +41,6 @@ if TYPE_CHECKING:
 
 CHARGING = "charging the ledger"
 _WORTH_AN_ESTIMATE = 500_000
-_CLEAN = "its statement says so. Rehearse as often as you like (shoal rehearse), and release once."
 
 
 @displayed(summaries.of_published)
@@ -80,8 +77,8 @@ class Planned:
     Attributes:
         prepared: method, columns, budget and statement.
         estimate: time and memory to expect, None for a small table.
-        fingerprint: by which the ledger, and a later run, recognise the table; empty without a ledger and without an
-            internal report.
+        uses: the journal of use, seen from this table; its `matches` are questions to the custodian.
+        fingerprint: by which the ledger recognises the table; empty without a ledger.
         noise: to expect, column by column, from public quantities alone.
         advice: what to think of before the budget is spent.
     """
@@ -90,6 +87,7 @@ class Planned:
     delivery: Delivery
     engine: Engine
     estimate: Estimate | None
+    uses: Uses
     fingerprint: str
     noise: tuple[ExpectedNoise, ...] = ()
     advice: tuple[str, ...] = ()
@@ -111,10 +109,17 @@ class Planned:
         with _staying(charge):
             if charge is not None:
                 tell(CHARGING, 1, 1)
-            chosen = self
-            if charge is not None and charge.looked:
-                chosen = replace(self, prepared=after_looking(self.prepared))
-            release, evaluation = chosen._written(folder, tell)
+            release, evaluation = self._written(folder, tell)
+        if self.delivery.noted:
+            use = self.uses.note_release(
+                release.statement,
+                folder=str(folder.absolute()),
+                by="protect",
+                measured=self.delivery.measured,
+                **({"views": ["histogram"]} if self.delivery.internal is not None else {}),
+                **({} if charge is None else {"charge": charge.head}),
+            )
+            release = replace(release, use=use)
         declared = self.prepared.declared
         nobody_said_so = declared.schema is None and declared.columns is None
         return Published(
@@ -127,6 +132,7 @@ class Planned:
             engine=self.engine,
             warnings=(
                 *(() if charge is None else charge.warnings),
+                *filter(None, [self.uses.problem]),
                 *(release.notes if nobody_said_so else ()),
             ),
         )
@@ -150,7 +156,7 @@ class Planned:
                 relation,
                 self.fingerprint,
                 bought,
-                measured=self.delivery.evaluate or self.delivery.internal is not None,
+                measured=self.delivery.measured,
             )
 
     def _written(self, folder: Path, tell: Progress) -> tuple[Release, Evaluation | None]:
@@ -158,9 +164,7 @@ class Planned:
         if self.runner is not None:
             look = Look(self.runner, delivery.evaluate, delivery.internal is not None, tell)
             try:
-                made = carry_out_on_engine(
-                    prepared, self.runner, folder, delivery.internal, tell, self.fingerprint, look
-                )
+                made = carry_out_on_engine(prepared, self.runner, folder, delivery.internal, tell, look)
             finally:
                 self.runner.close()
             return made, look.evaluation if delivery.evaluate else None
@@ -179,7 +183,6 @@ class Planned:
             evaluation,
             original,
             statistics=delivery.statistics,
-            mark=self.fingerprint,
             progress=tell,
         )
         return release, evaluation
@@ -200,6 +203,8 @@ def publish(
     evaluate: bool = False,
     ledger: str | None = None,
     dataset: str | None = None,
+    same_records: str | Sequence[str] | None = None,
+    not_same_records: str | Sequence[str] | None = None,
     engine: Engine | None = None,
     master: str | None = None,
     conf: Sequence[str] = (),
@@ -224,7 +229,10 @@ def publish(
         target: the column that is to be learned from the others, or a number with a threshold, "income>30000": pairs-dp
             keeps its relations best, and with `evaluate` it is measured how well it can be learned.
         ledger: charge what it costs to this ledger, a path or a postgresql:// address.
-        dataset: with `ledger`, whose budget it is.
+        dataset: the name of the data set, the same for everything about the same people: `ledger` charges its budget,
+            and the statement holds what the journal of use knows under this name.
+        same_records: names of other data sets, as a warning gives them, that hold the same records; a declaration,
+            which stands in the statement. `not_same_records`: names of those that do not.
         engine: `memory`; `local`, which works through a Parquet file or a folder of them in parts; or `spark`, which
             has a cluster do that. By default chosen by the size of the files and the method.
         master: with engine `spark`, the address of the cluster; by default that of the session, or of this machine.
@@ -254,6 +262,8 @@ def publish(
         engine,
         master,
         tuple(conf),
+        names_of(same_records, "same_records"),
+        names_of(not_same_records, "not_same_records"),
     )
     tell = watched(progress, cancel)
     request = Request(schema=schema, method=method, epsilon=epsilon, k=k, seed=seed, **options)
@@ -327,19 +337,23 @@ def _planned(
             from shoal.release.duration import internal_seconds
 
             expected = expected.longer(internal_seconds(prepared), "the internal report included")
-    table_of = cache(lambda: source.runner.fingerprint() if source.runner else fingerprint_of(source.data))
-    if seen := reports_about(delivery.places, table_of):
-        tell("looking for earlier measurements", 1, 1)
-        prepared = after_looking(prepared)
-    told = f"'{seen[0].name}' measured this table" if seen else ""
-    needed = delivery.ledger is not None or delivery.internal is not None
+    tell("reading the journal of use", 0, 1)
+    uses = Uses.of(
+        files_of(source.runner or source.table),
+        declared_name(delivery.dataset, request.get("schema")),
+        ledger=delivery.ledger,
+        same_records=delivery.same_records,
+        not_same_records=delivery.not_same_records,
+    )
+    prepared = uses.stated(prepared, _charged_before(delivery))
     noise = noise_of(prepared.method, prepared.described, prepared.plan)
     return Planned(
         prepared,
         delivery,
         source.engine,
         expected,
-        table_of() if needed else "",
+        uses,
+        _fingerprint(source) if delivery.ledger is not None else "",
         noise,
         runner=source.runner,
         original=source.data,
@@ -347,11 +361,26 @@ def _planned(
             line
             for line in (
                 drowned(noise, prepared.method, prepared.described.n),
-                told and f"{told}, and this run repeats its release: {_CLEAN}",
+                *uses.questions(unnamed=True),
             )
             if line
         ),
     )
+
+
+def _fingerprint(source: Opened) -> str:
+    if source.runner is not None:
+        return source.runner.fingerprint()
+    return fingerprint(Path(source.data) if source.on_disk else source.table)
+
+
+def _charged_before(delivery: Delivery) -> dict[str, bool]:
+    """The releases that a ledger knows under the name of the data set, and whether each was measured."""
+    if delivery.ledger is None or delivery.dataset is None:
+        return {}
+    from shoal.ledger.releases import releases_in
+
+    return releases_in(delivery.ledger, delivery.dataset)
 
 
 @contextmanager

@@ -1,7 +1,8 @@
-"""`redo`: the log of a release and another table come in, the same steps are done to it, and a new bundle leaves."""
+"""`redo`: repeat the steps and settings of a release on another table."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ def redo(
     evaluate: bool = False,
     ledger: str | None = None,
     dataset: str | None = None,
+    same_records: str | Sequence[str] | None = None,
+    not_same_records: str | Sequence[str] | None = None,
     engine: Engine | None = None,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
@@ -50,6 +53,8 @@ def redo(
         evaluate=evaluate,
         ledger=ledger,
         dataset=dataset,
+        same_records=same_records,
+        not_same_records=not_same_records,
         engine=engine,
         progress=progress,
         cancel=cancel,

@@ -28,6 +28,7 @@ from shoal.progress import Progress, silent
 from shoal.release.expected_noise import public_description
 from shoal.release.protect import Release, carry_out, prepare
 from shoal.release.request import Declared, Options
+from shoal.release.uses import note_use
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -74,6 +75,7 @@ def rehearse(
     *,
     on: Any = None,
     people: int = PEOPLE,
+    dataset: str | None = None,
     progress: Progress | None = None,
     **options: Unpack[Options],
 ) -> Rehearsal:
@@ -84,6 +86,7 @@ def rehearse(
         on: another table with the same columns, such as last year's; made-up people by default. Columns that would
             not be released may be missing from it.
         people: how many are made up.
+        dataset: with `on`, the name of that data set: the journal of use notes that it was rehearsed on.
         options: also `target`, of which it is measured how well it can be learned, whether or not the method knows it.
         progress: called with (what, done, total).
 
@@ -103,6 +106,8 @@ def rehearse(
     release = carry_out(prepared, tell)
     measured = evaluate(table, release, target=target, progress=tell)
     found = verdict(release, measured, rehearsed=True)
+    if on is not None:
+        note_use("rehearsed", table, release.columns, "shoal.rehearse", dataset)
     return Rehearsal(release, measured, found, table, on is None)
 
 

@@ -17,7 +17,6 @@ from shoal.errors import InputError, did_you_mean
 from shoal.evaluation.risk_lines import RiskLine
 from shoal.evaluation.verdict import RISK_WORDS, USE_WORDS, verdict
 from shoal.io import Table, held
-from shoal.io.fingerprint import fingerprint
 from shoal.look import tokens
 from shoal.progress import Progress, silent
 from shoal.report.compare import percent_words
@@ -40,8 +39,6 @@ _NOT_LINKED = (
     "The internal report that is written with a release measures it."
 )
 PUBLIC, INTERNAL, COMPARISON = "Public report", "Internal report", "Comparison"
-# the name under which an internal page keeps the fingerprint of the table that it is about
-LOOKED_AT = "shoal-looked-at"
 # runs of learning for a report: enough for an interval
 _RUNS = 3
 
@@ -60,7 +57,6 @@ def internal_report(
     evaluation: Evaluation | None = None,
     original: Any = None,
     progress: Progress | None = None,
-    mark: str = "",
     found: Findings | None = None,
 ) -> str:
     """A page for the custodian: adds facts about the original data, so it must not be published.
@@ -71,7 +67,6 @@ def internal_report(
         original: the table that was protected, a path or a frame: columns are compared before and after, and both
             tables are attacked. Without it the page has only what the release itself knows.
         progress: called with (what, done, total); what it raises ends the work.
-        mark: the fingerprint of the original, by which a later run knows that this page was written about it.
         found: what was found out about release and original elsewhere, where neither is in memory.
 
     Raises:
@@ -107,7 +102,7 @@ def internal_report(
     first = _first_screen(
         whole, private=True, measured=found.measured, risks=found.risks, before=found.before
     )
-    return _page(INTERNAL, {**first, "mark": mark}, page)
+    return _page(INTERNAL, first, page)
 
 
 def bundle_report(
@@ -144,8 +139,7 @@ def bundle_report(
     risks = attacked(before, subject.table, subject.columns, progress=tell)
     tell("comparing columns", 0, 1)
     disclosure = disclosed(before, subject, progress=tell)
-    mark = fingerprint(Path(original) if isinstance(original, (str, Path)) else before)
-    return comparison(Findings(subject, before, measured, risks, (), disclosure), mark)
+    return comparison(Findings(subject, before, measured, risks, (), disclosure))
 
 
 def check_original(subject: Subject, before: Table, folder: str | Path) -> None:
@@ -163,7 +157,7 @@ def bundle_page(subject: Subject) -> str:
     return _page(PUBLIC, _first_screen(subject), Page(subject, None, None, Risks(), private=False))
 
 
-def comparison(found: Findings, mark: str) -> str:
+def comparison(found: Findings) -> str:
     """The page about a bundle and its original."""
     subject, before = found.subject, found.before
     assert before is not None
@@ -178,7 +172,7 @@ def comparison(found: Findings, mark: str) -> str:
         disclosure=found.disclosure,
     )
     first = _first_screen(subject, private=True, measured=found.measured, risks=risks, before=before)
-    return _page(COMPARISON, {**first, "mark": mark}, page)
+    return _page(COMPARISON, first, page)
 
 
 def _page(title: str, first: Mapping[str, Any], page: Page) -> str:
@@ -221,8 +215,6 @@ def _first_screen(
     linked = next((line for line in lines if line.links_records and not line.beyond), None)
     return {
         "private": private,
-        "mark": "",
-        "looked_at": LOOKED_AT,
         "compared": before is not None,
         "statement": subject.statement,
         "rows": subject.table.n,

@@ -16,6 +16,7 @@ from shoal.method.tuned import Tuned
 from shoal.noise import parse_epsilon
 from shoal.progress import silent
 from shoal.release.protect import Preparation
+from shoal.release.uses import note_use
 from shoal.tuning.bought import account, tune_privately
 from shoal.tuning.checks import check_comparison, check_options, check_private, private_epsilon
 from shoal.tuning.choose import Row, automatic_utility, best_row, figures, make_row, with_frontier
@@ -100,7 +101,7 @@ def tune(
             `ranking-dp` of one column or with link=False.
         tuned: what else was chosen by looking at these records, such as "domains": the recipe says so, too.
         ledger: charge a private choice to this ledger (a path or a postgresql:// address), before it is made.
-        dataset: with `ledger`: whose budget it is.
+        dataset: the name of the data set, whose budget `ledger` charges; the journal of use notes a comparison.
         out: folder that keeps every finished run, so that the same call goes on after an interruption, and gets
             `tuning.json`, `tuning.svg` and `method.toml`.
         workers: processes; all cores when absent.
@@ -179,6 +180,7 @@ def tune(
         cores = 1
     run_all(candidates, runs, target, store, cores, progress or silent, notice or _unheard)
     found = _tuning(question, candidates, refused, store.outcomes, runs, target, utility, max_risk)
+    note_use("measured", table, found.columns, "shoal.tune", dataset)
     if folder is not None:
         found.save(folder)
     return found

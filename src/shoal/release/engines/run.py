@@ -128,7 +128,6 @@ def carry_out_on_engine(
     folder: Path,
     internal: Path | None,
     tell: Progress,
-    mark: str,
     look: Look,
 ) -> Release:
     """Spend the budget of a prepared release on an engine and write its bundle, the statement last.
@@ -150,7 +149,7 @@ def carry_out_on_engine(
         saying = prepared.saying(made.conditions)
         release = saying.release(data=read_columnwise(written), aligned=None, partitions=[], internal=facts)
         seen, found = look(release, written)
-        write_documents(seen, aside, undo, internal, None, None, tell, mark, found)
+        write_documents(seen, aside, undo, internal, None, None, tell, found)
         shutil.rmtree(aside / WORK, ignore_errors=True)
     return replace(release, data=runner.released(folder / written.name), kept=None)
 

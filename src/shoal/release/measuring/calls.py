@@ -1,4 +1,4 @@
-"""`shoal.evaluate` and `shoal.check`: tables come in, in memory or as files of any size; the same measures leave."""
+"""`shoal.evaluate` and `shoal.check`: the same measures for tables in memory and for files of any size."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import narwhals as nw
+
+from shoal.columns.declaration import read_declared
 from shoal.columns.schema import Schema
 from shoal.evaluation.checks import check as check_in_memory
 from shoal.evaluation.learning import Protocol
@@ -14,13 +17,14 @@ from shoal.evaluation.measure import evaluate as evaluate_in_memory
 from shoal.evaluation.measured import Check
 from shoal.evaluation.pair import unmatched
 from shoal.evaluation.result import Evaluation
-from shoal.io import Conventions, held
+from shoal.io import Conventions, held, read
 from shoal.progress import Progress, silent
 from shoal.release.engines.stages import Runner
 from shoal.release.measuring.check import check_in_parts
 from shoal.release.measuring.evaluate import evaluate_in_parts
 from shoal.release.measuring.opened import Engine, Where
 from shoal.release.measuring.side import Reading, Side
+from shoal.release.uses import note_use
 from shoal.report.subject import Subject, bundle_of, of_bundle, published
 
 _SIDE_BY_SIDE = (
@@ -45,6 +49,7 @@ def evaluate(
     trees: int = 100,
     weight: str | None = None,
     strata: str | None = None,
+    dataset: str | None = None,
     engine: Engine | None = None,
     master: str | None = None,
     conf: Sequence[str] = (),
@@ -75,6 +80,8 @@ def evaluate(
         weight: the survey weight of the original: also compare what both tables say about the population, as
             `shoal.estimates` does; by default the weight of a release's schema.
         strata: with a weight, the column of the strata of the sample.
+        dataset: the name of the original data set, by which the journal of use notes that it was measured; by default
+            that of the `Release`.
         engine: `memory`; or `local` and `spark`, which work through Parquet files in parts. By default chosen by their
             size. The measures are the same; `remarks` of the result says what cannot be had in parts.
         master, conf: with engine `spark`, as for `shoal.publish`.
@@ -106,11 +113,15 @@ def evaluate(
     runners = where.runners((original, data_of(bundle, released)), in_memory_because(asked))
     if runners is not None:
         na = () if bundle is None else bundle.na
-        return evaluated(runners, bundle, columns=columns, na=na, progress=progress)
-    before, after = (held(table) for table in (original, released))
-    return evaluate_in_memory(
+        found = evaluated(runners, bundle, columns=columns, na=na, progress=progress)
+        note_use("measured", runners[0], found.columns, "shoal.evaluate", dataset, folder=_folder(released))
+        return found
+    after = held(released) if bundle is None else published(of_bundle(released))
+    plain = nw.dependencies.is_into_dataframe(after) or not hasattr(after, "aligned")
+    before = read(held(original)) if plain else read_declared(held(original), after.schema)
+    measured = evaluate_in_memory(
         before,
-        after if bundle is None else published(of_bundle(released)),
+        after,
         columns=columns,
         same_order=same_order,
         target=target,
@@ -122,6 +133,14 @@ def evaluate(
         strata=strata,
         progress=progress,
     )
+    of = {"release": getattr(after, "use", "")} if bundle is None and not plain else {}
+    note_use("measured", before, measured.columns, "shoal.evaluate", dataset, folder=_folder(released), **of)
+    return measured
+
+
+def _folder(released: Any) -> str | None:
+    """Which release was measured, where it is on disk."""
+    return str(Path(released).absolute()) if isinstance(released, (str, Path)) else None
 
 
 def check(

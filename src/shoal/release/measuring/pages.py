@@ -52,7 +52,6 @@ def report_in_parts(
     subject: Subject,
     folder: Path,
     runners: Sequence[Runner],
-    mark: str = "",
     progress: Progress | None = None,
 ) -> str:
     """The page of `shoal.report.bundle_report` about a bundle whose data, and whose original, runners have.
@@ -60,7 +59,6 @@ def report_in_parts(
     Args:
         folder: of the bundle, as errors name it.
         runners: of the original, where there is one, and of the released table.
-        mark: the fingerprint of the original.
     """
     tell = progress or silent
     after = Side(runners[-1], Reading(_after_steps(subject.schema), subject.na))
@@ -73,7 +71,7 @@ def report_in_parts(
     before = Side(runners[0], Reading(subject.schema, subject.na))
     check_original(subject, before.table(), folder)
     measured = evaluated(runners, subject, na=subject.na, progress=tell)
-    return comparison(_findings(subject, before, after, measured, subject.schema, tell), mark)
+    return comparison(_findings(subject, before, after, measured, subject.schema, tell))
 
 
 def _after_steps(schema: Schema) -> Schema:

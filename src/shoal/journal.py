@@ -1,0 +1,580 @@
+"""The journal of use: which records were viewed, released, measured, downloaded and rehearsed on, under which name.
+
+It is one file of the custodian's, shared by command line, library and Studio, by tabs, processes and restarts. What a
+statement takes from it is looked up by the declared name of the data set alone. The content of a table, as a keyed
+hash, serves to ask the custodian whether records are known under another name; the answer is a declaration.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+import json
+import os
+import re
+import sys
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from shoal.columns.circumstances import Recorded
+from shoal.display import internal
+from shoal.errors import OptionError
+
+Kind = Literal[
+    "viewed", "released", "measured", "downloaded", "rehearsed", "declared", "same-records", "cleared"
+]
+# what is done with records; the others are about names and settings
+USES: tuple[Kind, ...] = ("viewed", "released", "measured", "downloaded", "rehearsed")
+PLACE = "SHOAL_JOURNAL"
+_KEY_BYTES = 32
+_USE = re.compile(r"use-[0-9a-f]{8}")
+
+
+@internal()
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One use, or one declaration.
+
+    Attributes:
+        id: a name of its own, such as "use-3f9a21c4".
+        at: when, in UTC.
+        kind: one of `Kind`.
+        dataset: the declared name of the data set, None where nobody declared one.
+        marks: keyed hashes of the content of the table.
+        columns: that it is about.
+        facts: what else is known, as plain values: `by`, `folder`, `release`, `views`, `settings`, `domains`.
+    """
+
+    id: str
+    at: str
+    kind: str
+    dataset: str | None
+    marks: frozenset[str]
+    columns: tuple[str, ...]
+    facts: Mapping[str, Any]
+
+    @property
+    def words(self) -> str:
+        """One line for the custodian."""
+        facts = self.facts
+        views = ", ".join(facts.get("views") or ())
+        parts = [
+            f"{self.at[:16].replace('T', ' ')} {self.id} {self.kind}",
+            f"data set '{self.dataset}'" if self.dataset is not None else "no data set name",
+            f"by {facts['by']}" if facts.get("by") else "",
+            f"with {facts['settings']['method']}" if facts.get("settings") else "",
+            f"{views} shown" if views else "",
+            "measured" if facts.get("measured") else "",
+            ("same as " if facts.get("same") else "not the same as ") + ", ".join(facts["datasets"])
+            if "datasets" in facts
+            else "",
+            f"{facts['entries']} entries" if "entries" in facts else "",
+            f"columns {', '.join(self.columns)}" if self.columns else "",
+        ]
+        return "; ".join(filter(None, parts))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, without the hash of the content."""
+        return {
+            "id": self.id,
+            "at": self.at,
+            "kind": self.kind,
+            "dataset": self.dataset,
+            "columns": list(self.columns),
+            **self.facts,
+        }
+
+
+@internal()
+@dataclass(frozen=True, slots=True)
+class Match:
+    """Records that are known under another name, or were used without one: a question to the custodian.
+
+    Attributes:
+        dataset: the other name; None for uses without one.
+        use: one of these uses, by which uses without a name can be referred to.
+        counts: how often the records were used, by kind.
+    """
+
+    dataset: str | None
+    use: str
+    counts: Mapping[str, int]
+
+    @property
+    def answer(self) -> str:
+        """What `same_records` and `not_same_records` take."""
+        return self.use if self.dataset is None else self.dataset
+
+    @property
+    def words(self) -> str:
+        """What is known."""
+        where = "without a data set name" if self.dataset is None else f"as data set '{self.dataset}'"
+        uses = ", ".join(f"{kind} {_times(self.counts[kind])}" for kind in USES if self.counts.get(kind))
+        return f"the journal of use knows a table with the same content {where} ({uses})"
+
+    @property
+    def question(self) -> str:
+        """What is known, and how to answer, for a data set with a name."""
+        return (
+            f'{self.words}. If these are the same records, say so with same_records="{self.answer}", otherwise '
+            f'not_same_records="{self.answer}": your answer is a declaration.'
+        )
+
+
+class Journal:
+    """The journal: append-only lines in a file that only its owner can read.
+
+    Reading and writing never raise: whatever happens to the journal, a release goes on. `problem` says what went wrong.
+
+    Attributes:
+        places: its files: that of the user, and one beside the ledger, which those who share the ledger share.
+        problem: why something could not be read or written, in words; empty if nothing went wrong.
+    """
+
+    def __init__(self, places: Sequence[Path], problem: str = "") -> None:
+        self.places = tuple(places)
+        self.problem = problem
+
+    @classmethod
+    def open(cls, place: str | Path | None = None, *, ledger: str | Path | None = None) -> Journal:
+        """The journal of this user.
+
+        Args:
+            place: its file; by default that of SHOAL_JOURNAL, or `journal.jsonl` in the user's state folder.
+            ledger: of a release; with a file the same uses are also noted in, and known from, a journal beside it.
+        """
+        try:
+            own = Path(place or os.environ.get(PLACE) or _state_folder() / "journal.jsonl")
+        except RuntimeError as error:
+            return cls((), f"there is no place for the journal of use: {error}")
+        beside = [] if ledger is None or "://" in str(ledger) else [Path(f"{ledger}.journal")]
+        return cls([own, *beside])
+
+    def note(
+        self,
+        kind: Kind,
+        *,
+        dataset: str | None = None,
+        table: str = "",
+        columns: Iterable[str] = (),
+        **facts: Any,
+    ) -> str:
+        """Append one line.
+
+        Args:
+            kind: what was done.
+            dataset: the declared name of the data set. With a fact `release`, the id of a noted release, its name.
+            table: `shoal.io.fingerprint.content_digest` of the records; a keyed hash of it is kept.
+            columns: that it is about.
+            facts: plain values for JSON.
+
+        Returns:
+            The id of the entry.
+        """
+        id = f"use-{os.urandom(4).hex()}"
+        if dataset is None and facts.get("release"):
+            dataset = next((e.dataset for e in self.entries() if e.id == facts["release"]), None)
+        at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        line = {
+            "id": id,
+            "at": at,
+            "kind": kind,
+            "dataset": dataset,
+            "columns": list(columns),
+            "facts": facts,
+        }
+        for place in self.places:
+            try:
+                with _locked(place) as file:
+                    mark = {"table": _mark(_key(place, make=True), table)} if table else {}
+                    _append(file, {**line, **mark})
+            except OSError as error:
+                self.problem = f"'{place}' cannot be written: {error.strerror or error}"
+        return id
+
+    def entries(self, dataset: str | None = None) -> tuple[Entry, ...]:
+        """All entries in the order in which they were noted, or those of one data set."""
+        found: dict[str, Entry] = {}
+        for place in self.places:
+            try:
+                there = _read(place)
+            except OSError as error:
+                self.problem = f"'{place}' cannot be read: {error.strerror or error}"
+                continue
+            for entry in there:
+                twin = found.get(entry.id)
+                if twin is None:
+                    found[entry.id] = entry
+                else:
+                    found[entry.id] = replace(twin, marks=twin.marks | entry.marks)
+        several = len(self.places) > 1
+        ordered = sorted(found.values(), key=lambda entry: entry.at) if several else found.values()
+        return tuple(entry for entry in ordered if dataset is None or entry.dataset == dataset)
+
+    def recorded(
+        self,
+        dataset: str | None,
+        *,
+        columns: Iterable[str] = (),
+        settings: Mapping[str, Any] | None = None,
+        domains: Mapping[str, Any] | None = None,
+        same_records: Sequence[str] = (),
+        charges: Mapping[str, bool] | None = None,
+    ) -> tuple[Recorded, ...]:
+        """The public facts about the uses of a data set: nothing about the content of a table takes part.
+
+        Args:
+            dataset: the declared name; without one nothing is known.
+            columns: to be released.
+            settings: of the release, method included, as plain values.
+            domains: what is declared about each column, as plain values.
+            same_records: names and ids of uses that are declared to be of the same records, besides those noted.
+            charges: hashes of the releases that a ledger knows under this name, and whether each was measured.
+        """
+        if not dataset:
+            return ()
+        entries = self.entries()
+        known = _known_as(entries, dataset, same_records)
+        uses = [entry for entry in entries if known.holds(entry)]
+        found = [
+            _earlier_releases(uses, charges or {}),
+            None if settings is None else _settings_changed(uses, settings, domains or {}),
+            *(_column_viewed(uses, column, (domains or {}).get(column)) for column in columns),
+        ]
+        if rehearsed := sum(entry.kind == "rehearsed" for entry in uses):
+            found.append(Recorded("rehearsed-on-records", {"count": rehearsed}))
+        if others := sorted(known.names - {dataset}):
+            found.append(Recorded("same-records", {"datasets": others}))
+        return tuple(fact for fact in found if fact is not None)
+
+    def matches(
+        self, table: str, dataset: str | None, same_records: Sequence[str] = (), not_same: Sequence[str] = ()
+    ) -> tuple[Match, ...]:
+        """Uses of the same content under other names, or without one: for the custodian, never for a statement.
+
+        What was answered before, or is answered now, is not asked again.
+        """
+        entries = self.entries()
+        own = (
+            {_mark(key, table) for place in self.places if (key := _key(place)) is not None}
+            if table
+            else set()
+        )
+        known = _known_as(entries, dataset, same_records)
+        refused = _known_as(entries, dataset, not_same, same=False)
+        groups: dict[str | None, list[Entry]] = {}
+        for entry in entries:
+            asked = entry.kind in USES and not own.isdisjoint(entry.marks)
+            if asked and not known.holds(entry) and not refused.holds(entry):
+                groups.setdefault(entry.dataset, []).append(entry)
+        return tuple(
+            Match(name, uses[0].id, {kind: count for kind in USES if (count := _count(uses, kind))})
+            for name, uses in groups.items()
+        )
+
+    def declare_same(self, dataset: str | None, names: Sequence[str], *, same: bool = True) -> None:
+        """Keep the custodian's answer about names, or ids of uses without one."""
+        if names:
+            self.note("same-records", dataset=dataset, same=same, datasets=sorted(names))
+
+    def check_answers(self, dataset: str | None, names: Sequence[str]) -> None:
+        """Refuse answers that cannot be kept.
+
+        Raises:
+            OptionError: there is no data set whose records they would be, or no such use.
+        """
+        if names and not dataset:
+            raise OptionError("same_records= is about a named data set: give dataset= too.", option="dataset")
+        for name in names:
+            if _USE.fullmatch(name) and all(entry.id != name for entry in self.entries()):
+                raise OptionError(
+                    f"the journal has no use '{name}': 'shoal journal' lists them.", option="same_records"
+                )
+
+    def clear(self, dataset: str | None = None) -> int:
+        """Forget all entries, or those of one data set; one line stays that says how many were cleared.
+
+        Raises:
+            OSError: the journal cannot be written.
+        """
+        gone: set[str] = set()
+        for place in self.places:
+            if not place.exists():
+                continue
+            with _locked(place):
+                there = list(_lines(place.read_bytes()))
+                kept = [line for line in there if dataset is not None and line["dataset"] != dataset]
+                gone |= {line["id"] for line in there} - {line["id"] for line in kept}
+                aside = place.with_name(f"{place.name}.part")
+                aside.unlink(missing_ok=True)
+                number = os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+                with os.fdopen(number, "wb") as file:
+                    file.writelines(_encoded(line) for line in kept)
+                os.replace(aside, place)
+        self.note("cleared", entries=len(gone))
+        return len(gone)
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """Names that stand for the same records, and uses without a name that belong to them."""
+
+    names: frozenset[str]
+    marks: frozenset[str] = frozenset()
+    ids: frozenset[str] = field(default_factory=frozenset)
+
+    def holds(self, entry: Entry) -> bool:
+        if entry.dataset is not None:
+            return entry.dataset in self.names
+        return entry.id in self.ids or not self.marks.isdisjoint(entry.marks)
+
+
+def _known_as(
+    entries: Sequence[Entry], dataset: str | None, more: Sequence[str], *, same: bool = True
+) -> _Names:
+    """What was declared to be of the same records as a data set, or not to be.
+
+    A use without a name stands for all uses of the table that it was about. The table at hand plays no part.
+    """
+    if dataset is None:
+        return _Names(frozenset())
+    pairs = [
+        (entry.dataset, name)
+        for entry in entries
+        if entry.kind == "same-records" and entry.facts.get("same", True) == same
+        for name in entry.facts.get("datasets", ())
+    ]
+    pairs += [(dataset, name) for name in more]
+    found = {dataset}
+    grown = True
+    # who is the same as one of them is one of them; who is not the same as one of them says nothing about the others
+    while grown:
+        named = {b for a, b in pairs if a in found} | {a for a, b in pairs if b in found and a is not None}
+        grown = same and not named <= found
+        found |= named
+    ids = frozenset(name for name in found if _USE.fullmatch(name))
+    marks = frozenset(mark for entry in entries if entry.id in ids for mark in entry.marks)
+    return _Names(frozenset(found) - ids - (frozenset() if same else {dataset}), marks, ids)
+
+
+def _earlier_releases(uses: Sequence[Entry], charges: Mapping[str, bool]) -> Recorded | None:
+    releases = [entry for entry in uses if entry.kind == "released"]
+    charged = {str(entry.facts.get("charge")) for entry in releases}
+    others = {head: measured for head, measured in charges.items() if head not in charged}
+    shown = {
+        kind: {_subject(entry, releases) for entry in uses if entry.kind == kind}
+        for kind in ("measured", "downloaded")
+    }
+    measured = shown["measured"] | {entry.id for entry in releases if entry.facts.get("measured")}
+    counts = {
+        "count": len(releases) + len(others),
+        "measured": len(measured) + sum(others.values()),
+        "downloaded": len(shown["downloaded"]),
+    }
+    return Recorded("earlier-releases", counts) if any(counts.values()) else None
+
+
+def _subject(entry: Entry, releases: Sequence[Entry]) -> str:
+    """Which release a measurement or a download was of, so that none is counted twice."""
+    if entry.facts.get("release"):
+        return str(entry.facts["release"])
+    folder = entry.facts.get("folder")
+    made = [release.id for release in releases if folder and release.facts.get("folder") == folder]
+    return made[-1] if made else str(folder or entry.id)
+
+
+def _settings_changed(
+    uses: Sequence[Entry], settings: Mapping[str, Any], domains: Mapping[str, Any]
+) -> Recorded | None:
+    """What differs from all settings that were fixed before the first measurement or download."""
+    fixed: list[Entry] = []
+    for entry in uses:
+        if entry.facts.get("settings") is not None:
+            fixed.append(entry)
+        if entry.kind in ("measured", "downloaded") or entry.facts.get("measured"):
+            break
+    else:
+        return None
+    differences = [_differences(entry.facts, _plain(settings), _plain(domains)) for entry in fixed]
+    least = min(differences, key=len, default=[])
+    return Recorded("settings-changed", {"settings": least}) if least else None
+
+
+def _differences(
+    fixed: Mapping[str, Any], settings: Mapping[str, Any], domains: Mapping[str, Any]
+) -> list[str]:
+    before, declared = fixed["settings"], fixed.get("domains") or {}
+    if before.get("method") != settings.get("method"):
+        found = ["method"]
+    else:
+        found = [name for name in settings if name in before and before[name] != settings[name]]
+    if set(declared) != set(domains):
+        found.append("columns")
+    found += [f"domain:{name}" for name in domains if name in declared and declared[name] != domains[name]]
+    return found
+
+
+def _column_viewed(uses: Sequence[Entry], column: str, domain: Any) -> Recorded | None:
+    """How a column was viewed before what is declared about it was first declared."""
+    wanted, views = _plain(domain), set[str]()
+    for entry in uses:
+        declared = entry.facts.get("domains") or {}
+        if domain is not None and declared.get(column) == wanted:
+            break
+        if "*" in entry.columns or column in entry.columns:
+            views.update(entry.facts.get("views") or ())
+    return Recorded("column-viewed", {"column": column, "views": sorted(views)}) if views else None
+
+
+def _count(uses: Sequence[Entry], kind: str) -> int:
+    """How often something was done; a release whose measures were shown was measured, too."""
+    return sum(entry.kind == kind or bool(entry.facts.get(kind)) for entry in uses)
+
+
+def _times(count: int) -> str:
+    return {1: "once", 2: "twice"}.get(count, f"{count} times")
+
+
+def _plain(value: Any) -> Any:
+    """A value as it comes back from a file."""
+    return json.loads(json.dumps(value, default=str))
+
+
+def _state_folder() -> Path:
+    """Where programs of this platform keep what should survive them."""
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA")
+        return (Path(base) if base else Path.home() / "AppData" / "Local") / "shoal"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support" / "shoal"
+    base = os.environ.get("XDG_STATE_HOME")
+    # a relative path is to be ignored, says its specification
+    return (Path(base) if base and Path(base).is_absolute() else Path.home() / ".local" / "state") / "shoal"
+
+
+@contextlib.contextmanager
+def _locked(place: Path) -> Iterator[int]:
+    """The file, opened to append, and nobody else writes to it."""
+    if not place.parent.is_dir():
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    while True:
+        file = os.open(place, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            _lock(file)
+            held, there = os.fstat(file), os.stat(place)
+            # it was cleared, which makes a new file, while this process waited
+            if (held.st_dev, held.st_ino) != (there.st_dev, there.st_ino):
+                continue
+            if held.st_mode & 0o077 and sys.platform != "win32":
+                os.fchmod(file, 0o600)
+            yield file
+            return
+        finally:
+            os.close(file)
+
+
+def _lock(file: int) -> None:
+    """Wait until no other process holds the file; closing it lets go."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        msvcrt.locking(file, msvcrt.LK_LOCK, 1)
+    else:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX)
+
+
+def _append(file: int, line: Mapping[str, Any]) -> None:
+    size = os.lseek(file, 0, os.SEEK_END)
+    if size:
+        os.lseek(file, size - 1, os.SEEK_SET)
+    # a line that was cut off when a machine stopped must not take the next one with it
+    torn = size > 0 and os.read(file, 1) != b"\n"
+    content = (b"\n" if torn else b"") + _encoded(line)
+    while content:
+        content = content[os.write(file, content) :]
+
+
+def _encoded(line: Mapping[str, Any]) -> bytes:
+    return (json.dumps(line, ensure_ascii=False, default=str, separators=(",", ":")) + "\n").encode()
+
+
+def _lines(content: bytes) -> Iterator[dict[str, Any]]:
+    """The complete lines of a journal; what is cut off or no entry is passed over."""
+    for text in content.splitlines():
+        try:
+            line = json.loads(text)
+        except ValueError:
+            continue
+        if isinstance(line, dict) and {"id", "at", "kind", "dataset", "columns", "facts"} <= line.keys():
+            yield line
+
+
+@dataclass(slots=True)
+class _Known:
+    """What was read of a file so far."""
+
+    identity: tuple[int, int]
+    read: int = 0
+    entries: list[Entry] = field(default_factory=list)
+
+
+# a process that makes many releases reads every line once
+_KNOWN: dict[Path, _Known] = {}
+_READING = threading.Lock()
+
+
+def _read(place: Path) -> tuple[Entry, ...]:
+    try:
+        with _READING, place.open("rb") as file:
+            status = os.fstat(file.fileno())
+            identity = status.st_dev, status.st_ino
+            known = _KNOWN.get(place)
+            if known is None or known.identity != identity or status.st_size < known.read:
+                known = _KNOWN[place] = _Known(identity)
+            file.seek(known.read)
+            content = file.read()
+            # somebody may be writing the rest of the last line
+            whole = content[: content.rfind(b"\n") + 1]
+            known.entries.extend(map(_entry, _lines(whole)))
+            known.read += len(whole)
+            return tuple(known.entries)
+    except FileNotFoundError:
+        return ()
+
+
+def _entry(line: Mapping[str, Any]) -> Entry:
+    marks = frozenset([line["table"]] if line.get("table") else [])
+    return Entry(
+        line["id"], line["at"], line["kind"], line["dataset"], marks, tuple(line["columns"]), line["facts"]
+    )
+
+
+def _key(place: Path, *, make: bool = False) -> bytes | None:
+    """The secret beside a journal, without which nobody can try tables out on it."""
+    path = place.with_name(f"{place.name}.key")
+    try:
+        key = path.read_bytes()
+    except OSError:
+        key = b""
+    if len(key) == _KEY_BYTES:
+        return key
+    if not make:
+        return None
+    path.unlink(missing_ok=True)
+    key = os.urandom(_KEY_BYTES)
+    number = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    with os.fdopen(number, "wb") as file:
+        file.write(key)
+    return key
+
+
+def _mark(key: bytes | None, table: str) -> str:
+    assert key is not None
+    return hmac.new(key, table.encode(), hashlib.sha256).hexdigest()

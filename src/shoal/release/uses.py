@@ -1,0 +1,184 @@
+"""A release and the journal of use: what is recorded under its data set name, what to ask, and what to note."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from shoal.errors import JournalWarning, OptionError
+from shoal.io import Table
+from shoal.io.fingerprint import content_digest
+from shoal.io.parquet_files import Frozen
+from shoal.journal import Journal, Kind, Match
+from shoal.release.engines.local import LocalRunner
+
+if TYPE_CHECKING:
+    from shoal.columns.schema import Schema
+    from shoal.method.statement import PrivacyStatement
+    from shoal.release.engines.stages import Runner
+    from shoal.release.protect import Preparation
+
+_NAME_IT = "Name the data set (dataset=), so that the statement can say what is recorded."
+_UNRECORDED = "this use is not recorded in the journal: {}."
+
+
+def declared_name(dataset: str | None, schema: Schema | None = None) -> str | None:
+    """The name of a data set that the custodian declares: by option, or in the schema's [publication]."""
+    if dataset is not None and not (isinstance(dataset, str) and dataset.strip()):
+        raise OptionError(f"dataset must be the name of a data set, got {dataset!r}.", option="dataset")
+    publication = getattr(schema, "publication", None)
+    named = dataset or getattr(publication, "name", None)
+    return named or None
+
+
+def names_of(answer: str | Sequence[str] | None, option: str) -> tuple[str, ...]:
+    """One name, or several."""
+    names = (answer,) if isinstance(answer, str) else tuple(answer or ())
+    if not all(isinstance(name, str) and name for name in names):
+        raise OptionError(f"{option} must be names of data sets, got {answer!r}.", option=option)
+    return names
+
+
+@dataclass(frozen=True, slots=True)
+class Uses:
+    """The journal, seen from one table.
+
+    Attributes:
+        dataset: the declared name, None without one.
+        table: digest of the records, empty where they are elsewhere; it serves questions only.
+        same: what is declared to be of the same records; `other` what is declared not to be.
+    """
+
+    journal: Journal
+    dataset: str | None = None
+    table: str = ""
+    same: tuple[str, ...] = ()
+    other: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        records: Table | Frozen | None,
+        dataset: str | None = None,
+        *,
+        ledger: str | Path | None = None,
+        same_records: str | Sequence[str] | None = None,
+        not_same_records: str | Sequence[str] | None = None,
+    ) -> Uses:
+        """The uses of records, which are elsewhere where there are none.
+
+        Raises:
+            OptionError: what is declared about other names cannot be kept.
+        """
+        journal = Journal.open(ledger=ledger)
+        same = names_of(same_records, "same_records")
+        other = names_of(not_same_records, "not_same_records")
+        journal.check_answers(dataset, (*same, *other))
+        return cls(journal, dataset, "" if records is None else content_digest(records), same, other)
+
+    @property
+    def matches(self) -> tuple[Match, ...]:
+        """The same content under other names, for the custodian."""
+        return self.journal.matches(self.table, self.dataset, self.same, self.other)
+
+    @property
+    def problem(self) -> str:
+        """Why a use could not be noted, in words; empty where all were."""
+        return _UNRECORDED.format(self.journal.problem) if self.journal.problem else ""
+
+    def stated(self, prepared: Preparation, charges: Mapping[str, bool] | None = None) -> Preparation:
+        """The same release, with what is recorded under the name of its data set."""
+        found = self.journal.recorded(
+            self.dataset,
+            columns=prepared.statement.attributes,
+            settings=settings_of(prepared.statement),
+            domains=domains_of(prepared.statement),
+            same_records=self.same,
+            charges=charges,
+        )
+        if not found:
+            return prepared
+        described = prepared.described
+        circumstances = replace(described.circumstances, recorded=found)
+        return prepared.stated(replace(described, circumstances=circumstances))
+
+    def note_release(self, statement: PrivacyStatement, **facts: Any) -> str:
+        """Note a release, and before it what is declared about other names; the id of the entry."""
+        self.journal.declare_same(self.dataset, self.same)
+        self.journal.declare_same(self.dataset, self.other, same=False)
+        return self._note_settings("released", statement, **facts)
+
+    def note_declared(self, statement: PrivacyStatement) -> None:
+        """Note settings and ranges under a name: they were declared no later than now."""
+        if self.dataset is not None:
+            self._note_settings("declared", statement)
+
+    def note(self, kind: Kind, columns: Iterable[str], **facts: Any) -> str:
+        return self.journal.note(kind, dataset=self.dataset, table=self.table, columns=columns, **facts)
+
+    def _note_settings(self, kind: Kind, statement: PrivacyStatement, **facts: Any) -> str:
+        known = {"settings": settings_of(statement), "domains": domains_of(statement)}
+        return self.note(kind, statement.attributes, **known, **facts)
+
+    def questions(self, *, unnamed: bool = False) -> tuple[str, ...]:
+        """What to ask the custodian, in words.
+
+        Two uses without a name are nothing to ask about, unless they are asked for and something was shown of the
+        records: a notebook protects one table often.
+        """
+        found = []
+        for match in self.matches:
+            if self.dataset is not None:
+                found.append(match.question)
+            elif match.dataset is not None or (unnamed and set(match.counts) != {"released"}):
+                found.append(f"{match.words}. {_NAME_IT}")
+        return tuple(found)
+
+
+def files_of(records: Table | Runner) -> Table | Frozen | None:
+    """Records by which a table can be recognised; None where a cluster has them, which would have to be asked."""
+    if isinstance(records, Table):
+        return records
+    return records.files if isinstance(records, LocalRunner) else None
+
+
+def settings_of(statement: PrivacyStatement) -> dict[str, Any]:
+    """Method and settings as plain values: public facts, by which a later release is compared."""
+    return {"method": statement.method, **statement.settings, "steps": list(statement.steps)}
+
+
+def domains_of(statement: PrivacyStatement) -> dict[str, dict[str, str]]:
+    """What is declared about each column, without the source."""
+    return {
+        name: {key: value for key, value in facts.items() if key != "source"}
+        for name, facts in statement.attributes.items()
+    }
+
+
+def note_use(
+    kind: Kind,
+    records: Table | Runner,
+    columns: Iterable[str],
+    by: str,
+    dataset: str | None = None,
+    **facts: Any,
+) -> None:
+    """Note what a function of the library is about to show of records.
+
+    Args:
+        by: which function shows it.
+        facts: such as `folder` or `release`, which release was measured, and `views`, what else is shown.
+    """
+    uses = Uses.of(files_of(records), declared_name(dataset))
+    questions = uses.questions()
+    uses.note(kind, columns, by=by, **facts)
+    warn([*questions, uses.problem], stacklevel=4)
+
+
+def warn(texts: Iterable[str], stacklevel: int = 3) -> None:
+    """Tell a caller of the library of records under two names, and of a journal that cannot be written."""
+    for text in filter(None, texts):
+        warnings.warn(text, JournalWarning, stacklevel=stacklevel)
