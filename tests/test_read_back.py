@@ -124,7 +124,8 @@ def test_what_is_no_statement_is_refused(damaged: Any) -> None:
 
 def test_every_key_is_needed(releases: dict[str, shoal.Release]) -> None:
     whole = releases["laplace"].statement.to_dict()
-    for key in whole:
+    # without its number it would be of the first format, which knows fewer keys
+    for key in whole.keys() - {"format"}:
         with pytest.raises(shoal.InputError, match=f"it has no '{key}'"):
             shoal.PrivacyStatement.from_dict({name: value for name, value in whole.items() if name != key})
 

@@ -167,7 +167,7 @@ def test_constant_columns_are_drawn() -> None:
 
 def test_first_screen_holds_promise_limits_budget_size_loss_risk_and_light() -> None:
     text = "".join(Outline(public_report(release())).texts)
-    first = text[: text.rindex("Promise in detail")]
+    first = text[: text.rindex("Statement in detail")]
     made = release().statement
     assert made.sentence in first
     for entry in made.not_promised:

@@ -64,7 +64,7 @@ def rewrite(bundle: Path, out: Path) -> None:
     prepared = prepare(table, **recipe, labels=labels)
     if (told := prepared.mechanism.told) is not None:
         # it follows from the number of rows that were released, noisy or not
-        prepared = prepared.saying(told(prepared.method, prepared.described, released.n))
+        prepared = prepared.drawn(told(prepared.method, prepared.described, released.n), released.n)
     release = prepared.release(
         data=released.frame.to_native(),
         aligned=None,

@@ -70,7 +70,8 @@ def test_the_verdict_takes_whatever_has_a_statement() -> None:
     forms: tuple[Any, ...] = (release, release.statement, release.statement.to_dict())
     assert {shoal.verdict(form).lines for form in forms} == {release.statement.verdict.lines}
     assert "poor" in shoal.verdict(release, shoal.evaluate(table, release)).lines[-1]
-    assert repr(shoal.verdict(release)) == "<Verdict: publish: See .lines.>"
+    assert repr(shoal.verdict(release)) == "<Verdict: publish with these limits: See .lines.>"
+    assert "Noise dominates c0, c1, c2" in shoal.verdict(release).lines[1]
 
 
 def test_a_control_group_is_a_random_part() -> None:

@@ -24,14 +24,14 @@ def statement(model: str, **more: Any) -> dict[str, Any]:
     found = {
         "model": model,
         "epsilon": 1.0 if facts.budgeted else None,
-        "neighbours": "replace-one, the number of records is public" if facts.budgeted else None,
+        "adjacency": "replace-one" if facts.budgeted else None,
         **({"delta": 1e-6, "rho": 0.024} if model == "approximate-dp" else {}),
         "unit": "row",
         "target": facts.target,
         "data_dependent": [],
         "settings": {"k": 5, "t": 2.0},
         "publishable": facts.guarantee,
-        "not_publishable_because": [] if facts.guarantee else ["The method gives no privacy guarantee."],
+        "obstacles": [] if facts.guarantee else [{"code": "no-guarantee", "facts": {}}],
     }
     return found | more
 
@@ -72,9 +72,7 @@ def test_the_promise_is_one_sentence_with_its_number(model: str) -> None:
 
 def test_the_two_relations_answer_two_questions() -> None:
     swapped = explanation(statement("dp"))
-    added = explanation(
-        statement("dp", neighbours="one record added or removed, the number of records is private")
-    )
+    added = explanation(statement("dp", adjacency="add-remove"))
     assert "50% sure of a fact about one row can become 73.2% sure" in swapped.sentence
     assert "been another" in swapped.plain
     assert "50% sure that one row is among them can become 73.2% sure" in added.sentence
@@ -120,7 +118,9 @@ def test_k_is_a_promise_in_the_k_anonymity_family_only() -> None:
 
 def excessive(facts: dict[str, Any]) -> dict[str, Any]:
     """As a statement of this budget has it."""
-    return facts | {"publishable": False, "not_publishable_because": [too_much(facts, MOST_EPSILON)]}
+    excess = too_much(facts, MOST_EPSILON)
+    assert excess is not None
+    return facts | {"publishable": False, "obstacles": [excess.to_dict()]}
 
 
 DECIDED: dict[str, tuple[dict[str, Any], Level]] = {
@@ -138,7 +138,7 @@ DECIDED: dict[str, tuple[dict[str, Any], Level]] = {
     "k-anonymity, a crowd of two": (statement("k-anonymity", settings={"k": 2}), "amber"),
     "t-closeness": (statement("t-closeness"), "amber"),
     "none": (statement("none"), "red"),
-    "a seed": (statement("dp", publishable=False, not_publishable_because=["A seed was given."]), "red"),
+    "a seed": (statement("dp", publishable=False, obstacles=[{"code": "seeded", "facts": {}}]), "red"),
 }
 
 

@@ -240,7 +240,7 @@ def _percent(share: float) -> str:
 def _say_plan(planned: Planned, as_json: bool, given: Mapping[str, Any]) -> None:
     """What `--dry-run` prints: public facts and an estimate."""
     prepared, expected = planned.prepared, planned.estimate
-    described, statement = prepared.described, prepared.statement
+    described, statement = prepared.described, prepared.foreseen
     assert expected is not None
     if as_json:
         print_json(

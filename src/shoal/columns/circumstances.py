@@ -33,6 +33,19 @@ class Recorded:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A public fact that the publisher declares; no program can check that it does not depend on the records.
+
+    Attributes:
+        code: which fact it is, such as "range" or "rows-per-person".
+        facts: what is declared, and the source it is known from, as plain values for JSON.
+    """
+
+    code: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
 @internal()
 @dataclass(frozen=True, slots=True)
 class Circumstances:
@@ -41,7 +54,7 @@ class Circumstances:
     Attributes:
         data_dependent: choices that looked at the records; each one taints the statement.
         private_domains: columns whose domain was taken from the data; their bounds are not stated.
-        experiment: settings that are for experiments only.
+        experiment: codes of what is for experiments only, such as "seeded".
         unit: name of the column that identifies a person, if declared.
         rows_per_unit: declared maximum number of rows of one person.
         rows_declared: whether that maximum was declared; otherwise one row per person is assumed.
@@ -56,6 +69,9 @@ class Circumstances:
         weight: what becomes of the survey weight, in words; empty where there is none.
         weighted: the release has a weight.
         recorded: what the journal of use knows that bears on the declarations.
+        declared: public facts about the columns, each with its source.
+        margins: columns whose public totals the released weights have exactly.
+        publication: who publishes what for whom, as the schema says it; plain values.
     """
 
     data_dependent: tuple[str, ...] = ()
@@ -75,3 +91,6 @@ class Circumstances:
     weight: str = ""
     weighted: bool = False
     recorded: tuple[Recorded, ...] = ()
+    declared: tuple[Declared, ...] = ()
+    margins: tuple[str, ...] = ()
+    publication: Mapping[str, Any] = field(default_factory=dict)

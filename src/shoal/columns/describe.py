@@ -21,6 +21,7 @@ from shoal.columns.lattice import Lattice
 from shoal.columns.missing import settle_gaps
 from shoal.columns.provenance import (
     as_declared,
+    declared_facts,
     facts_from_records,
     stated_facts,
     steps_from_records,
@@ -278,12 +279,18 @@ def describe(
     if taken:
         factor = float(declared.domain_from_data or 0)
         tainted.append(f"domain_from_data: 0 to {factor:g} times the largest value of {', '.join(taken)}.")
+    private = (*taken, *undeclared, *(a.name for a in attributes if _private_domain(schema, a)))
+    stated = {a.name: stated_facts(table, a, lattices[a.name]) for a in attributes}
+    raked = schema.weight is not None and schema.weight.release == "raked"
     circumstances = _unit_circumstances(records, schema, kept)
     circumstances = replace(
         circumstances,
         data_dependent=tuple(tainted),
-        private_domains=(*taken, *undeclared, *(a.name for a in attributes if _private_domain(schema, a))),
-        domains={a.name: stated_facts(table, a, lattices[a.name]) for a in attributes},
+        private_domains=private,
+        domains=stated,
+        declared=declared_facts(schema, attributes, stated, private),
+        margins=tuple(margin.column for margin in schema.margins) if raked else (),
+        publication=schema.publication.to_dict(),
         separated=gaps.separating,
         nominal=sum(not attribute.kind_facts.ordered for attribute in attributes),
         steps=tuple(step.words for step in schema.declared.steps),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from shoal.columns.attribute import FACTS, RECORDS, Attribute
-from shoal.columns.circumstances import TAKEN_FROM_DATA
+from shoal.columns.circumstances import TAKEN_FROM_DATA, Declared
 from shoal.columns.coding import public_facts
 from shoal.columns.lattice import Lattice
 from shoal.columns.schema import Schema
@@ -117,3 +117,46 @@ def stated_facts(table: Table, attribute: Attribute, lattice: Lattice) -> dict[s
     if attribute.flagged:
         facts["missing"] = "a value of its own"
     return facts
+
+
+def declared_facts(
+    schema: Schema,
+    attributes: Sequence[Attribute],
+    stated: Mapping[str, Mapping[str, str]],
+    private_domains: Sequence[str],
+) -> tuple[Declared, ...]:
+    """What is declared about the released columns, each fact with its source; facts from the records are none of it."""
+    found: list[Declared] = []
+    for attribute in attributes:
+        private = attribute.name in private_domains
+        found += _about_column(attribute, stated[attribute.name], private_domain=private)
+    unit = schema.unit
+    if unit is not None and unit.max_rows is not None and "max_rows" not in unit.from_records:
+        known = {"rows": unit.max_rows, "source": unit.source.get("max_rows", "")}
+        found.append(Declared("rows-per-person", {"column": unit.name, **known}))
+    for step in schema.declared.steps:
+        if not step.from_records:
+            found.append(Declared("step", {"column": step.column, "do": step.do, "source": step.source}))
+    if schema.weight is not None and schema.weight.release == "raked":
+        for margin in schema.margins:
+            found.append(Declared("margin", {"column": margin.column, "source": margin.source}))
+    return tuple(found)
+
+
+def _about_column(
+    attribute: Attribute, stated: Mapping[str, str], *, private_domain: bool
+) -> Iterator[Declared]:
+    name, source = attribute.name, attribute.source
+    if not private_domain and stated.get("lo") != TAKEN_FROM_DATA:
+        known = {"column": name, "source": source.get("domain", "")}
+        if "domain" in stated:
+            yield Declared("values", {**known, "values": stated["domain"]})
+        else:
+            code = "order" if attribute.kind_facts.listed else "range"
+            yield Declared(code, {**known, "lo": stated["lo"], "hi": stated["hi"]})
+    if stated["type"] not in ("", TAKEN_FROM_DATA):
+        yield Declared("type", {"column": name, "source": source.get("type", ""), "type": stated["type"]})
+    if attribute.declared_step is not None and stated["step"] != TAKEN_FROM_DATA:
+        yield Declared(
+            "resolution", {"column": name, "source": source.get("step", ""), "step": stated["step"]}
+        )

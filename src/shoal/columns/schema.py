@@ -15,6 +15,7 @@ from shoal.columns.dates import day_number, day_text, is_day
 from shoal.columns.guess import drafted, guess
 from shoal.columns.kinds import KIND_FACTS
 from shoal.columns.margins import Margin, check_margins
+from shoal.columns.publication import Publication
 from shoal.columns.steps import Step
 from shoal.decimals import exact
 from shoal.display import displayed
@@ -23,7 +24,7 @@ from shoal.io import ColumnType, Conventions, read
 from shoal.io.toml import dumps, load
 from shoal.taxonomy import Taxonomy
 
-__all__ = ["Attribute", "Margin", "Schema", "Step", "draft_text"]
+__all__ = ["Attribute", "Margin", "Publication", "Schema", "Step", "draft_text"]
 
 _HEADER = """\
 # What is public about this table. Edit by hand:
@@ -50,6 +51,8 @@ _HEADER = """\
 #   recode = "age"  and  breaks = [0, 25, 65, inf]   or  level = 1   or  mapping = { old = "new" }
 #   top = "income"  and  at = 100000      bottom = "income"  and  at = 0      drop = "postcode"
 # Public totals of the population, one [[margin]] each: column, totals = { name = 1000 }, source.
+# A table [publication] says who publishes what for whom: name, description, purpose, curators, region, sector, date,
+# recipients, contact, other_releases and more; it stands in the statement as declared, and in the record of a registry.
 # A table [file] says how the file is written: encoding, separator, decimal, thousands, quote, na, date_format, sheet.
 """
 
@@ -63,6 +66,7 @@ class Schema:
         steps: before protection, in their order; the attributes are those of the table before them.
         margins: public totals of the population, by columns as they are after the steps.
         before: in a schema that describes a table after its steps: the schema as it was declared.
+        publication: who publishes what for whom.
     """
 
     attributes: tuple[Attribute, ...]
@@ -70,6 +74,7 @@ class Schema:
     steps: tuple[Step, ...] = ()
     margins: tuple[Margin, ...] = ()
     before: Schema | None = None
+    publication: Publication = field(default_factory=Publication)
 
     def __post_init__(self) -> None:
         names = [attribute.name for attribute in self.attributes]
@@ -104,7 +109,7 @@ class Schema:
             else:
                 now[step.column] = after
         # no step adds a column, so the order stays
-        return Schema(tuple(now.values()), self.file, (), self.margins, self)
+        return Schema(tuple(now.values()), self.file, (), self.margins, self, self.publication)
 
     def walk(self) -> Iterator[tuple[Step, Attribute | None, Attribute | None]]:
         """Each step with its column before and after it; a column that is dropped need not be described."""
@@ -203,15 +208,17 @@ class Schema:
             Conventions.of(raw.get("file")),
             tuple(Step.from_dict(entry) for entry in steps),
             tuple(Margin.from_dict(entry) for entry in margins),
+            publication=Publication.from_dict(raw.get("publication")),
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, empty fields left out: the content of the TOML file, which describes the table before steps."""
         if self.before is not None:
             return self.before.to_dict()
-        written = self.file.to_dict()
+        written, published = self.file.to_dict(), self.publication.to_dict()
         return {
             **({"file": written} if written else {}),
+            **({"publication": published} if published else {}),
             "attribute": [
                 {
                     name: found

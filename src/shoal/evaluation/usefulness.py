@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from shoal.method.verdict import LEVELS, Level, Reason
+from shoal.method.verdict import LEVELS, Level
 
 # for each figure: up to where it is good, and from where on poor
 SHIFT = (0.1, 0.3)
@@ -13,7 +14,20 @@ MOVED = (0.15, 0.35)
 KEPT = (0.8, 0.5)
 
 
-def usefulness(utility: Mapping[str, Any]) -> Reason | None:
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was measured on the original records, and how it is to be taken; never published.
+
+    Attributes:
+        code: "usefulness", "records-linked", "above-chance" or "not-above-chance".
+    """
+
+    level: Level
+    code: str
+    text: str
+
+
+def usefulness(utility: Mapping[str, Any]) -> Finding | None:
     """How useful a release is, by its worst figure; None where nothing could be compared.
 
     Args:
@@ -39,7 +53,7 @@ def usefulness(utility: Mapping[str, Any]) -> Reason | None:
     if not found:
         return None
     text = "; ".join(words)
-    return Reason(max(found, key=LEVELS.index), f"{text[0].upper()}{text[1:]}.")
+    return Finding(max(found, key=LEVELS.index), "usefulness", f"{text[0].upper()}{text[1:]}.")
 
 
 def relation_words(kept: int, pairs: int) -> str:

@@ -14,9 +14,17 @@ from typing import Any
 from shoal import summaries
 from shoal.display import displayed, internal
 from shoal.evaluation.risk_lines import BEYOND, RiskLine, linkage_line
-from shoal.evaluation.usefulness import usefulness
+from shoal.evaluation.usefulness import Finding, usefulness
 from shoal.method.models import MODELS
-from shoal.method.verdict import DECISIONS, LEVELS, Decision, Level, PublicVerdict, Reason, public_verdict
+from shoal.method.verdict import (
+    DECISION_CODES,
+    DECISIONS,
+    LEVELS,
+    Decision,
+    Level,
+    PublicVerdict,
+    public_verdict,
+)
 
 # share of records that may be linked in a table for everybody: what the European Medicines Agency asks of clinical data
 MOST_LINKED = 0.09
@@ -41,8 +49,8 @@ class Measured:
         usefulness: what the release is still good for; None where that was not measured.
     """
 
-    risk: tuple[Reason, ...] = ()
-    usefulness: Reason | None = None
+    risk: tuple[Finding, ...] = ()
+    usefulness: Finding | None = None
 
     @property
     def risk_level(self) -> Level | None:
@@ -113,8 +121,9 @@ class Verdict:
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; with `measured` they are facts about the original data."""
         found: dict[str, Any] = {
+            **self.public.to_dict(),
             "decision": self.decision,
-            "limits": list(self.public.limits),
+            "code": DECISION_CODES[self.level],
             "next_step": self.next_step,
         }
         if self.measured.lines:
@@ -133,7 +142,7 @@ def verdict(
         rehearsed: all of it was measured on people whom the release is not about.
         risks: what attacks found; without them the record linkage of `measured` counts.
 
-    >>> facts = {"model": "none", "not_publishable_because": ["The method gives no privacy guarantee."]}
+    >>> facts = {"model": "none", "obstacles": [{"code": "no-guarantee", "facts": {}}]}
     >>> verdict(facts).decision
     'do not publish'
     """
@@ -152,24 +161,32 @@ def verdict(
 
 def _plain(value: Any) -> Mapping[str, Any]:
     found: Mapping[str, Any] = value if isinstance(value, Mapping) else value.to_dict()
+    if "model" in found and "obstacles" not in found:
+        # of the first format, which has sentences instead
+        from shoal.method.statement import PrivacyStatement
+
+        return PrivacyStatement.from_dict(found).to_dict()
     return found
 
 
-def _of_risks(lines: Sequence[RiskLine], most: float) -> Iterable[Reason]:
+def _of_risks(lines: Sequence[RiskLine], most: float) -> Iterable[Finding]:
     # a guess about a person that comes true may be knowledge about people in general: identity counts
     telling = [line for line in lines if line.identity]
     for line in telling:
         if line.links_records and line.interval[0] > most and not line.beyond:
-            yield Reason("red", f"{_found(line)}: more than {100 * most:.2g}% of the records.")
+            yield Finding(
+                "red", "records-linked", f"{_found(line)}: more than {100 * most:.2g}% of the records."
+            )
         elif line.above_chance:
-            yield Reason("amber", f"{_found(line)}: above chance{line.beyond and f'; {line.beyond}'}.")
+            beyond = line.beyond and f"; {line.beyond}"
+            yield Finding("amber", "above-chance", f"{_found(line)}: above chance{beyond}.")
     # an attacker who held a part of the table says nothing about one who holds it all
     harmless = [line for line in telling if not line.above_chance and not line.parted]
     if harmless:
         words = "; ".join(
             f"{line.name} {100 * line.success:.2g}% (guessing {100 * line.chance:.2g}%)" for line in harmless
         )
-        yield Reason("green", f"Not clearly above chance: {words}.")
+        yield Finding("green", "not-above-chance", f"Not clearly above chance: {words}.")
 
 
 def _found(line: RiskLine) -> str:

@@ -51,7 +51,8 @@ def promise_of(method: Method, attributes: int, nominal: int = 0) -> Promise:
         if stage.accounted
     )
     claim = ENTRIES[method.mechanism].claim
-    return Promise(privacy_model(method, attributes, nominal), claim.shows_gaps, conditions)
+    own = not any(True for _ in _outside(method))
+    return Promise(privacy_model(method, attributes, nominal), claim.shows_gaps, conditions, own)
 
 
 def _outside(method: Method) -> Iterator[tuple[str, Outside]]:

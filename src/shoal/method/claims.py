@@ -71,8 +71,10 @@ class Promise:
 
     Attributes:
         conditions: what has to be said about stages that are no part of the package.
+        own: every stage is one of the package, whose noise is drawn by exact arithmetic.
     """
 
     model: Model
     shows_gaps: bool = False
     conditions: tuple[str, ...] = ()
+    own: bool = True

@@ -15,7 +15,6 @@ from shoal.errors import InputError
 from shoal.io.toml import dumps, load
 from shoal.method.recipe import load_recipe, recipe_document
 from shoal.method.statement import PrivacyStatement
-from shoal.method.verdict import SEEDED
 
 if TYPE_CHECKING:
     from shoal.release.protect import Release
@@ -48,7 +47,7 @@ def entries_of(
     settings = ", ".join(f"{name} = {value}" for name, value in statement.settings.items())
     words = f"protected with {statement.method}" + (f": {settings}" if settings else "")
     done.append({"do": "protect", "words": words})
-    if SEEDED in statement.not_publishable_because:
+    if statement.entropy == "seed":
         done.append(
             {"do": "seed", "words": "a seed was used, which is not repeated: the noise is drawn anew"}
         )

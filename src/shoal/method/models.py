@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Literal
 
 Model = Literal[
@@ -16,6 +17,29 @@ Model = Literal[
     "t-closeness",
     "none",
 ]
+
+
+class Adjacency(StrEnum):
+    """Which change of a table a claim hides: what two neighbouring tables differ in."""
+
+    REPLACE_ONE = "replace-one"
+    ADD_REMOVE = "add-remove"
+
+    @property
+    def words(self) -> str:
+        return _ADJACENCY_WORDS[self]
+
+    @property
+    def hides_size(self) -> bool:
+        """Whether the number of records is private."""
+        return self is Adjacency.ADD_REMOVE
+
+
+# every statement has one of these two sentences: format 1 has nothing else to tell the adjacency by
+_ADJACENCY_WORDS: Mapping[Adjacency, str] = {
+    Adjacency.REPLACE_ONE: "replace-one, the number of records is public",
+    Adjacency.ADD_REMOVE: "one record added or removed, the number of records is private",
+}
 
 _OTHER_RELEASES = "It does not cover other releases about the same people: their budgets add up."
 _NOT_DP = (

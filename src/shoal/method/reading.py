@@ -1,4 +1,4 @@
-"""A statement read back: plain values come in, the fields of a statement leave, or one line that says what is wrong."""
+"""Statements read back from plain values, of this format and of the first, which had sentences where codes are now."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Any
 
 from shoal.decimals import exact
 from shoal.errors import InputError
-from shoal.method.models import MODELS
+from shoal.columns.circumstances import MOST_EPSILON, Declared, Recorded
+from shoal.method.models import MODELS, Adjacency
+from shoal.method.verdict import DATA_DEPENDENT, LOOKED, NO_GUARANTEE, NOT_CLIPPED, SEEDED, Reason, too_much
 
 # denominators that a written number is tried with, the simplest first
 _DENOMINATORS = (10**3, 10**6, 10**9)
@@ -23,11 +25,17 @@ def statement_fields(plain: object, where: str) -> dict[str, Any]:
     """
     if not isinstance(plain, Mapping):
         raise InputError(f"{where} is not the statement of a release: it is no mapping.")
-    for key in (*_FIELDS, *_DERIVED):
+    number = plain.get("format", 1)
+    if number not in (1, 2):
+        raise InputError(
+            f"{where} has format {_shown(number)}, which this version of Shoal does not know: update Shoal."
+        )
+    needed = (*_FIELDS, *_DERIVED, *(("format", *_CODED, *_PARTS) if number == 2 else ()))
+    for key in needed:
         if key not in plain:
             raise InputError(f"{where} is not the statement of a release: it has no '{key}'.")
     for key in plain:
-        if key not in _FIELDS and key not in _DERIVED and key not in _IN_RHO and key not in _WHERE_SET:
+        if key not in (*needed, "format", *_IN_RHO, *_WHERE_SET):
             raise InputError(
                 f"{where} has the key '{key}', which this version of Shoal does not know: update Shoal."
             )
@@ -38,15 +46,46 @@ def statement_fields(plain: object, where: str) -> dict[str, Any]:
     if len(_IN_RHO.keys() & plain.keys()) == 1:
         raise InputError(f"{where} is damaged: delta and rho belong together.")
     found: dict[str, Any] = {}
+    readers = {**_FIELDS, **(_CODED if number == 2 else _IN_WORDS)}
     for key, reader in (
-        *_FIELDS.items(),
+        *readers.items(),
         *(item for item in (*_IN_RHO.items(), *_WHERE_SET.items()) if item[0] in plain),
     ):
         try:
             found[key] = reader(plain[key])
-        except (TypeError, ValueError):
+        except (KeyError, TypeError, ValueError):
             raise InputError(f"{where} is damaged: '{key}' cannot be {_shown(plain[key])}.") from None
+    if number == 1:
+        return _from_words(found)
+    for part, reader in _PARTS.items():
+        try:
+            found |= reader(plain[part])
+        except (KeyError, TypeError, ValueError):
+            raise InputError(f"{where} is damaged: '{part}' cannot be {_shown(plain[part])}.") from None
     return found
+
+
+def _from_words(found: dict[str, Any]) -> dict[str, Any]:
+    """The fields of the first format: codes for the sentences that it had, and the sentence itself for any other."""
+    adjacency, reasons = found.pop("neighbours"), found.pop("not_publishable_because")
+    budget = found["epsilon"] if MODELS[found["model"]].budgeted else None
+    facts = {
+        "epsilon": None if budget is None else float(budget),
+        "unit": found["unit"],
+        "model": found["model"],
+        "adjacency": adjacency,
+    }
+    excess = too_much(facts, found.get("most_epsilon", MOST_EPSILON))
+    known = {words: Reason.of(code) for words, code in _SENTENCES.items()}
+    if excess is not None and reasons and not found.get("override"):
+        # ε that is too large was always said last
+        known[reasons[-1]] = excess
+    obstacles = tuple(known.get(words, Reason.of("unknown", text=words)) for words in reasons)
+    return {**found, "adjacency": adjacency, "obstacles": obstacles}
+
+
+def _adjacency_of(words: Any) -> Adjacency:
+    return {adjacency.words: adjacency for adjacency in Adjacency}[_text(words)]
 
 
 def fraction(value: Any) -> Fraction:
@@ -94,6 +133,52 @@ def _by_name(read: Callable[[Any], Any]) -> Callable[[Any], dict[str, Any]]:
     return named
 
 
+def _facts(value: Any) -> tuple[str, dict[str, Any]]:
+    return _text(value["code"]), _by_name(lambda item: item)(value["facts"])
+
+
+def _obstacles(value: Any) -> tuple[Reason, ...]:
+    if not isinstance(value, (list, tuple)):
+        raise TypeError
+    return tuple(Reason("red", *_facts(one)) for one in value)
+
+
+def _of_computed(part: Any) -> dict[str, Any]:
+    return {
+        "mechanism": _text(part["mechanism"]),
+        "arithmetic": _text(part["arithmetic"]),
+        "invariants": tuple(Declared(*_facts(one)) for one in part["invariants"]),
+        "expected_error": _perhaps(_error)(part["expected_error"]),
+    }
+
+
+def _error(value: Any) -> dict[str, Any]:
+    """An expected error, as far as a verdict and words use it."""
+    for name, one in value["columns"].items():
+        _text(name), _text(one["why"])
+        for kind in ("standard_deviation", "share_of_range", "share_of_rows"):
+            _perhaps(fraction)(one[kind])
+    relations = value["relations"]
+    if relations is not None:
+        for kind in ("of", "measured"):
+            fraction(relations[kind])
+    _perhaps(fraction)(value["rows"]), _text(value["rows_are"])
+    return dict(value)
+
+
+def _of_declared(part: Any) -> dict[str, Any]:
+    return {
+        "declared": tuple(Declared(*_facts(one)) for one in part["facts"]),
+        "publication": _by_name(lambda item: item)(part["publication"]),
+    }
+
+
+def _of_recorded(part: Any) -> dict[str, Any]:
+    found = [Recorded(*_facts(one)) for one in part]
+    # values taken from the records have a key of their own
+    return {"recorded": tuple(one for one in found if one.code != DATA_DEPENDENT)}
+
+
 def _shown(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:59]}…"
@@ -105,12 +190,10 @@ _FIELDS: Mapping[str, Callable[[Any], Any]] = {
     "epsilon": _perhaps(fraction),
     "epsilon_per_attribute": _by_name(_perhaps(fraction)),
     "spending": _by_name(_perhaps(fraction)),
-    "neighbours": _perhaps(_text),
     "unit": _text,
     "conditions": _texts,
     "data_dependent": _texts,
     "not_promised": _texts,
-    "not_publishable_because": _texts,
     "method": _text,
     "settings": _by_name(lambda value: value),
     "attributes": _by_name(_by_name(_text)),
@@ -123,4 +206,21 @@ _WHERE_SET: Mapping[str, Callable[[Any], Any]] = {
     **{"most_epsilon": fraction, "override": _text, "steps": _texts}
 }
 # what a statement says in other words, too
-_DERIVED = ("sentence", "publishable", "verdict")
+_DERIVED = ("sentence", "publishable", "verdict", "neighbours", "not_publishable_because")
+# the first format says these in words only
+_IN_WORDS: Mapping[str, Callable[[Any], Any]] = {
+    "neighbours": _perhaps(_adjacency_of),
+    "not_publishable_because": _texts,
+}
+_CODED: Mapping[str, Callable[[Any], Any]] = {"adjacency": _perhaps(Adjacency), "obstacles": _obstacles}
+_PARTS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
+    "computed": _of_computed,
+    "declared": _of_declared,
+    "recorded": _of_recorded,
+}
+_SENTENCES = {
+    SEEDED: "seeded",
+    NO_GUARANTEE: "no-guarantee",
+    NOT_CLIPPED: "not-clipped",
+    LOOKED: DATA_DEPENDENT,
+}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from shoal.release.protect import Release
 
 # the tables of a schema, which a recipe holds too; a log has the entries of what was done besides
-_SCHEMA = ("attribute", "file", "step", "margin")
+_SCHEMA = ("attribute", "file", "publication", "step", "margin")
 _LOGGED = "done"
 _HEADER = "# The recipe of a release. Repeat it with: shoal protect DATA --config method.toml --out DIR\n"
 

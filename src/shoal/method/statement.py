@@ -1,14 +1,14 @@
-"""What a release promises: the configured method and its circumstances come in, a statement leaves.
+"""Privacy statement: what Shoal computed, what the publisher declared, and what was recorded about a release.
 
-Every sentence follows from the stages of the method and from how their inputs were chosen. Nothing here looks
-at a record, so a statement can be published.
+Every part follows from the stages of the method and from how their inputs were chosen, never from a record, so a
+statement can be published.
 """
 
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from shoal import summaries
 from shoal._version import __version__
-from shoal.columns.circumstances import MOST_EPSILON, TAKEN_FROM_DATA, Circumstances
+from shoal.columns.circumstances import MOST_EPSILON, TAKEN_FROM_DATA, Circumstances, Declared, Recorded
 from shoal.columns.lattice import Lattice
 from shoal.columns.unit import unit_words
 from shoal.decimals import decimal_text
@@ -25,27 +25,18 @@ from shoal.errors import ClaimError, InputError, OptionError
 from shoal.method.budget import Plan
 from shoal.method.claims import Promise
 from shoal.method.method import Method
-from shoal.method.models import MODELS, Model, ModelFacts
+from shoal.method.models import MODELS, Adjacency, Model, ModelFacts
 from shoal.method.stages import PARTITIONS
-from shoal.method.verdict import (
-    LOOKED,
-    NO_GUARANTEE,
-    NOT_CLIPPED,
-    PublicVerdict,
-    public_verdict,
-    too_much,
-)
+from shoal.method.parts import CANNOT_CHECK, RESTS_ON_DECLARATIONS, three_parts
+from shoal.method.verdict import DATA_DEPENDENT, PublicVerdict, Reason, public_verdict, too_much
 from shoal.noise import epsilon_from
 from shoal.sensitivity.local import CALIBRATIONS
 
-# by neighbours: the relation in words, and what it leaves open
-_NEIGHBOURS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "replace-one": (
-        "replace-one, the number of records is public",
-        ("It does not hide that a person took part: the number of records is public.",),
-    ),
-    "add-remove": ("one record added or removed, the number of records is private", ()),
-}
+# of what `to_dict` writes; the first had no number
+FORMAT = 2
+# what a statement says of every release: tables are written at once, and nobody waits for an answer
+TIMING = "not-covered"
+_SIZE_IS_PUBLIC = "It does not hide that a person took part: the number of records is public."
 
 
 @displayed(summaries.of_statement)
@@ -54,12 +45,22 @@ class PrivacyStatement:
     """The promise of one release. Only public facts: no counts of clips, no scale that depends on records.
 
     Attributes:
+        adjacency: which change of the table the claim hides; None for a claim that is not about neighbouring tables.
         spending: ε by purpose, or ρ where there is one.
+        obstacles: why it must not be published, each a code with facts; none where it may be.
         delta: δ, 0 for a claim without one.
         rho: what the release costs in ρ, where its noise is accounted for in ρ; ε and δ follow from it.
         most_epsilon: the ε per person above which it would not be publishable.
         override: why it is published although its ε is above that.
         steps: what was done to every record before protection, and what became of its survey weight.
+        mechanism: which one drew the noise.
+        arithmetic: "exact" where noise is drawn by exact arithmetic, "none" without noise, "not-stated" where a stage
+            from outside the package, or an earlier version, does not say.
+        invariants: what is released exactly, each a code with facts.
+        expected_error: of columns and relations from public quantities, as plain values; None where nothing was said.
+        declared: public facts that the publisher declares, each with its source.
+        publication: who publishes what for whom, as declared.
+        recorded: what the journal of use knows that bears on the declarations.
     """
 
     model: Model
@@ -67,12 +68,12 @@ class PrivacyStatement:
     epsilon: Fraction | None
     epsilon_per_attribute: dict[str, Fraction | None]
     spending: dict[str, Fraction | None]
-    neighbours: str | None
+    adjacency: Adjacency | None
     unit: str
     conditions: tuple[str, ...]
     data_dependent: tuple[str, ...]
     not_promised: tuple[str, ...]
-    not_publishable_because: tuple[str, ...]
+    obstacles: tuple[Reason, ...]
     method: str
     settings: dict[str, Any]
     attributes: dict[str, dict[str, str]]
@@ -82,11 +83,39 @@ class PrivacyStatement:
     most_epsilon: Fraction = MOST_EPSILON
     override: str = ""
     steps: tuple[str, ...] = ()
+    mechanism: str = ""
+    arithmetic: str = "not-stated"
+    invariants: tuple[Declared, ...] = ()
+    expected_error: dict[str, Any] | None = None
+    declared: tuple[Declared, ...] = ()
+    publication: dict[str, Any] = field(default_factory=dict)
+    recorded: tuple[Recorded, ...] = ()
 
     @property
     def publishable(self) -> bool:
         """The public verdict is not "do not publish"."""
-        return not self.not_publishable_because
+        return not self.obstacles
+
+    @property
+    def not_publishable_because(self) -> tuple[str, ...]:
+        """The obstacles in words."""
+        return tuple(reason.text for reason in self.obstacles)
+
+    @property
+    def neighbours(self) -> str | None:
+        """The adjacency in words."""
+        return None if self.adjacency is None else self.adjacency.words
+
+    @property
+    def entropy(self) -> str:
+        """Where the noise comes from: "system", or "seed"."""
+        return "seed" if any(reason.code == "seeded" for reason in self.obstacles) else "system"
+
+    @property
+    def all_recorded(self) -> tuple[Recorded, ...]:
+        """What was recorded: values taken from these records, and what the journal of use knows."""
+        taken = tuple(Recorded(DATA_DEPENDENT, {"choice": choice}) for choice in self.data_dependent)
+        return taken + self.recorded
 
     @property
     def verdict(self) -> PublicVerdict:
@@ -101,10 +130,7 @@ class PrivacyStatement:
         amounts = {"epsilon": budget, "delta": decimal_text(self.delta), "unit": self.unit}
         promise = facts.promise.format_map({**self.settings, **amounts})
         if self.data_dependent and facts.guarantee and not facts.of_the_table:
-            return (
-                f"No guarantee as it stands: it would be {promise} if every choice listed below had been fixed "
-                "without looking at the records."
-            )
+            return f"No guarantee as it stands: it would be {promise} if no choice listed below depended on the records."
         relation = "" if self.neighbours is None else f" ({self.neighbours})"
         return f"{promise[0].upper()}{promise[1:]}{relation}."
 
@@ -116,14 +142,13 @@ class PrivacyStatement:
         return TAKEN_FROM_DATA if share is None else f"{float(share):.6g}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        verdict = self.verdict
-        found = {"decision": verdict.decision, "limits": list(verdict.limits), "next_step": verdict.next_step}
-        return {**self._facts, "verdict": found}
+        """Plain values for JSON: the keys of the first format, and three parts of codes and facts."""
+        return {**self._facts, "verdict": self.verdict.to_dict()}
 
     @property
     def _facts(self) -> dict[str, Any]:
         return {
+            "format": FORMAT,
             "model": self.model,
             "sentence": self.sentence,
             "target": self.target,
@@ -132,12 +157,14 @@ class PrivacyStatement:
             "epsilon_per_attribute": _plain(self.epsilon_per_attribute),
             "spending": _plain(self.spending),
             "neighbours": self.neighbours,
+            "adjacency": self.adjacency,
             "unit": self.unit,
             "conditions": list(self.conditions),
             "data_dependent": list(self.data_dependent),
             "not_promised": list(self.not_promised),
             "publishable": self.publishable,
             "not_publishable_because": list(self.not_publishable_because),
+            "obstacles": [{"code": one.code, "facts": dict(one.facts)} for one in self.obstacles],
             **({} if self.most_epsilon == MOST_EPSILON else {"most_epsilon": float(self.most_epsilon)}),
             **({"override": self.override} if self.override else {}),
             **({"steps": list(self.steps)} if self.steps else {}),
@@ -145,6 +172,29 @@ class PrivacyStatement:
             "settings": self.settings,
             "attributes": self.attributes,
             "versions": self.versions,
+            "computed": self._computed,
+            "declared": {"facts": _coded(self.declared), "publication": dict(self.publication)},
+            "recorded": _coded(self.all_recorded),
+        }
+
+    @property
+    def _computed(self) -> dict[str, Any]:
+        return {
+            "model": self.model,
+            "adjacency": self.adjacency,
+            "epsilon": None if self.epsilon is None else float(self.epsilon),
+            "delta": float(self.delta),
+            "rho": None if self.rho is None else float(self.rho),
+            "unit": self.unit,
+            "spending": _plain(self.spending),
+            "spending_in": None if self.adjacency is None else "epsilon" if self.rho is None else "rho",
+            "invariants": _coded(self.invariants),
+            "mechanism": self.mechanism,
+            "version": self.versions.get("shoal", ""),
+            "arithmetic": self.arithmetic,
+            "entropy": self.entropy,
+            "timing": TIMING,
+            "expected_error": self.expected_error,
         }
 
     @classmethod
@@ -167,9 +217,17 @@ class PrivacyStatement:
         if not isinstance(plain, Mapping) or found.publishable is not plain["publishable"]:
             raise InputError(f"{where} contradicts itself: publishable does not follow from its reasons.")
         # other versions may have other words
-        if found.versions.get("shoal") == __version__:
-            for key, follows in (("sentence", found.sentence), ("verdict", found.to_dict()["verdict"])):
-                if plain[key] != follows:
+        if plain.get("format") == FORMAT and found.versions.get("shoal") == __version__:
+            follows = found.to_dict()
+            for key in (
+                "sentence",
+                "not_publishable_because",
+                "neighbours",
+                "verdict",
+                "computed",
+                "recorded",
+            ):
+                if plain[key] != follows[key]:
                     raise InputError(f"{where} contradicts itself: its {key} does not follow from its facts.")
         return found
 
@@ -178,29 +236,27 @@ class PrivacyStatement:
         lines = ["# Privacy statement", "", self.sentence, ""]
         first, *reasons, last = self.verdict.lines
         lines += [f"**{first}**", "", *reasons, "", last, ""]
-        lines += [
-            f"- Model: `{self.model}`",
-            f"- What is protected: {self.target}",
-            *(
-                []
-                if self.rho is None
-                else [f"- Budget: ρ = {float(self.rho):.6g}, δ = {decimal_text(self.delta)}"]
-            ),
-            *([] if self.neighbours is None else [f"- Neighbours: {self.neighbours}"]),
-            f"- Unit: {self.unit}",
-            f"- Method: `{self.method}`, "
-            + ", ".join(f"{key} = {value}" for key, value in self.settings.items()),
-            "",
-        ]
+        parts = three_parts(self.to_dict())
         sections = {
+            "Computed by Shoal": [f"{name}: {value}" for name, value in parts.computed],
             "Before protection": self.steps,
             "Conditions": self.conditions,
-            "Choices that looked at the records": self.data_dependent,
             "What is not promised": self.not_promised,
         }
         for title, entries in sections.items():
             if entries:
                 lines += [f"## {title}", "", *(f"- {entry}" for entry in entries), ""]
+        for title, about, entries in (
+            ("Declared by the publisher", CANNOT_CHECK, parts.declared),
+            ("Recorded", "", parts.recorded),
+        ):
+            lines += [
+                f"## {title}",
+                "",
+                *([about, ""] if about else []),
+                *(f"- {one}" for one in entries),
+                "",
+            ]
         lines += [
             "## Attributes",
             "",
@@ -233,7 +289,7 @@ def state(
     """
     model = promise.model
     facts = MODELS[model]
-    relation, left_open = _NEIGHBOURS[method.neighbours]
+    adjacency = Adjacency(method.neighbours)
     rows = circumstances.rows_per_unit
     if circumstances.unit_repeats and (facts.of_records or facts.of_the_table):
         raise ClaimError(
@@ -254,7 +310,7 @@ def state(
             "person: use idp-ls or a method without individual scales, or keep one row per person."
         )
     bought = circumstances.bought
-    if bought is not None and (model != "dp" or method.neighbours != "replace-one"):
+    if bought is not None and (model != "dp" or adjacency is not Adjacency.REPLACE_ONE):
         raise ClaimError(
             f"tuned_epsilon protects the original records when one of them is replaced, and cannot be added to the "
             f"claim of method '{method.name}' ({model}): leave it out, and the choice of {bought.words} counts as one "
@@ -275,10 +331,10 @@ def state(
     epsilon = None if budget is None else budget * rows
     if rho is not None and rows > 1:
         epsilon = epsilon_from(rho * factor, method.delta)
-    stated = {"model": model, "unit": unit, "neighbours": relation}
+    stated = {"model": model, "unit": unit, "adjacency": adjacency}
     budgeted = None if epsilon is None or not facts.budgeted else float(epsilon)
     excess = too_much({**stated, "epsilon": budgeted}, circumstances.most_epsilon)
-    if circumstances.override and not excess:
+    if circumstances.override and excess is None:
         raise OptionError(
             f"override says why an ε above {decimal_text(circumstances.most_epsilon)} is published: this release has "
             "none. Leave it out."
@@ -289,17 +345,17 @@ def state(
         epsilon=epsilon,
         epsilon_per_attribute=_in_epsilon(_stated(plan.stated, factor, private), method.delta),
         spending=_stated(spending, factor, private),
-        neighbours=relation if facts.budgeted else None,
+        adjacency=adjacency if facts.budgeted else None,
         unit=unit,
         conditions=_conditions(method, facts, circumstances, per_person, len(lattices), budget)
         + plan.conditions
         + promise.conditions,
         data_dependent=circumstances.data_dependent + _data_dependent_settings(method),
         not_promised=facts.not_promised
-        + (left_open if facts.budgeted else ())
+        + ((_SIZE_IS_PUBLIC,) if facts.budgeted and not adjacency.hides_size else ())
         + _no_joint_k(method, len(lattices)),
-        not_publishable_because=_obstacles(method, facts, circumstances)
-        + ((excess,) if excess and not circumstances.override else ()),
+        obstacles=_obstacles(method, facts, circumstances)
+        + ((excess,) if excess is not None and not circumstances.override else ()),
         method=method.name,
         settings={name: _plain(value) for name, value in method.settings().items()},
         attributes={
@@ -314,6 +370,12 @@ def state(
         most_epsilon=circumstances.most_epsilon,
         override=circumstances.override,
         steps=_steps(circumstances),
+        mechanism=method.mechanism,
+        arithmetic="none" if not facts.budgeted else "exact" if promise.own else "not-stated",
+        invariants=_invariants(method, facts, circumstances, adjacency),
+        declared=_declared(method, facts, circumstances),
+        publication=dict(circumstances.publication),
+        recorded=circumstances.recorded,
     )
 
 
@@ -352,16 +414,9 @@ def _conditions(
 ) -> tuple[str, ...]:
     if not facts.guarantee:
         return ()
-    settings = (
-        "all settings" if circumstances.bought is None else f"all settings but {circumstances.bought.words}"
-    )
-    found = [f"Domains, steps, column types and {settings} were fixed without looking at the records."]
-    if facts.of_the_table:
-        found = []
-    elif circumstances.data_dependent or _data_dependent_settings(method):
-        found = [
-            "What is listed under the choices that looked at the records would have to be fixed without them."
-        ]
+    found = [] if facts.of_the_table else [RESTS_ON_DECLARATIONS]
+    if found and (circumstances.data_dependent or _data_dependent_settings(method)):
+        found = ["What is recorded as taken from the records would have to be fixed without them."]
     if facts.given_partition:
         about = PARTITIONS[method.partition].about
         source = (
@@ -434,14 +489,47 @@ def _data_dependent_settings(method: Method) -> tuple[str, ...]:
     return ()
 
 
-def _obstacles(method: Method, facts: ModelFacts, circumstances: Circumstances) -> tuple[str, ...]:
+def _obstacles(method: Method, facts: ModelFacts, circumstances: Circumstances) -> tuple[Reason, ...]:
     found = list(circumstances.experiment)
     if not facts.guarantee:
-        found.append(NO_GUARANTEE)
+        found.append("no-guarantee")
     if not method.clip:
-        found.append(NOT_CLIPPED)
+        found.append("not-clipped")
     if not facts.of_the_table and (circumstances.data_dependent or _data_dependent_settings(method)):
-        found.append(LOOKED)
+        found.append(DATA_DEPENDENT)
+    return tuple(Reason.of(code) for code in found)
+
+
+def _invariants(
+    method: Method, facts: ModelFacts, circumstances: Circumstances, adjacency: Adjacency
+) -> tuple[Declared, ...]:
+    """What is released exactly, or taken as fixed and public."""
+    found = []
+    if not facts.budgeted:
+        found.append(Declared("values"))
+    elif not adjacency.hides_size:
+        found.append(Declared("number-of-rows"))
+    if facts.given_partition:
+        found.append(Declared("clusters"))
+    if CALIBRATIONS[method.sensitivity].can_vanish and not method.floor:
+        found.append(Declared("clusters-without-spread"))
+    if circumstances.separated:
+        found.append(Declared("missing-values"))
+    if circumstances.margins:
+        found.append(Declared("margins", {"columns": list(circumstances.margins)}))
+        found.append(Declared("public-weights"))
+    return tuple(found)
+
+
+def _declared(method: Method, facts: ModelFacts, circumstances: Circumstances) -> tuple[Declared, ...]:
+    """What the publisher declares: facts about columns and people, sizes, and that choices do not follow the records."""
+    found = list(circumstances.declared)
+    if method.rows is not None:
+        found.append(Declared("rows", {"rows": method.rows}))
+    if facts.guarantee and not facts.of_the_table:
+        # what was chosen on the records, and said so, is recorded or paid for
+        chosen = () if circumstances.bought is None else circumstances.bought.what
+        found.append(Declared("choices", {"but": list(chosen)}))
     return tuple(found)
 
 
@@ -456,6 +544,10 @@ def _public_facts(words: Mapping[str, str] | None, lattice: Lattice, *, private:
         "hi": decimal_text(lattice.hi),
         "step": decimal_text(lattice.step),
     }
+
+
+def _coded(facts: Sequence[Declared | Recorded]) -> list[dict[str, Any]]:
+    return [{"code": one.code, "facts": _plain(dict(one.facts))} for one in facts]
 
 
 def _plain(value: Any) -> Any:

@@ -24,13 +24,10 @@ from shoal.decimals import decimal_text
 from shoal.display import internal
 from shoal.errors import ClaimError, InputError, OptionError, did_you_mean
 from shoal.io import Table
+from shoal.method.models import Adjacency
 from shoal.query.order import Order
 
 Neighbours = Literal["replace-one", "add-remove"]
-_RELATIONS: dict[Neighbours, str] = {
-    "replace-one": "replace-one, the number of records is public",
-    "add-remove": "one record added or removed, the number of records is private",
-}
 # the place of a missing value among positions and codes
 MISSING = -1
 # the place of a label that no record has
@@ -75,7 +72,7 @@ class Facts:
     @property
     def relation(self) -> str:
         """The relation of neighbours in words."""
-        return _RELATIONS[self.neighbours]
+        return Adjacency(self.neighbours).words
 
     @property
     def rows_per_unit(self) -> int:

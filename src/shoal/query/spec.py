@@ -13,6 +13,7 @@ from typing import Any
 
 from shoal.decimals import decimal_text
 from shoal.errors import OptionError, did_you_mean
+from shoal.method.verdict import Reason
 from shoal.noise import Source
 from shoal.noise import source as source_for
 from shoal.noise.epsilon import LARGEST, shown
@@ -161,7 +162,8 @@ def statement(query: Query, facts: Facts, *, publishable: bool = True) -> dict[s
     """What is promised about the answer: only public facts."""
     offer, rows = _offer(query, facts), facts.rows_per_unit
     conditions = [
-        "Domains, steps, and the query itself were fixed without looking at the records.",
+        "The guarantee rests on what the holder of the data declares: that domains and steps do not depend on these "
+        "records. This cannot be checked.",
         "A value outside its domain counts as the nearer end; a missing value meets no condition.",
         *offer.conditions,
     ]
@@ -177,6 +179,7 @@ def statement(query: Query, facts: Facts, *, publishable: bool = True) -> dict[s
         "epsilon": str(cost(query, facts)),
         "delta": str(offer.delta),
         "neighbours": facts.relation,
+        "adjacency": facts.neighbours,
         "unit": facts.unit,
         "sensitivity": None if offer.sensitivity is None else decimal_text(offer.sensitivity),
         "noise": offer.noise,
@@ -188,7 +191,9 @@ def statement(query: Query, facts: Facts, *, publishable: bool = True) -> dict[s
         "publishable": publishable,
     }
     if not publishable:
-        found["not_publishable_because"] = ["The noise came from a seed and can be computed again."]
+        seeded = Reason.of("seeded")
+        found["not_publishable_because"] = [seeded.text]
+        found["obstacles"] = [{"code": seeded.code, "facts": dict(seeded.facts)}]
     return found
 
 

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shoal import summaries
-from shoal.columns.circumstances import Circumstances
+from shoal.columns.circumstances import TAKEN_FROM_DATA, Circumstances
 from shoal.columns.describe import Described
 from shoal.columns.schema import Attribute, Schema
 from shoal.display import displayed
@@ -25,16 +26,16 @@ from shoal.mechanisms.base import ShareNoise
 from shoal.mechanisms.promises import noise_allowed
 from shoal.method.budget import Plan
 from shoal.method.method import Method
+from shoal.method.models import Adjacency
 from shoal.method.presets import DEFAULT_METHOD, configured
+from shoal.method.verdict import MOST_RANGE_ERROR, MOST_SHARE_ERROR, NO_NOISE, listed
 from shoal.noise.families import NOISES
 from shoal.partition.base import check_k
 from shoal.sensitivity.local import CALIBRATIONS
 
 Shares = Mapping[str, Fraction]
-# share of the range from which on noise drowns what a column says, and what is left to be aimed at
-DROWNED, CALM = 0.25, 0.1
-# the same for shares of the rows that are below a threshold or have one name
-DROWNED_SHARE = 0.1
+# the share of the range that noise should be brought to
+CALM = 0.1
 
 
 @displayed(summaries.of_expected_noise)
@@ -53,6 +54,7 @@ class ExpectedNoise:
             threshold, on average over thresholds, or with one name; None elsewhere.
         pairs: likewise, with the names of other columns: of the share of rows in like halves of both, or with one name
             in place of a half. Pairs that are not measured are left out: the release has these columns independent.
+        code: why it cannot be told, as a word that stays the same when sentences change.
     """
 
     column: str
@@ -62,6 +64,7 @@ class ExpectedNoise:
     why: str = ""
     share_of_rows: float | None = None
     pairs: tuple[tuple[str, float], ...] = ()
+    code: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -71,6 +74,7 @@ class ExpectedNoise:
             "share_of_range": self.share_of_range,
             "records": self.records,
             "why": self.why,
+            "code": self.code,
             "share_of_rows": self.share_of_rows,
             "pairs": dict(self.pairs),
         }
@@ -128,16 +132,87 @@ def noise_of(settled: Method, described: Described, plan: Plan | None) -> tuple[
     share_noise = MECHANISMS[settled.mechanism].share_noise
     if share_noise is not None:
         return _of_shares(described, share_noise(settled, described))
-    why = _unknown(settled)
-    deviations = {} if why or plan is None else _deviations(settled, described, plan)
+    code = _unknown(settled)
+    deviations = {} if code or plan is None else _deviations(settled, described, plan)
     found = []
     for name in described.columns:
-        reason = why or ("a name is drawn for every cluster" if name in described.nominal else "")
-        deviation = None if reason else deviations.get(name)
+        own = code or ("name-drawn" if name in described.nominal else "")
+        deviation = None if own else deviations.get(name)
         width = float(described.lattices[name].width)
         share = None if deviation is None else deviation / width
-        found.append(ExpectedNoise(name, deviation, share, settled.size, reason))
+        why = own and _UNKNOWN[own].format(method=settled.name, noise=settled.noise)
+        found.append(ExpectedNoise(name, deviation, share, settled.size, why, code=own))
     return tuple(found)
+
+
+def expected_error(
+    settled: Method, described: Described, plan: Plan, rows: int | None = None, *, inside: bool = False
+) -> dict[str, Any]:
+    """The error to expect as a statement holds it, from public quantities alone.
+
+    Args:
+        settled: the method.
+        described: the table; its number of rows is used where the adjacency makes it public.
+        plan: of the budget.
+        rows: the number of rows that were released, where they are drawn from a noisy count; None before.
+        inside: use the table's own number of rows, whatever the adjacency: for the custodian only.
+    """
+    by_rows = MECHANISMS[settled.mechanism].share_noise is not None
+    known = described.n
+    rows_are = "public"
+    if Adjacency(settled.neighbours).hides_size:
+        known = settled.rows or rows or (described.n if inside else 0)
+        rows_are = "declared" if settled.rows else "released" if rows else "private"
+    why = "domain-private" if _private(described) else "rows-private" if by_rows and not known else ""
+    if why and (by_rows or _unknown(settled) != NO_NOISE):
+        unknown = {"standard_deviation": None, "share_of_range": None, "share_of_rows": None, "why": why}
+        columns = {name: dict(unknown) for name in described.columns}
+        return {"rows": None, "rows_are": "", "columns": columns, "relations": None}
+    counted = replace(described, kept=_counted_rows(known)) if by_rows else described
+    noise = noise_of(settled, counted, plan)
+    return {
+        "rows": known if by_rows else None,
+        "rows_are": rows_are if by_rows else "",
+        "columns": {
+            found.column: {
+                "standard_deviation": _rounded(found.standard_deviation),
+                "share_of_range": _rounded(found.share_of_range),
+                "share_of_rows": _rounded(found.share_of_rows),
+                "why": found.code,
+            }
+            for found in noise
+        },
+        "relations": _relations(noise) if by_rows else None,
+    }
+
+
+def _private(described: Described) -> bool:
+    """Whether a domain or a step was taken from the records, and noise with it."""
+    circumstances = described.circumstances
+    taken = any(TAKEN_FROM_DATA in (facts["step"], facts["type"]) for facts in circumstances.domains.values())
+    return taken or bool(circumstances.private_domains)
+
+
+def _relations(noise: Sequence[ExpectedNoise]) -> dict[str, Any]:
+    """How many pairs of columns are measured, of how many, and the standard errors of their joint shares of rows."""
+    telling = sum(1 for found in noise if found.share_of_rows)
+    errors = [error for found in noise for _, error in found.pairs]
+    return {
+        "of": telling * (telling - 1) // 2,
+        "measured": len(errors) // 2,
+        "smallest": _rounded(min(errors, default=None)),
+        "largest": _rounded(max(errors, default=None)),
+    }
+
+
+def _rounded(value: float | None) -> float | None:
+    """Four digits: more would say nothing."""
+    return None if value is None else float(f"{value:.4g}")
+
+
+def _counted_rows(n: int) -> NDArray[np.int64]:
+    """Rows that are counted and never read."""
+    return np.broadcast_to(np.int64(0), (n,))
 
 
 def _of_shares(described: Described, noise: ShareNoise) -> tuple[ExpectedNoise, ...]:
@@ -162,11 +237,11 @@ def drowned(noise: Sequence[ExpectedNoise], method: Method, n: int) -> str:
     """
     if any(found.share_of_rows is not None for found in noise):
         return _drowned_shares(noise)
-    worst = [found for found in noise if (found.share_of_range or 0.0) >= DROWNED]
+    worst = [found for found in noise if (found.share_of_range or 0.0) >= MOST_RANGE_ERROR]
     if not worst:
         return ""
     share = max(found.share_of_range or 0.0 for found in worst)
-    names = ", ".join(found.column for found in worst)
+    names = listed([found.column for found in worst])
     enough = math.ceil(method.size * share / CALM)
     if "k" in method.adjustable and enough <= n // 4:
         remedy = f"k={enough} brings it to a tenth"
@@ -181,10 +256,10 @@ def drowned(noise: Sequence[ExpectedNoise], method: Method, n: int) -> str:
 def _drowned_shares(noise: Sequence[ExpectedNoise]) -> str:
     """The same where rows are drawn anew: single columns first, then that none goes with another."""
     remedy = "release fewer columns (columns=), or use a larger epsilon"
-    worst = [found for found in noise if (found.share_of_rows or 0.0) >= DROWNED_SHARE]
+    worst = [found for found in noise if (found.share_of_rows or 0.0) >= MOST_SHARE_ERROR]
     if worst:
         share = max(found.share_of_rows or 0.0 for found in worst)
-        names = ", ".join(found.column for found in worst)
+        names = listed([found.column for found in worst])
         return (
             f"noise will drown {names}: shares of the rows are off by about {100 * share:.0f}% of them"
             f"{' at worst' if len(worst) > 1 else ''}; {remedy}."
@@ -204,20 +279,26 @@ def sum_shares(method: Method, n: int, plan: Plan) -> Shares | None:
 
 
 def _unknown(method: Method) -> str:
-    """Why the noise of a method cannot be told beforehand, in words; empty if it can."""
+    """Why the noise of a method cannot be told beforehand, as a code; empty if it can."""
     if "epsilon" not in method.adjustable or method.sensitivity == "none":
-        return f"method '{method.name}' adds no noise"
+        return NO_NOISE
     if MECHANISMS[method.mechanism].shares is None:
-        return f"method '{method.name}' draws its rows anew, from noisy statistics"
+        return "drawn-anew"
     if method.composition != "strict":
-        return "the composition as published has noise of each record's own"
+        return "own-noise"
     if not CALIBRATIONS[method.sensitivity].public:
-        return f"the noise of method '{method.name}' follows the records"
-    return (
-        ""
-        if NOISES[method.noise].variances is not None
-        else f"the variance of noise '{method.noise}' is not known"
-    )
+        return "follows-records"
+    return "" if NOISES[method.noise].variances is not None else "variance-unknown"
+
+
+_UNKNOWN: Mapping[str, str] = {
+    NO_NOISE: "method '{method}' adds no noise",
+    "drawn-anew": "method '{method}' draws its rows anew, from noisy statistics",
+    "own-noise": "the composition as published has noise of each record's own",
+    "follows-records": "the noise of method '{method}' follows the records",
+    "variance-unknown": "the variance of noise '{noise}' is not known",
+    "name-drawn": "a name is drawn for every cluster",
+}
 
 
 def _deviations(method: Method, described: Described, plan: Plan) -> dict[str, float]:
@@ -273,7 +354,5 @@ def public_description(
         )
     import pyarrow as pa
 
-    # rows that are counted and never looked at
-    rows = np.broadcast_to(np.int64(0), (n,))
     one = read(pa.table({name: [0] for name in lattices}))
-    return Described(one, tuple(attributes), lattices, Circumstances(), rows, (), "error")
+    return Described(one, tuple(attributes), lattices, Circumstances(), _counted_rows(n), (), "error")

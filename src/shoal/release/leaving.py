@@ -103,10 +103,11 @@ def public_schema(described: Described, declared: Declaration) -> Schema:
     margins = tuple(margin for margin in whole.margins if margin.column in names)
     # a column that is dropped need not be described; steps on others that are not released have no place here
     steps = tuple(s.public() for s in whole.declared.steps if s.do == "drop" or s.column in names)
-    released = Schema((*attributes, *kept), declared.file, (), margins)
+    told = whole.publication
+    released = Schema((*attributes, *kept), declared.file, (), margins, publication=told)
     if not steps:
         return released
     raw = {a.name: public_attribute(a, private_domain=False) for a in whole.declared.attributes}
     changed = {step.column for step in steps}
     before = tuple(raw[a.name] if a.name in changed else a for a in released.attributes)
-    return replace(released, before=Schema(before, declared.file, steps, margins))
+    return replace(released, before=Schema(before, declared.file, steps, margins, publication=told))

@@ -32,13 +32,13 @@ from shoal.method.presets import DEFAULT_METHOD, configured, preset
 from shoal.method.stages import PARTITIONS
 from shoal.method.statement import PrivacyStatement, state
 from shoal.method.tuned import tuned_settings, with_tuning
-from shoal.method.verdict import SEEDED
 from shoal.noise import Source
 from shoal.noise import source as noise_source
 from shoal.partition import Partition
 from shoal.partition.base import check_k
 from shoal.progress import Progress, silent
 from shoal.release.advice import advice
+from shoal.release.expected_noise import expected_error
 from shoal.release.leaving import measured, one_table, public_schema
 from shoal.release.raking import check_raking, with_raked_weight
 from shoal.release.request import Options
@@ -203,7 +203,8 @@ def carry_out(prepared: Preparation, progress: Progress | None = None, frozen: A
     if prepared.rakes:
         tell("raking the weights", 0, 1)
         released, notes = with_raked_weight(released, prepared.described.schema)
-    return prepared.saying(rebuilt.conditions).release(
+    rows = int(next(iter(rebuilt.values.values())).size)
+    return prepared.drawn(rebuilt.conditions, rows).release(
         data=released,
         notes=notes,
         linked=linked,
@@ -237,10 +238,25 @@ class Preparation:
         """The same with other circumstances, and the statement that follows from them."""
         return replace(self, described=described, statement=_statement(self.method, described, self.plan))
 
-    def saying(self, conditions: tuple[str, ...]) -> Preparation:
-        """The same with a statement that says this, too."""
-        statement = replace(self.statement, conditions=(*self.statement.conditions, *conditions))
-        return replace(self, statement=statement)
+    def drawn(self, conditions: tuple[str, ...], rows: int) -> Preparation:
+        """The same once so many rows were released: the statement says what follows from their number, too."""
+        return replace(
+            self,
+            statement=replace(
+                self.statement,
+                conditions=(*self.statement.conditions, *conditions),
+                expected_error=expected_error(self.method, self.described, self.plan, rows),
+            ),
+        )
+
+    @property
+    def foreseen(self) -> PrivacyStatement:
+        """The statement as it will be about: with the error that the table's own number of rows lets expect.
+
+        That number may be private, so this is for the custodian only.
+        """
+        expected = expected_error(self.method, self.described, self.plan, inside=True)
+        return replace(self.statement, expected_error=expected)
 
     def release(
         self,
@@ -347,7 +363,8 @@ def _counted(described: Described) -> dict[str, int]:
 def _statement(method: Method, described: Described, plan: Plan) -> PrivacyStatement:
     circumstances = described.circumstances
     promise = promise_of(method, len(described.lattices), circumstances.nominal)
-    return state(method, described.lattices, plan, circumstances, promise)
+    statement = state(method, described.lattices, plan, circumstances, promise)
+    return replace(statement, expected_error=expected_error(method, described, plan))
 
 
 @dataclass(frozen=True, slots=True)
@@ -405,4 +422,4 @@ def _looked_at(
 def _with_seed(circumstances: Circumstances, source: Source) -> Circumstances:
     if not source.reproducible:
         return circumstances
-    return replace(circumstances, experiment=(*circumstances.experiment, SEEDED))
+    return replace(circumstances, experiment=(*circumstances.experiment, "seeded"))

@@ -126,7 +126,8 @@ def people_of(
         return read_as_asked(on, options), None
     declared = schema.declared
     # steps and margins are for columns that are there, which is known once the file was read
-    bare = Schema(tuple(a for a in declared.attributes if a.release != "raked"), declared.file)
+    kept = tuple(a for a in declared.attributes if a.release != "raked")
+    bare = Schema(kept, declared.file, publication=declared.publication)
     table = read_as_asked(on, {**options, "schema": bare})
     asked = options.get("columns") or [a.name for a in declared.attributes if not a.dropped]
     # who has several rows, and whom a row stands for, changes what a method does
@@ -140,7 +141,9 @@ def _of_columns(schema: Schema, names: Collection[str]) -> Schema | None:
     held = tuple(a for a in schema.attributes if a.name in names or a.release == "raked")
     steps = tuple(step for step in schema.steps if step.column in names)
     margins = tuple(margin for margin in schema.margins if margin.column in names)
-    return Schema(held, schema.file, steps, margins) if held else None
+    if not held:
+        return None
+    return Schema(held, schema.file, steps, margins, publication=schema.publication)
 
 
 def made_up_people(

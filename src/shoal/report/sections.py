@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from shoal.errors import OptionError
+from shoal.method.parts import CANNOT_CHECK, three_parts
 from shoal.report.measures import measure_lines
 from shoal.report.page_figures import attribute_sections, relation_sections
 from shoal.report.risk_figures import cluster_figure, learning_strips, risk_strip
@@ -77,6 +78,10 @@ class Section:
     text: str | None = None
 
 
+def _terms(page: Page) -> dict[str, Any]:
+    return {"three": three_parts(page.subject.statement), "cannot_check": CANNOT_CHECK}
+
+
 def _columns(page: Page) -> dict[str, Any]:
     return {
         "attributes": attribute_sections(page.subject, page.before),
@@ -134,7 +139,7 @@ def _measures(page: Page) -> dict[str, Any]:
 _SECTIONS: dict[str, Section] = {
     section.id: section
     for section in (
-        Section("terms", "Promise in detail"),
+        Section("terms", "Statement in detail", _terms),
         Section("columns", "Columns", _columns),
         Section(
             "together",

@@ -182,5 +182,5 @@ def _statement(path: Path) -> dict[str, Any]:
         found = json.loads(path.read_text("utf-8"))
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise InputError(f"'{path}' is not JSON: {error}.") from None
-    PrivacyStatement.from_dict(found, f"'{path}'")
-    return dict(found)
+    # one of an earlier version is brought into today's form
+    return PrivacyStatement.from_dict(found, f"'{path}'").to_dict()

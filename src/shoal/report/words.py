@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from shoal.method.models import MODELS, ModelFacts
+from shoal.method.models import MODELS, Adjacency, ModelFacts
 from shoal.method.odds import belief_words, budget_words, factor_words
 
 # said of a number that a promise does not have
@@ -86,7 +86,7 @@ def k_words(statement: Mapping[str, Any]) -> tuple[str, str]:
 def _differential_privacy(statement: Mapping[str, Any]) -> Explanation:
     epsilon, unit = statement["epsilon"], statement["unit"]
     factor, belief = factor_words(epsilon), belief_words(epsilon)
-    if str(statement["neighbours"]).startswith("replace-one"):
+    if statement["adjacency"] == Adjacency.REPLACE_ONE:
         return Explanation(
             f"Whoever knows all others and was 50% sure of a fact about one {unit} can become {belief} sure by this "
             "table, not surer.",

@@ -12,8 +12,8 @@ from shoal.columns.describe import Described
 from shoal.errors import ShoalError
 from shoal.io import Table
 from shoal.method.recipe import settled_text
-from shoal.method.verdict import PublicVerdict
-from shoal.release.expected_noise import CALM, DROWNED, ExpectedNoise, drowned, noise_of
+from shoal.method.verdict import MOST_RANGE_ERROR, PublicVerdict
+from shoal.release.expected_noise import CALM, ExpectedNoise, drowned, noise_of
 from shoal.release.leaving import public_schema
 from shoal.release.looked import after_looking
 from shoal.release.protect import Angle, Preparation, look_at, prepare
@@ -135,14 +135,16 @@ def preview(
         return Preview(problems)
     if repeated:
         prepared = after_looking(prepared)
-    statement = prepared.statement.to_dict()
+    # with the table's own number of rows: what is shown here stays with the custodian
+    foreseen = prepared.foreseen
+    statement = foreseen.to_dict()
     noise = noise_of(prepared.method, prepared.described, prepared.plan)
     loud = drowned(noise, prepared.method, prepared.described.n)
     return Preview(
         (),
         statement,
         explanation(statement),
-        prepared.statement.verdict,
+        foreseen.verdict,
         tuple(map(_drawn, noise)),
         _noise_note(noise, prepared),
         tuple(line for line in (loud, *_careful(prepared)) if line),
@@ -199,7 +201,7 @@ def _drawn(found: ExpectedNoise) -> Noise:
         found.column,
         f"± {shown}",
         min(_WIDTH * found.share_of_range, 1.0),
-        found.share_of_range >= DROWNED,
+        found.share_of_range >= MOST_RANGE_ERROR,
     )
 
 
@@ -215,7 +217,7 @@ def _noise_note(noise: tuple[ExpectedNoise, ...], prepared: Preparation) -> str:
 
 def _enough(noise: tuple[ExpectedNoise, ...], prepared: Preparation) -> int | None:
     shares = [found.share_of_range or 0.0 for found in noise]
-    if not shares or max(shares) < DROWNED or "k" not in prepared.method.adjustable:
+    if not shares or max(shares) < MOST_RANGE_ERROR or "k" not in prepared.method.adjustable:
         return None
     enough = math.ceil(prepared.method.size * max(shares) / CALM)
     return enough if enough <= prepared.described.n // 4 else None

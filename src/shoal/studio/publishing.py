@@ -13,7 +13,6 @@ import time
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from shoal.columns.weight import weight_words
 from shoal.errors import OptionError, ShoalError
 from shoal.evaluation.checks import check
 from shoal.method.models import MODELS
-from shoal.method.verdict import SEEDED, too_much
+from shoal.method.verdict import DATA_DEPENDENT, Reason
 from shoal.release.bundle import write_documents
 from shoal.release.saved import Bundle
 from shoal.studio.runs import Run
@@ -115,9 +114,9 @@ def _sources(run: Run) -> Checked:
 
 def _guarantee(statement: Mapping[str, Any]) -> Checked:
     others = [
-        reason
-        for reason in statement["not_publishable_because"]
-        if not reason.startswith(("A choice looked", SEEDED[:10]))
+        Reason("red", one["code"], one["facts"]).text
+        for one in statement["obstacles"]
+        if one["code"] not in (DATA_DEPENDENT, "seeded")
     ]
     if others:
         return Checked("bad", "The promise is one to rely on", " ".join(others), "Choose another promise")
@@ -134,8 +133,8 @@ def _left_behind(run: Run) -> str:
 
 
 def _seed(statement: Mapping[str, Any]) -> Checked:
-    if SEEDED in statement["not_publishable_because"]:
-        return Checked("bad", "No seed", SEEDED)
+    if statement["computed"]["entropy"] == "seed":
+        return Checked("bad", "No seed", Reason.of("seeded").text)
     return Checked("good", "No seed", "The noise cannot be drawn again by anybody, including you.")
 
 
@@ -196,10 +195,8 @@ def overridden(run: Run, reason: str, name: str) -> None:
     if not statement.not_publishable_because:
         (run.folder / OVERRIDE).write_text(json.dumps(_record(words, ()), indent=2) + "\n", "utf-8")
         return
-    plain = statement.to_dict()
-    excess = too_much(plain, Fraction(statement.most_epsilon))
-    reasons = tuple(line for line in statement.not_publishable_because if line != excess)
-    changed = replace(release, statement=replace(statement, override=words, not_publishable_because=reasons))
+    left = tuple(reason for reason in statement.obstacles if reason.code != "epsilon-too-large")
+    changed = replace(release, statement=replace(statement, override=words, obstacles=left))
     with contextlib.ExitStack() as undo:
         write_documents(changed, run.bundle, undo)
     record = _record(words, statement.not_publishable_because)

@@ -146,8 +146,9 @@ def carry_out_on_engine(
         rows = facts.get("rows_released", prepared.described.n)
         if (there := parquet_rows(written)) != rows:
             raise OutputError(f"{there:,} of {rows:,} rows were written: probably a bug, please report.")
-        saying = prepared.saying(made.conditions)
-        release = saying.release(data=read_columnwise(written), aligned=None, partitions=[], internal=facts)
+        release = prepared.drawn(made.conditions, rows).release(
+            data=read_columnwise(written), aligned=None, partitions=[], internal=facts
+        )
         seen, found = look(release, written)
         write_documents(seen, aside, undo, internal, None, None, tell, found)
         shutil.rmtree(aside / WORK, ignore_errors=True)
