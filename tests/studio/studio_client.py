@@ -62,6 +62,11 @@ class Tab:
         number = self.desk.recipe.schema.names.index(name)
         return self.post(f"column/{number}", what=what, value=value)
 
+    def vouch(self, source: str) -> None:
+        """Say of one column after the other where it is known from."""
+        for attribute in self.desk.recipe.schema.attributes:
+            self.column(attribute.name, "source", source)
+
     def promise(self, what: str, value: str, name: str = "") -> str:
         return self.post("promise", what=what, value=value, name=name)
 
@@ -73,8 +78,8 @@ def job_of(desk: Desk) -> dict[str, Any]:
         "data": str(desk.source.path),
         "name": desk.source.name,
         "mark": desk.mark,
-        "request": json.loads(json.dumps(desk.recipe.to_json(desk.tuned))),
-        "looked": desk.repeated,
+        "request": json.loads(json.dumps(desk.recipe.to_json())),
+        "dataset": desk.dataset,
         "quasi": [a.name for a in desk.recipe.taken if a.role == "quasi-identifier"],
         "people": 300,
         "on": None if desk.another is None else str(desk.another.path),
@@ -83,7 +88,8 @@ def job_of(desk: Desk) -> dict[str, Any]:
 
 def finished(desk: Desk, kind: str = "release") -> Run:
     """A run that was made in this process, as the worker makes it."""
-    run = Run(letter(desk), kind, desk.recipe, desk.tuned, desk.folder / f"run-{len(desk.runs)}")
+    folder = desk.folder / f"run-{len(desk.runs)}"
+    run = Run(letter(desk), kind, desk.recipe, folder, desk.dataset, desk.content, desk.ledger)
     if kind == "rehearse" and desk.another is not None:
         run.on, run.mark = desk.another.name, desk.another.mark
     run.folder.mkdir()

@@ -7,7 +7,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -42,15 +42,20 @@ class Walk:
 
     def begin(self) -> None:
         self.page.goto(self.studio.address)
-        self.page.locator("#survey, #grid").first.wait_for()
+        self.page.locator("#survey, #show-rows").first.wait_for()
 
     def survey(self) -> None:
         self.page.locator("#survey").click()
-        self.page.locator("#grid tbody tr").first.wait_for()
+        self.page.locator("#show-rows").wait_for()
 
     def choose(self, file: Path) -> None:
         self.page.locator("#file").set_input_files(file)
-        self.page.locator("#grid tbody tr").or_(self.page.locator("#drop [role=alert]")).first.wait_for()
+        self.page.locator("#show-rows").or_(self.page.locator("#drop [role=alert]")).first.wait_for()
+
+    def rows(self) -> None:
+        """Ask for the rows of the table."""
+        self.page.locator("#show-rows").click()
+        self.page.locator("#grid tbody tr").first.wait_for()
 
     def go(self, step: str) -> None:
         self.page.locator(f"#step-{step}").click()
@@ -176,6 +181,12 @@ def settle(walk: Walk) -> None:
     walk.page.locator("#list-1").click()
     with walk.page.expect_response("**/column/**"):
         walk.page.locator("#confirm").click()
-    with walk.page.expect_response("**/vouch"):
-        walk.page.locator("#vouch").select_option("questionnaire")
+    vouch(walk, range(4))
     walk.page.get_by_text("all settled").wait_for()
+
+
+def vouch(walk: Walk, numbers: Iterable[int], source: str = "questionnaire") -> None:
+    """Say of one column after the other where it is known from."""
+    for number in numbers:
+        with walk.page.expect_response("**/column/**"):
+            walk.page.locator(f"#from-{number}").select_option(source)

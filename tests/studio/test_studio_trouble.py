@@ -199,7 +199,6 @@ def test_cancel_says_that_a_charge_stays(walk: Walk, tmp_path: Path, monkeypatch
     walk.card("dp")
     walk.page.locator("#advanced summary").click()
     walk.type("#ledger", str(ledger))
-    walk.type("#data-set", "people")
     assert cancelled_in(walk, "preparing the release", monkeypatch) == CANCELLED
     assert not ledger.exists()
     assert cancelled_in(walk, "protecting", monkeypatch) == f"{CANCELLED} {STAYS}"

@@ -128,6 +128,26 @@ def reread(desk: At, desks: All) -> Response:
     return HTMLResponse(whole(desk, desks, "data") + (views.problem(desk.problem) if desk.problem else ""))
 
 
+@router.post("/desk/{desk}/rows")
+def show_rows(desk: At, desks: All) -> Response:
+    """The rows are shown from now on; the journal notes it."""
+    with desk.lock:
+        desk.show(desk.sheet.names, "rows")
+        desk.rows_shown = True
+        return HTMLResponse(whole(desk, desks, "data"))
+
+
+@router.post("/desk/{desk}/dataset")
+def dataset(desk: At, desks: All, body: Payload) -> Response:
+    """The name under which the journal publishes what is recorded, and the ledger charges."""
+    with desk.lock:
+        name = " ".join(str(body.get("data-set", "")).split())
+        if not name:
+            raise OptionError("name the data set: the same name for everything about the same people.")
+        desk.dataset = name
+        return HTMLResponse(whole(desk, desks, "data"))
+
+
 @router.get("/desk/{desk}/rows")
 def rows(desk: At, start: int = 0, count: int = column_views.WINDOW) -> Response:
     return HTMLResponse(column_views.window(desk, start, count))
@@ -179,13 +199,6 @@ def look(desk: At) -> Response:
         return HTMLResponse(views.step(desk, "columns"))
 
 
-@router.post("/desk/{desk}/vouch")
-def vouch(desk: At, body: Payload) -> Response:
-    with desk.lock:
-        changing.vouch(desk, str(body.get("value", "")))
-        return HTMLResponse(views.step(desk, "columns"))
-
-
 # 3 promise
 
 
@@ -200,12 +213,14 @@ def promise(desk: At, body: Payload) -> Response:
             desk.promise(method=value)
         elif what == "slider":
             desk.slide(name, int(value))
-        elif what == "sealed":
-            desk.back_to_sealed()
+        elif what == "first":
+            desk.back_to_first()
+        elif what in ("same", "not same"):
+            desk.uses.journal.declare_same(desk.dataset, [value], same=what == "same")
         elif what == "undo":
             desk.undo()
         elif what == "ledger":
-            desk.ledger, desk.dataset = str(body.get("ledger", "")), str(body.get("data-set", "")).strip()
+            desk.ledger = str(body.get("ledger", "")).strip()
         elif what == "look":
             changing.look(desk, value)
         elif what == "leave":
@@ -214,7 +229,7 @@ def promise(desk: At, body: Payload) -> Response:
             desk.set(what, value)
         else:
             desk.set(name, value)
-        method = what in ("card", "method", "sealed", "undo", "leave", "setting", "outside", "missing")
+        method = what in ("card", "method", "first", "undo", "leave", "setting", "outside", "missing")
         return HTMLResponse(promise_views.promised(desk, method=method, moved=name, by=what))
 
 
@@ -321,6 +336,7 @@ def bundle(desk: At) -> Response:
         raise OptionError("there is no run to publish.")
     if publishing.blocked(publishing.checklist(chosen)) and not chosen.override:
         raise OptionError("this release is not ready to be published: see the list of what was checked.")
+    desk.note_run(chosen, "downloaded")
     name = f'attachment; filename="{publishing.release_name(chosen)}.zip"'
     return Response(
         publishing.zipped(chosen), media_type="application/zip", headers={"content-disposition": name}

@@ -179,7 +179,8 @@ async def _opened(send: Send, access: Access) -> None:
 
 def _forward(address: str) -> str:
     return (
-        "<!doctype html><html lang='en'><meta charset='utf-8'><title>Shoal Studio</title><link rel='icon' href='data:,'>"
+        "<!doctype html><html lang='en'><meta charset='utf-8'><title>Shoal Studio</title>"
+        "<link rel='icon' href='data:,'>"
         f"<meta http-equiv='refresh' content='0; url={address}'><p><a href='{address}'>Open Shoal Studio</a></p></html>"
     )
 

@@ -22,6 +22,7 @@ from shoal.columns.weight import weight_words
 from shoal.errors import OptionError, ShoalError
 from shoal.evaluation.checks import check
 from shoal.method.models import MODELS
+from shoal.method.parts import three_parts
 from shoal.method.verdict import DATA_DEPENDENT, Reason
 from shoal.release.bundle import write_documents
 from shoal.release.saved import Bundle
@@ -54,7 +55,7 @@ def checklist(run: Run) -> tuple[Checked, ...]:
     statement = run.facts["statement"]
     facts = MODELS[statement["model"]]
     return (
-        _choices(run, statement, facts.of_the_table),
+        _choices(statement, facts.of_the_table),
         _sources(run),
         _guarantee(statement),
         _seed(statement),
@@ -83,19 +84,14 @@ def blocked(checks: tuple[Checked, ...]) -> bool:
     return any(check.level == "bad" for check in checks)
 
 
-def _choices(run: Run, statement: Mapping[str, Any], of_table: bool) -> Checked:
-    looked = statement["data_dependent"]
-    if not looked:
+def _choices(statement: Mapping[str, Any], of_table: bool) -> Checked:
+    """What is recorded: a choice that was taken from the records voids a claim about them, other facts are limits."""
+    title, lines = "Recorded about the choices", three_parts(statement).recorded
+    if statement["data_dependent"]:
         return Checked(
-            "good", "Nothing was chosen by looking at the records", "Settings were fixed beforehand."
+            "warn" if of_table else "bad", title, " ".join(lines), "Name a public source", "columns"
         )
-    return Checked(
-        "warn" if of_table else "bad",
-        "Something was chosen by looking at the records",
-        " ".join(f"{line[0].upper()}{line[1:]}" for line in looked),
-        "" if of_table else "Go back to the settings you fixed first",
-        sent={"what": "sealed"},
-    )
+    return Checked("warn" if statement["recorded"] else "good", title, " ".join(lines))
 
 
 def _sources(run: Run) -> Checked:
@@ -236,6 +232,7 @@ def texts(run: Run, name: str) -> dict[str, list[str]]:
     facts = run.facts
     statement, words = facts["statement"], facts["explained"]
     rows, columns = facts["rows"]["released"], len(statement["attributes"])
+    parts = three_parts(statement)
     limits = facts["limits"] if facts["public_level"] != "green" else []
     return {
         "director": [
@@ -249,7 +246,8 @@ def texts(run: Run, name: str) -> dict[str, list[str]]:
         "officer": [
             f"Model: {statement['model']}. Protected: {statement['target']}. Unit: {statement['unit']}.",
             *(f"Condition: {line}" for line in statement["conditions"]),
-            *(f"Choice that looked at the records: {line}" for line in statement["data_dependent"]),
+            *(f"Declared by the publisher: {line}" for line in parts.declared),
+            *parts.recorded,
             *(f"Not promised: {line}" for line in statement["not_promised"]),
             # to read what was measured is to look at the release
             *(f"Internal, not for publication: {line}" for line in facts["measured"] if run.seen),

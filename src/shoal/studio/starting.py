@@ -72,7 +72,7 @@ def start(desk: Desk, kind: str, **more: Any) -> Run:
     ahead = desk.look_ahead()
     if kind in ("release", "rehearse", "buy") and not ahead.ready:
         raise OptionError(ahead.problems[0].sentence)
-    other = desk.another if kind == "rehearse" or more.get("rehearsed") else None
+    other = desk.another if kind in ("rehearse", "compare") else None
     if other is not None and (wrong := other.problems(desk.recipe)):
         raise OptionError(wrong[0])
     if kind == "release":
@@ -83,7 +83,7 @@ def start(desk: Desk, kind: str, **more: Any) -> Run:
     ]:
         desk.drop(run)
     folder = desk.folder / f"run-{len(desk.runs)}-{random.getrandbits(32):x}"
-    run = Run(letter(desk), kind, desk.recipe, desk.tuned, folder)
+    run = Run(letter(desk), kind, desk.recipe, folder, desk.dataset, desk.content, desk.ledger)
     if other is not None:
         run.on, run.mark = other.name, other.mark
     if "of" in more:
@@ -91,11 +91,10 @@ def start(desk: Desk, kind: str, **more: Any) -> Run:
     job = {
         **_job(desk, desk.source),
         "on": None if other is None else str(other.path),
-        "looked": desk.repeated and kind == "release",
         "people": PEOPLE,
         "rows": desk.sheet.n,
         "ledger": desk.ledger,
-        "dataset": desk.dataset if desk.ledger else "",
+        "dataset": desk.dataset,
         **more,
     }
     desk.expecting.stop()
@@ -114,7 +113,7 @@ def _job(desk: Desk, source: Source) -> dict[str, Any]:
         "data": str(source.path),
         "name": source.name,
         "mark": desk.mark,
-        "request": desk.recipe.to_json(desk.tuned),
+        "request": desk.recipe.to_json(),
         "quasi": [a.name for a in desk.recipe.taken if a.role == "quasi-identifier"],
     }
 
@@ -126,28 +125,22 @@ def expect(desk: Desk) -> None:
 
 
 def compare(desk: Desk) -> Run:
-    """Compare settings: on whom rehearsals are, as long as no release of these records was looked at."""
-    rehearsed = not desk.looks.judged
+    """Compare settings, on whom rehearsals are."""
     recipe = desk.recipe
     first = [name for name in recipe.promise.first if name != recipe.method][: _COMPARED_METHODS - 1]
     kinds = {attribute.kind for attribute in recipe.taken}
     methods = [name for name in (recipe.method, *first) if kinds <= set(PRESETS[name].kinds)]
-    rows = desk.sheet.n if not rehearsed else PEOPLE if desk.another is None else desk.another.rows
+    rows = PEOPLE if desk.another is None else desk.another.rows
     sizes = default_sizes(rows)
     step = max(len(sizes) // _COMPARED_SIZES, 1)
-    run = start(
+    return start(
         desk,
         "compare",
-        rehearsed=rehearsed,
         methods=methods,
         ks=list(sizes[::step]),
         rows=rows,
         epsilon=recipe.settings.get("epsilon", "1"),
     )
-    if run.mark:
-        # its dots are shown as they arrive
-        desk.look_at(run)
-    return run
 
 
 def learn(desk: Desk, target: str) -> Run:

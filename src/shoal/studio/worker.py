@@ -14,7 +14,6 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -84,8 +83,6 @@ def _progress(tell: Tell) -> Callable[[str, int, int], None]:
 def _request(job: Mapping[str, Any]) -> dict[str, Any]:
     asked = dict(job["request"])
     asked["schema"] = Schema.from_dict(asked["schema"])
-    if not asked["tuned"]:
-        del asked["tuned"]
     return asked
 
 
@@ -115,9 +112,9 @@ def _table(job: Mapping[str, Any], schema: Schema) -> Table:
 def release(job: Mapping[str, Any], tell: Tell) -> None:
     """Make, measure and write one release."""
     from shoal.evaluation.verdict import verdict
-    from shoal.release.looked import after_looking
     from shoal.release.opening import Delivery
     from shoal.release.publish import plan
+    from shoal.release.uses import domains_of, settings_of
     from shoal.studio.facts import judged
 
     folder = Path(job["folder"])
@@ -128,12 +125,11 @@ def release(job: Mapping[str, Any], tell: Tell) -> None:
         engine="memory",
         ledger=job.get("ledger") or None,
         dataset=job.get("dataset") or None,
+        noted=False,
     )
     planned = plan(Path(job["data"]), delivery, progress=report, **_request(job))
     # what was read is what was shown, and nothing is charged yet
     _unchanged(job)
-    if job["looked"]:
-        planned = replace(planned, prepared=after_looking(planned.prepared))
     published = planned.carry_out(report)
     report("measuring what changed", 0, 1)
     # a table that is read column by column may have changed since
@@ -145,6 +141,9 @@ def release(job: Mapping[str, Any], tell: Tell) -> None:
     facts["exposed"] = _exposed(original, published.release, job["quasi"])
     facts["warnings"] = list(published.warnings)
     facts["ledger"] = _standing(job)
+    stated = published.release.statement
+    charged = {} if published.charge is None else {"charge": published.charge.head}
+    facts["use"] = {"settings": settings_of(stated), "domains": domains_of(stated), **charged}
     _keep(folder, facts, original.frame.to_native(), published.release)
 
 
@@ -213,12 +212,9 @@ def compare(job: Mapping[str, Any], tell: Tell) -> None:
     report = _progress(tell)
     asked = _request(job)
     method, epsilon, k = (asked.pop(name, None) for name in ("method", "epsilon", "k"))
-    asked.pop("tuned", None)
     schema: Schema = asked.pop("schema")
-    data: Any = None if job["rehearsed"] else _table(job, schema)
-    if job["rehearsed"]:
-        data, part = people_of(_another(job), schema, method, epsilon, k, job["people"], **asked)
-        schema = part or schema
+    data, part = people_of(_another(job), schema, method, epsilon, k, job["people"], **asked)
+    schema = part or schema
     shared = {name: asked[name] for name in ("columns", "missing", "outside")}
     grid = make_grid(job["methods"], job["ks"], None, None, job["rows"])
     ordered = all(schema[name].kind_facts.ordered for name in asked["columns"])

@@ -250,7 +250,7 @@ function seat() {
   } else if (row.nextElementSibling !== place) {
     place.id = "seat";
     if (!place.firstChild) place.append(document.createElement("td"));
-    /** @type {HTMLTableCellElement} */ (place.firstChild).colSpan = 7;
+    /** @type {HTMLTableCellElement} */ (place.firstChild).colSpan = 8;
     place.firstChild.appendChild(about);
     row.after(place);
   }
