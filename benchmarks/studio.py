@@ -103,7 +103,7 @@ def settle(page: Any, studio: Studio) -> None:
     """Everything that a promise needs; how long that takes a person is not measured."""
     name = page.evaluate("() => sessionStorage.getItem('shoal-desk')")
     desk = studio.desks.find(name)
-    with httpx.Client(base_url=studio.origin, headers={"x-shoal": "1"}, timeout=600) as client:
+    with httpx.Client(base_url=studio.origin, headers={"x-shoal": studio.access.key}, timeout=600) as client:
         client.cookies.set(studio.access.cookie_name, studio.access.cookie)
 
         def post(path: str, **body: object) -> None:

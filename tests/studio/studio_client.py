@@ -31,7 +31,7 @@ class Tab:
 
     def __init__(self, desks: Desks) -> None:
         self.desks = desks
-        self.client = TestClient(create_app(desks, ACCESS), base_url=BASE, headers={OWN_HEADER: "1"})
+        self.client = TestClient(create_app(desks, ACCESS), base_url=BASE, headers={OWN_HEADER: ACCESS.key})
         # how a page gets here is tested with the guard; every test would pay for it
         self.client.cookies.set(ACCESS.cookie_name, ACCESS.cookie, domain="127.0.0.1")
         self.name = desks.new().name

@@ -35,8 +35,9 @@ def test_the_token_is_exchanged_for_a_cookie_that_scripts_cannot_read(stranger: 
     address = ACCESS.new_address()
     answer = stranger.get(address)
     assert answer.status_code == 200
-    # the page leads on to an address without the token
-    assert "<meta http-equiv='refresh' content='0; url=/'>" in answer.text
+    # its script leads on to an address without the token
+    assert "<script src='/static/enter.js'" in answer.text
+    assert 'location.replace("/")' in stranger.get("/static/enter.js").text
     cookie = answer.headers["set-cookie"]
     assert cookie.startswith(f"shoal-studio-{ACCESS.port}=")
     assert "HttpOnly" in cookie
@@ -162,10 +163,18 @@ def test_a_foreign_host_origin_or_site_is_refused_with_the_cookie_too(
     assert tab.client.post("/desk", headers=headers).status_code == 403
 
 
-def test_what_changes_something_needs_a_header_that_forms_cannot_send(tab: Tab) -> None:
-    plain = TestClient(tab.client.app, base_url=BASE, cookies=dict(tab.client.cookies))
+@pytest.mark.parametrize("headers", [{}, {"x-shoal": "1"}, {"x-shoal": "guess"}])
+def test_what_changes_something_needs_a_key_that_only_the_page_of_this_port_has(
+    tab: Tab, headers: dict[str, str]
+) -> None:
+    # another program on this machine gets the cookie: browsers send it to every port
+    plain = TestClient(tab.client.app, base_url=BASE, cookies=dict(tab.client.cookies), headers=headers)
     assert plain.get("/ping").status_code == 200
     assert plain.post("/desk").status_code == 403
+    assert plain.put(f"/desk/{tab.name}/file", content=b"a\n1\n").status_code == 403
+    # nor does it learn the key from what it may read
+    assert ACCESS.key not in plain.get("/").text + plain.get("/static/enter.js").text
+    assert plain.post("/desk", headers={"x-shoal": ACCESS.key}).status_code == 200
 
 
 def test_answers_carry_a_strict_policy_and_are_not_kept(tab: Tab) -> None:

@@ -533,7 +533,7 @@ def test_a_range_is_moved_on_sliders_and_looking_at_it_is_remembered(walk: Walk,
     slid(walk, "#slide-hi", "PageDown", 5)
     page.locator("#status-0", has_text="outside").wait_for()
     # who vouched for the range before did not vouch for this one
-    assert page.locator("#from-0").input_value() == ""
+    assert "domain" not in walk.desk.recipe.schema["age"].source
     # all steps of one slider are undone at once
     page.keyboard.press("Control+z")
     page.locator("#status-0", has_text="from the data").wait_for()

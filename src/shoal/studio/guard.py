@@ -27,7 +27,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-# forms of other sites cannot send it, and scripts of other sites may not
+# forms of other sites cannot send it, scripts of other sites may not, and its value is known to this origin alone
 OWN_HEADER = "x-shoal"
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
@@ -52,11 +52,14 @@ class Access:
     """Who may ask: the port that is listened on, tokens that work once, and the cookie that each is exchanged for.
 
     Attributes:
+        key: sent with whatever changes something. Browsers send a cookie to every port of a machine, so a program of
+            another user could get it; what a page stores stays with its own port.
         renewed: called with a new address once every token is spent, for a browser that lost its cookie.
     """
 
     port: int
     cookie: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+    key: str = field(default_factory=lambda: secrets.token_urlsafe(24))
     renewed: Callable[[str], None] = lambda address: None
     _tokens: set[str] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -92,7 +95,9 @@ class Access:
             return (
                 _OPEN if b"token=" in scope["query_string"] else "This studio answers to its own page only."
             )
-        if scope["method"] not in _ASKING and OWN_HEADER not in headers:
+        if scope["method"] not in _ASKING and not hmac.compare_digest(
+            headers.get(OWN_HEADER, "").encode(), self.key.encode()
+        ):
             return "This studio answers to its own page only."
         if not self._knows(headers.get("cookie", "")):
             return _OPEN
@@ -167,14 +172,22 @@ def _headers(scope: Scope) -> dict[str, str]:
 
 
 async def _opened(send: Send, access: Access) -> None:
-    """Exchange a token for the cookie, and go on to an address without it.
+    """Exchange a token for the cookie and the key, and go on to an address without it.
 
     A page does that, not a status of 303: a browser that came from a file sends no strict cookie along a redirection.
     """
     cookie = f"{access.cookie_name}={access.cookie}; Path=/; HttpOnly; SameSite=Strict"
     headers = [(b"content-type", b"text/html; charset=utf-8"), (b"set-cookie", cookie.encode())]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
-    await send({"type": "http.response.body", "body": _forward("/").encode()})
+    await send({"type": "http.response.body", "body": _ENTER.format(key=access.key).encode()})
+
+
+# its script keeps the key, and goes on
+_ENTER = (
+    "<!doctype html><html lang='en'><meta charset='utf-8'><title>Shoal Studio</title>"
+    "<link rel='icon' href='data:,'><script src='/static/enter.js' data-key='{key}'></script>"
+    "<p><a href='/'>Open Shoal Studio</a></p></html>"
+)
 
 
 def _forward(address: str) -> str:

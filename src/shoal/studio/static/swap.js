@@ -1,6 +1,7 @@
 // Sends what was done to the studio and puts the fragments that come back into their places. Nothing is decided here.
 
-const HEADER = { "x-shoal": "1" };
+/** @returns {Record<string, string>} what shows that a request comes from this page */
+export const header = () => ({ "x-shoal": localStorage.getItem("shoal-key") ?? "" });
 const DEBOUNCE = 60;
 const REST = 1200;
 // longer than between the two presses of a double click
@@ -73,7 +74,7 @@ async function post(path, body = {}, signal) {
   try {
     return await fetch(path, {
       method: "POST",
-      headers: { ...HEADER, "content-type": "application/json" },
+      headers: { ...header(), "content-type": "application/json" },
       body: JSON.stringify(body),
       signal,
     });
