@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import datetime
-import os
 import resource
 import subprocess
 import sys
@@ -90,7 +89,6 @@ def quality(table: pa.Table, method: str, runs: int, *, counted: bool) -> Mappin
 
 
 def report(runs: int) -> str:
-    os.environ.setdefault("SHOAL_DATA", str(DATA))
     times = {method: timed(method) for method in METHODS}
     table = complete_rows()
     measured = {
@@ -105,18 +103,17 @@ def report(runs: int) -> str:
         "Adult (UCI, the census of 1994) has 32,561 rows and 15 columns: numbers, an order, names with and without a "
         "taxonomy, and 2,399 rows with a gap. `examples/adult.toml` says what "
         "is public about it: values and ranges of its documentation, roles, and the taxonomies of four columns. "
-        "`fnlwgt` is a weight and is not released. The taxonomy published for `workclass` lacks the value "
-        '"Never-worked"; the example writes that tree out, with "Never-worked" beside "Without-pay".',
+        "`fnlwgt` is a weight and is not released.",
         "",
-        "With `SHOAL_DATA` naming the folder that holds the table and the taxonomies:",
+        "In a clone of the repository:",
         "",
         "```console",
-        "$ shoal protect $SHOAL_DATA/adult.csv --schema examples/adult.toml --method tree-dp "
+        "$ shoal protect datasets/adult.csv.gz --schema examples/adult.toml --method tree-dp "
         "--epsilon 1 --out release",
         "Differential privacy of the original records, with ε = 1 per row (replace-one, the number of records is "
         "public).",
         "note: column 'fnlwgt' is not released: its role is weight.",
-        "Written to release: data.csv, log.toml, method.toml, report.html, statement.json.",
+        "Written to release: data.csv.gz, log.toml, method.toml, report.html, statement.json.",
         "```",
         "",
         "The file as UCI offers it has no header, a blank after each comma and `?` for a gap. One line makes a table "

@@ -2,20 +2,20 @@
 
 python -m benchmarks.report_page [--method NAME]
 
-It needs Chromium and playwright, which `make test-system` installs, and `adult.csv` in the folder SHOAL_DATA.
+It needs Chromium and playwright, which `make test-system` installs.
 Nothing is asserted.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import tempfile
 import time
 from pathlib import Path
 
 import shoal
 from benchmarks.picture import chromium
+from tools.public_data import data_folder
 
 ROOT = Path(__file__).parents[1]
 # from the start of the navigation until the page is laid out, and until a second frame was painted after scrolling
@@ -44,7 +44,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--method", default="tree-dp")
     asked = parser.parse_args()
-    data = Path(os.environ["SHOAL_DATA"]) / "adult.csv"
+    data = data_folder() / "adult.csv"
     schema = shoal.Schema.load(ROOT / "examples" / "adult.toml")
     made = shoal.protect(data, schema, asked.method, epsilon=1, missing="category")
     with tempfile.TemporaryDirectory() as folder:

@@ -20,7 +20,8 @@ import pyarrow as pa
 
 import shoal
 from shoal.workers import machine_words
-from tools.offices import KEYS6, adult, generated, offices_folder
+from tools.offices import KEYS6, adult, generated
+from tools.public_data import data_folder
 
 PAGE = Path(__file__).parents[1] / "docs" / "risk-speed.md"
 GENERATED_KEYS = tuple(f"k{place}" for place in range(1, 7))
@@ -100,7 +101,7 @@ def measured(table: pa.Table, keys: tuple[str, ...], options: dict[str, Any]) ->
 
 
 def report() -> str:
-    folder = offices_folder()
+    folder = data_folder() / "offices"
     stored = json.loads((folder / "results_timings.json").read_text("utf-8"))
     stored |= json.loads((folder / "results_timings2.json").read_text("utf-8"))
     # compiled code is loaded first

@@ -21,7 +21,8 @@ from shoal.io import read
 from shoal.mechanisms.suppression.keys import Keys
 from shoal.mechanisms.suppression.search import fewest
 from shoal.mechanisms.suppression.wildcard import Wish, emptied
-from tools.offices import KEYS4, KEYS6, adult, generated, offices_folder
+from tools.offices import KEYS4, KEYS6, adult, generated
+from tools.public_data import data_folder
 
 START, END = "<!-- figures of benchmarks.suppression -->", "<!-- end of figures -->"
 GENERATED = tuple(f"k{number}" for number in range(1, 7))
@@ -36,8 +37,7 @@ def codes_of(table: pa.Table, names: tuple[str, ...]) -> Codes:
 
 def reference() -> dict[str, tuple[int, float]]:
     """Cells and seconds of the reference tool, by run."""
-    path = offices_folder() / "results_suppression.json"
-    found = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    found = json.loads((data_folder() / "offices" / "results_suppression.json").read_text("utf-8"))
     return {
         name: (one["total"], one["sec"]) for name, one in found.items() if "total" in one and "sec" in one
     }

@@ -46,7 +46,6 @@ def adult() -> pa.Table:
 
 def schema() -> Schema:
     """What a custodian wrote down about the whole table; the taxonomies lie beside the data."""
-    os.environ.setdefault("SHOAL_DATA", str(DATA))
     return Schema.load(Path(__file__).parents[1] / "examples" / "adult.toml")
 
 
@@ -215,14 +214,15 @@ def report(runs: int) -> str:
         f"Figures by `python -m benchmarks.walkthrough_adult --runs {runs}` on {datetime.date.today()}, "
         f"{os.cpu_count()} cores, {memory:.0f} GiB of memory. Methods that draw noise are the mean of {runs} releases.",
         "",
-        f"Adult has {table.num_rows:,} people; `SHOAL_DATA` names the folder that holds `adult.csv` and "
-        "the taxonomies. We want to publish five columns that a neighbour could know (age, sex, "
-        "race, marital status, native country) together with a confidential one: whether the income is above 50K.",
+        f"Adult has {table.num_rows:,} people. In a clone of the repository the table and the "
+        "taxonomies of its columns lie in `datasets/`. We want to publish five columns that a neighbour "
+        "could know (age, sex, race, marital status, native country) together with a confidential one: "
+        "whether the income is above 50K.",
         "",
         "## 1. Look at what is there",
         "",
         "```console",
-        "$ shoal check $SHOAL_DATA/adult.csv --quasi age,sex,race,marital_status,native_country "
+        "$ shoal check datasets/adult.csv.gz --quasi age,sex,race,marital_status,native_country "
         "--confidential income --k 5",
         "32561 rows, grouped by age, sex, race, marital_status, native_country",
         "...",
@@ -245,11 +245,11 @@ def report(runs: int) -> str:
         "## 3. Try k = 5, 10, 25",
         "",
         "```console",
-        "$ shoal protect $SHOAL_DATA/adult.csv --schema examples/adult.toml --missing category \\",
+        "$ shoal protect datasets/adult.csv.gz --schema examples/adult.toml --missing category \\",
         "    --columns age,sex,race,marital_status,native_country,income --method k-anonymity --k 5 --out adult-5",
         "Every combination of quasi-identifiers is shared by at least 5 rows (k-anonymity).",
-        "Written to adult-5: data.csv, log.toml, method.toml, report.html, statement.json.",
-        "$ shoal check adult-5/data.csv --schema examples/adult.toml --k 5 --l 2",
+        "Written to adult-5: data.csv.gz, log.toml, method.toml, report.html, statement.json.",
+        "$ shoal check adult-5/data.csv.gz --schema examples/adult.toml --k 5 --l 2",
         "...",
         "k 5: met, found 5",
         "l 2: not met, found 1",

@@ -26,8 +26,8 @@ PAPERS: Mapping[str, str] = {
     "cross-moment": "papers.cross_moment",
     "thesis": "papers.thesis",
 }
-# what a paper needs beside the core: forests, taxonomies in OWL
-_EXTRAS: Mapping[str, tuple[Extra, str]] = {"idp": ("learn", "sklearn"), "thesis": ("rdf", "rdflib")}
+# what a paper needs beside the core: forests
+_EXTRAS: Mapping[str, tuple[Extra, str]] = {"idp": ("learn", "sklearn")}
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def reproduce(
         paper: A name in `PAPERS`, or "all".
         out: Folder for the pages; made if it is not there.
         quick: Fewer settings and runs.
-        data: Folder of the data sets; default SHOAL_DATA.
+        data: Folder of the data sets; default those of the repository.
         workers: Processes; default all cores.
         progress: Called with what is going on, how much is done, and of how much.
     """

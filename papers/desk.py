@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import shoal
 from shoal.errors import InputError
 from shoal.workers import stream
-from tools.public_data import WAY_OUT
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,10 +52,12 @@ class Desk:
     keep: Path | None = None
 
     def file(self, name: str) -> Path:
-        """Path of a data set, or an error that says how to get it."""
+        """Path of a data set, or an error that names the folder."""
         path = self.data / name
         if not path.exists():
-            raise InputError(f"the data set '{name}' is not in '{self.data}': {WAY_OUT}, or with --data.")
+            raise InputError(
+                f"the data set '{name}' is not in '{self.data}': name another folder with --data."
+            )
         return path
 
     def table(self, name: str) -> pa.Table:

@@ -14,8 +14,7 @@ from hypothesis import HealthCheck, settings
 
 from shoal.journal import PLACE
 from tests import repeatable
-from tools.offices import OFFICES_WAY_OUT, offices_folder
-from tools.public_data import WAY_OUT, data_folder
+from tools.public_data import data_folder
 
 # how long an example takes says something about the machine, not about the code; on CI the usual profile is another one
 settings.register_profile(
@@ -57,27 +56,16 @@ def examples(thorough: int) -> int:
 collect_ignore = ["evaluation/anonymeter_rates.py"]
 
 ROOT = Path(__file__).parents[1]
-DATA_FOLDER = data_folder()
-OFFICES_FOLDER = offices_folder()
 
 
 def data_file(name: str) -> Path:
-    """Path of a real data set; absent files skip the test, except in CI where they are a failure."""
-    return _present(DATA_FOLDER / name, name, WAY_OUT)
+    """Path of a public data set."""
+    return data_folder() / name
 
 
 def offices_file(name: str) -> Path:
-    """Path of the offices' reference figures; absent ones skip the test, except in CI where they are a failure."""
-    return _present(OFFICES_FOLDER / name, name, OFFICES_WAY_OUT)
-
-
-def _present(path: Path, name: str, way_out: str) -> Path:
-    if not path.exists():
-        message = f"{name} is not here: {way_out}"
-        if os.environ.get("CI"):
-            pytest.fail(message)
-        pytest.skip(message)
-    return path
+    """Path of the offices' reference figures."""
+    return data_folder() / "offices" / name
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -63,7 +63,6 @@ ASKED: list[tuple[Extra, list[str]]] = [
     ("learn", ["tune", "made/survey.csv", *RECIPE[-2:], "--epsilon", "1", "--target", "age>40", "--out", "new"]),
     ("rdf", ["protect", "made/survey.csv", *RECIPE[:-2], "--taxonomy", "region=tree.owl", "--out", "new"]),
     ("learn", ["reproduce", "idp", "--quick", "--out", "new"]),
-    ("rdf", ["reproduce", "thesis", "--quick", "--out", "new"]),
     ("server", ["serve", "--data", "new", "--demo"]),
     ("server", ["ledger", "show", "new"]),
     ("server", ["ask", "survey", "--token-file", "token"]),
@@ -194,10 +193,8 @@ def test_all_brings_every_extra() -> None:
         assert distributions(f"shoal[{extra}]") > distributions("shoal")
 
 
-def test_the_readme_lists_the_extras() -> None:
-    listed = re.findall(
-        r"^\| `(\w+)` \|", (ROOT / "README.md").read_text().split("## Your own table")[0], re.M
-    )
+def test_the_start_page_lists_the_extras() -> None:
+    listed = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs" / "index.md").read_text(), re.M)
     assert sorted(listed) == sorted((*get_args(Extra), "all"))
 
 

@@ -119,7 +119,8 @@ def test_releases_measurements_and_downloads_are_counted_once_each(journal: Jour
         journal.note("measured", dataset="people", folder="/b")
         journal.note("downloaded", release=second)
     journal.note("measured", dataset="people", folder="/of-another-tool")
-    assert facts(journal)["earlier-releases"] == {"count": 2, "measured": 3, "downloaded": 1}
+    assert facts(journal)["earlier-releases"] == {"count": 2, "measured": 2, "downloaded": 1}
+    assert facts(journal)["records-measured"] == {"count": 1}
     assert journal.entries()[1].dataset == "people"
 
 
@@ -198,7 +199,7 @@ def test_uses_without_a_name_are_claimed_by_their_id(journal: Journal) -> None:
     assert (match.dataset, match.answer, match.counts) == (None, first, {"measured": 2})
     # which table is at hand does not matter: no table is given here
     claimed = facts(journal, same_records=[first])
-    assert claimed == {"earlier-releases": {"count": 0, "measured": 2, "downloaded": 0}}
+    assert claimed == {"records-measured": {"count": 2}}
     journal.declare_same("people", [first])
     assert facts(journal) == claimed
     assert journal.matches("digest", "people") == ()

@@ -32,7 +32,6 @@ from pathlib import Path
 from typing import Literal, TextIO
 
 from tools.mutations import Mutant, mutants, mutated
-from tools.public_data import data_folder
 
 ROOT = Path(__file__).parents[1]
 LIST = ROOT / "tools" / "mutants.json"
@@ -173,7 +172,7 @@ def run_tests(tree: Path, tests: Sequence[str], limit: int) -> tuple[Outcome, fl
     process = subprocess.Popen(
         [sys.executable, "-m", "pytest", "-x", "-q", "-m", "not slow", "-p", "no:cacheprovider", *tests],
         cwd=tree,
-        env={**os.environ, "PYTHONPATH": str(tree / "src"), "SHOAL_DATA": str(data_folder())},
+        env={**os.environ, "PYTHONPATH": str(tree / "src")},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,

@@ -6,9 +6,6 @@ and with the same codes.
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -16,10 +13,6 @@ from pyarrow import csv
 
 from tools.public_data import data_folder
 
-OFFICES_WAY_OUT = (
-    "put the offices' reference figures (results_*.json, fuzz_*.json and the folder csv) into a folder and name "
-    "it in SHOAL_OFFICES"
-)
 _NAMES = (
     "workclass",
     "education",
@@ -39,12 +32,6 @@ _CARDINALITIES = np.array([9, 7, 16, 7, 5, 2])
 KEYS4 = ("age_band", "sex", "race", "marital_status")
 KEYS6 = ("age_band", "workclass", "education", "marital_status", "race", "sex")
 KEYS_MISSING = ("age_band", "workclass", "occupation", "marital_status", "race", "sex")
-
-
-def offices_folder() -> Path:
-    """SHOAL_OFFICES, or a folder of shared figures beside the checkout."""
-    named = os.environ.get("SHOAL_OFFICES")
-    return (Path(named) if named else Path(__file__).parents[1] / ".." / "shared" / "offices").resolve()
 
 
 def adult(rows: int | None = None, *, complete: bool = True) -> pa.Table:

@@ -5,10 +5,11 @@ python -m tools.settings_page
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 
 from shoal.decimals import decimal_text
-from shoal.method.presets import taken_by
+from shoal.method.presets import PRESETS, taken_by
 from shoal.method.settings import DECLARATIONS, SETTINGS, Setting
 
 PAGE = Path(__file__).parents[1] / "docs" / "methods.md"
@@ -17,7 +18,7 @@ _HEAD = """\
 ## Settings
 
 Arguments of `shoal.protect`, keys of a recipe and, with dashes for underscores, options of `shoal protect`, `audit` and
-`tune`. A preset may have another default: `shoal methods NAME` says which. *Columns* are the kinds of column that a
+`tune`. Methods that have a default of their own are named beside it. *Columns* are the kinds of column that a
 setting concerns, *of* the methods that take it, where those are few.
 """
 
@@ -28,15 +29,31 @@ def table(settings: list[Setting]) -> list[str]:
         "| --- | --- | --- | --- | --- | --- |",
     ]
     for setting in settings:
-        default = setting.default
-        shown = (
-            "" if default is None else default if isinstance(default, str | bool) else decimal_text(default)
-        )
         some = ", ".join(f"`{name}`" for name in taken_by(setting.name))
         kinds = "all" if len(setting.kinds) == 4 else ", ".join(setting.kinds)
-        cells = [f"`{setting.name}`", setting.sentence(), setting.range, str(shown), kinds, some]
+        cells = [f"`{setting.name}`", setting.sentence(), setting.range, default_words(setting), kinds, some]
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return lines
+
+
+def default_words(setting: Setting) -> str:
+    """The default, and the methods whose own differs."""
+    shown = [_value_words(setting.default)]
+    differing: dict[str, list[str]] = {}
+    for name, preset in PRESETS.items():
+        value = getattr(preset, setting.name, setting.default)
+        if setting.name in preset.adjustable and value != setting.default:
+            differing.setdefault(_value_words(value), []).append(f"`{name}`")
+    for value, names in differing.items():
+        most = ", ".join(names) if len(names) <= 6 else f"{', '.join(names[:4])} and {len(names) - 4} others"
+        shown.append(f"{value} with {most}")
+    return "; ".join(part for part in shown if part)
+
+
+def _value_words(value: object) -> str:
+    if isinstance(value, int | Fraction) and not isinstance(value, bool):
+        return decimal_text(Fraction(value))
+    return str(value) if isinstance(value, str | bool) else ""
 
 
 def section() -> str:

@@ -26,7 +26,7 @@ from shoal.partition.mixed_distance import nominal_ends
 from shoal.partition.mixed_mdav import mdav_mixed
 from shoal.taxonomy import Taxonomy
 
-ADULT_2 = {"occupation": "occupation.owl", "native_country": "native-country.owl"}
+ADULT_2 = {"occupation": "occupation.csv", "native_country": "native-country.csv"}
 FILE = "adult.csv"
 CLUSTERS = ("MDAV", "insensitive", "single")
 # at which the certainty of Algorithm 6.3 is looked at

@@ -7,7 +7,7 @@ from shoal._version import __version__
 if TYPE_CHECKING:
     from shoal import noise, partition
     from shoal.auditing import Audit, audit
-    from shoal.columns.schema import Attribute, Margin, Schema, Step
+    from shoal.columns.schema import Attribute, Margin, Publication, Schema, Step
     from shoal.errors import (
         CancelledError,
         ClaimError,
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from shoal.release.protect import Release
     from shoal.release.publish import Published, publish
     from shoal.release.redo import redo
+    from shoal.release.registry import RegistryRecord, registry_record
     from shoal.release.rehearse import Rehearsal, rehearse
     from shoal.release.saved import Bundle
     from shoal.taxonomy import Taxonomy
@@ -51,6 +52,9 @@ _PLACES = {
     "OutputError": "shoal.errors",
     "Partition": "shoal.partition",
     "PrivacyStatement": "shoal.method.statement",
+    "Publication": "shoal.columns.schema",
+    "RegistryRecord": "shoal.release.registry",
+    "registry_record": "shoal.release.registry",
     "Release": "shoal.release.protect",
     "Risk": "shoal.evaluation.disclosure",
     "risk": "shoal.evaluation.disclosure",
@@ -100,7 +104,9 @@ __all__ = [
     "Partition",
     "PrivacyStatement",
     "ProblemsError",
+    "Publication",
     "Published",
+    "RegistryRecord",
     "Rehearsal",
     "Release",
     "Risk",
@@ -123,6 +129,7 @@ __all__ = [
     "protect",
     "publish",
     "redo",
+    "registry_record",
     "rehearse",
     "risk",
     "tune",

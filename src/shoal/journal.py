@@ -177,8 +177,7 @@ class Journal:
             The id of the entry.
         """
         id = f"use-{os.urandom(4).hex()}"
-        if dataset is None and facts.get("release"):
-            dataset = next((e.dataset for e in self.entries() if e.id == facts["release"]), None)
+        dataset = dataset or self.dataset_of(facts.get("release"))
         at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         line = {
             "id": id,
@@ -197,24 +196,22 @@ class Journal:
                 self.problem = f"'{place}' cannot be written: {error.strerror or error}"
         return id
 
+    def dataset_of(self, use: str | None) -> str | None:
+        """The name under which something was noted."""
+        return next((entry.dataset for entry in self.entries() if entry.id == use), None) if use else None
+
     def entries(self, dataset: str | None = None) -> tuple[Entry, ...]:
         """All entries in the order in which they were noted, or those of one data set."""
-        found: dict[str, Entry] = {}
-        for place in self.places:
-            try:
-                there = _read(place)
-            except OSError as error:
-                self.problem = f"'{place}' cannot be read: {error.strerror or error}"
-                continue
-            for entry in there:
-                twin = found.get(entry.id)
-                if twin is None:
-                    found[entry.id] = entry
-                else:
-                    found[entry.id] = replace(twin, marks=twin.marks | entry.marks)
-        several = len(self.places) > 1
-        ordered = sorted(found.values(), key=lambda entry: entry.at) if several else found.values()
-        return tuple(entry for entry in ordered if dataset is None or entry.dataset == dataset)
+        there = [self._entries_in(place) for place in self.places]
+        found = there[0] if len(there) == 1 else _together(there)
+        return tuple(entry for entry in found if dataset is None or entry.dataset == dataset)
+
+    def _entries_in(self, place: Path) -> tuple[Entry, ...]:
+        try:
+            return _read(place)
+        except OSError as error:
+            self.problem = f"'{place}' cannot be read: {error.strerror or error}"
+            return ()
 
     def recorded(
         self,
@@ -243,6 +240,7 @@ class Journal:
         uses = [entry for entry in entries if known.holds(entry)]
         found = [
             _earlier_releases(uses, charges or {}),
+            _records_measured(uses),
             None if settings is None else _settings_changed(uses, settings, domains or {}),
             *(_column_viewed(uses, column, (domains or {}).get(column)) for column in columns),
         ]
@@ -320,6 +318,15 @@ class Journal:
         return len(gone)
 
 
+def _together(files: Iterable[Iterable[Entry]]) -> list[Entry]:
+    """The entries of several files, each once: one that stands in two of them is known by the marks of both."""
+    found: dict[str, Entry] = {}
+    for entry in (entry for entries in files for entry in entries):
+        twin = found.get(entry.id)
+        found[entry.id] = entry if twin is None else replace(twin, marks=twin.marks | entry.marks)
+    return sorted(found.values(), key=lambda entry: entry.at)
+
+
 @dataclass(frozen=True, slots=True)
 class _Names:
     """Names that stand for the same records, and uses without a name that belong to them."""
@@ -363,29 +370,37 @@ def _known_as(
 
 
 def _earlier_releases(uses: Sequence[Entry], charges: Mapping[str, bool]) -> Recorded | None:
-    releases = [entry for entry in uses if entry.kind == "released"]
-    charged = {str(entry.facts.get("charge")) for entry in releases}
+    releases = {entry.id: entry for entry in uses if entry.kind == "released"}
+    charged = {str(entry.facts.get("charge")) for entry in releases.values()}
     others = {head: measured for head, measured in charges.items() if head not in charged}
-    shown = {
-        kind: {_subject(entry, releases) for entry in uses if entry.kind == kind}
-        for kind in ("measured", "downloaded")
-    }
-    measured = shown["measured"] | {entry.id for entry in releases if entry.facts.get("measured")}
     counts = {
         "count": len(releases) + len(others),
-        "measured": len(measured) + sum(others.values()),
-        "downloaded": len(shown["downloaded"]),
+        "measured": len(releases.keys() & _shown(uses, "measured")) + sum(others.values()),
+        "downloaded": len(releases.keys() & _shown(uses, "downloaded")),
     }
-    return Recorded("earlier-releases", counts) if any(counts.values()) else None
+    return Recorded("earlier-releases", counts) if counts["count"] else None
 
 
-def _subject(entry: Entry, releases: Sequence[Entry]) -> str:
-    """Which release a measurement or a download was of, so that none is counted twice."""
-    if entry.facts.get("release"):
-        return str(entry.facts["release"])
-    folder = entry.facts.get("folder")
-    made = [release.id for release in releases if folder and release.facts.get("folder") == folder]
-    return made[-1] if made else str(folder or entry.id)
+def _records_measured(uses: Sequence[Entry]) -> Recorded | None:
+    """Measurements of anything else than a release under this name: of settings, or of what another tool made."""
+    releases = {entry.id for entry in uses if entry.kind == "released"}
+    others = _shown(uses, "measured") - releases
+    return Recorded("records-measured", {"count": len(others)}) if others else None
+
+
+def _shown(uses: Sequence[Entry], kind: str) -> set[str]:
+    """What was measured or downloaded, each named once: the id of a release, or a folder."""
+    made = {
+        str(entry.facts["folder"]): entry.id
+        for entry in uses
+        if entry.kind == "released" and "folder" in entry.facts
+    }
+    found = {entry.id for entry in uses if entry.kind == "released" and entry.facts.get(kind)}
+    for entry in uses:
+        if entry.kind == kind:
+            folder = str(entry.facts.get("folder") or entry.id)
+            found.add(str(entry.facts.get("release") or made.get(folder, folder)))
+    return found
 
 
 def _settings_changed(

@@ -195,69 +195,24 @@ def test_a_rehearsal_leaves_nothing_behind_and_spoils_nothing(capsys: Captured) 
 
 
 @pytest.mark.usefixtures("people")
-def test_a_run_that_repeats_a_measured_one_was_selected_after_looking(capsys: Captured) -> None:
+def test_a_run_beside_a_report_is_judged_by_its_own_statement(capsys: Captured) -> None:
     laplace = ("protect", "survey.csv", *SMALL, "--method", "laplace", "--epsilon", "1")
     said(capsys, *laplace, "--out", "one", "--internal", "i.html")
     text = said(capsys, *laplace, "--out", "two")
-    assert "Selected after looking" in text
-    assert public_lines(text)[0] == "Verdict: do not publish."
-    statement = shoal.Bundle.load("two").statement
-    assert not statement.publishable
-    assert statement.data_dependent[0].startswith("Selected after looking")
-    # another table, or another place where nothing was measured
-    write(survey(1200, seed=5), Path("other.csv"))
-    text = said(capsys, "protect", "other.csv", *laplace[2:], "--out", "three")
+    assert "the same content without a data set name (released once, measured once)" in text
     assert public_lines(text)[0] == "Verdict: publish."
-    text = said(capsys, *laplace, "--out", "elsewhere/four")
-    assert public_lines(text)[0] == "Verdict: publish."
+    assert not shoal.Bundle.load("two").statement.data_dependent
 
 
 @pytest.mark.usefixtures("people")
-def test_a_ledger_knows_of_earlier_measurements_and_charges_every_run(capsys: Captured) -> None:
-    kept = ("--ledger", "ledger.sqlite", "--dataset", "people")
-    laplace = (
-        "protect",
-        "survey.csv",
-        "--schema",
-        "survey.toml",
-        "--method",
-        "laplace",
-        "--epsilon",
-        "1",
-        *kept,
-    )
-    assert "Verdict: publish." in said(capsys, *laplace, "--columns", "age", "--out", "a/one")
-    # no measurement was shown yet
-    assert "Verdict: publish." in said(capsys, *laplace, "--columns", "age", "--out", "b/two", "--evaluate")
-    text = said(capsys, *laplace, "--columns", "age", "--out", "c/three")
-    assert "Selected after looking" in text
-    assert "Verdict: do not publish." in text
-    # columns of which nothing was shown
-    assert "Verdict: publish." in said(capsys, *laplace, "--columns", "rent", "--out", "d/four")
+def test_a_ledger_charges_every_run_whatever_was_measured(capsys: Captured) -> None:
+    kept = ("--ledger", "ledger.sqlite", "--dataset", "people", "--columns", "age")
+    laplace = ("protect", "survey.csv", "--schema", "survey.toml", "--method", "laplace", "--epsilon", "1")
+    for number, measured in enumerate(([], ["--evaluate"], [])):
+        text = said(capsys, *laplace, *kept, "--out", f"{number}", *measured)
+        assert "do not publish" not in text
     spent = json.loads(said(capsys, "ledger", "show", "ledger.sqlite", "--json"))
-    assert _total(spent) == 4.0
-
-
-@pytest.mark.usefixtures("people")
-@pytest.mark.parametrize("command", ["evaluate", "attack", "report"])
-def test_a_ledger_is_told_of_measurements_by_other_commands(capsys: Captured, command: str) -> None:
-    kept = ("--ledger", "ledger.sqlite", "--dataset", "people")
-    laplace = ("protect", "survey.csv", *SMALL, "--method", "laplace", "--epsilon", "1", *kept)
-    said(capsys, *laplace, "--out", "a/one")
-    look = {
-        "evaluate": ("survey.csv", "a/one"),
-        "attack": ("survey.csv", "a/one/data.csv", "--columns", "age,income", "--attacks", "20"),
-        "report": ("a/one", "--original", "survey.csv", "--out", "a/page.html"),
-    }[command]
-    # a look without a data set that is known is refused, and shows nothing
-    text = said(capsys, command, *look, *kept[:-1], "persons", status=2)
-    assert "persons" in text
-    assert not Path("a/page.html").exists()
-    assert "Verdict: publish." in said(capsys, *laplace, "--out", "b/two")
-    said(capsys, command, *look, *kept)
-    assert f"by 'shoal {command}'" in said(capsys, "ledger", "show", "ledger.sqlite")
-    assert "Selected after looking" in said(capsys, *laplace, "--out", "c/three")
-    assert json.loads(said(capsys, "ledger", "show", "ledger.sqlite", "--json"))[0]["looks"]
+    assert _total(spent) == 3.0
     assert run(["ledger", "verify", "ledger.sqlite"]) == 0
 
 

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
+from shoal.journal import PLACE
+
 
 class Shell:
     """One bash for a whole page: variables, folders and jobs in the background last from block to block.
@@ -36,7 +38,8 @@ class Shell:
         """
         folders = [*([] if programs is None else [programs]), Path(sys.executable).parent]
         own_programs = os.pathsep.join(map(str, folders))
-        settings = {name: value for name, value in os.environ.items() if not name.startswith("SHOAL_")}
+        kept = (name for name in os.environ if name == PLACE or not name.startswith("SHOAL_"))
+        settings = {name: os.environ[name] for name in kept}
         settings |= {
             "PATH": f"{own_programs}{os.pathsep}{settings.get('PATH', '')}",
             # what a program prints arrives in the order in which a terminal would show it

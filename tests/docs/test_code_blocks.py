@@ -19,8 +19,6 @@ from doc_shell import Shell
 from registries import forgotten_afterwards
 from warm_program import warm_program
 
-from tests.conftest import DATA_FOLDER, data_file
-
 # pages that run with the slow tests only, and what takes long there
 LONG_PAGES = {
     "docs/audit.md": "an audit runs its method thousands of times",
@@ -76,8 +74,8 @@ def provide(page: Path, code: str, folder: Path, request: pytest.FixtureRequest)
         shutil.copytree(request.getfixturevalue("demo_folder"), folder / "shoal-demo")
     if "examples/" in code:
         (folder / "examples").symlink_to(ROOT / "examples")
-    for name in re.findall(r"\$SHOAL_DATA/([\w./-]+)", code):
-        data_file(name)
+    if "datasets/" in code:
+        (folder / "datasets").symlink_to(ROOT / "datasets")
 
 
 def pages_by_length() -> list[object]:
@@ -97,12 +95,10 @@ def test_the_blocks_of_the_page_run_and_print_what_it_shows(
     folder.mkdir()
     provide(page, code, folder, request)
     monkeypatch.chdir(folder)
-    data = str(DATA_FOLDER.resolve())
-    monkeypatch.setenv("SHOAL_DATA", data)
     alone = port_to_itself() if "shoal serve" in code else nullcontext()
     starts = "shoal " in code and name_of(page) not in LONG_PAGES
     programs = request.getfixturevalue("warm_programs") if starts else None
-    with alone, forgotten_afterwards(), Shell(folder, {"SHOAL_DATA": data}, programs=programs) as shell:
+    with alone, forgotten_afterwards(), Shell(folder, {}, programs=programs) as shell:
         run = PageRun(folder, shell, name_of(page))
         for block in to_run:
             run.run(block)

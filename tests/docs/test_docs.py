@@ -18,10 +18,8 @@ from doc_blocks import prose as without_blocks
 import shoal
 
 
-def readme_rows() -> list[list[str]]:
-    section = (
-        (ROOT / "README.md").read_text("utf-8").split("## Methods and their claims")[1].split("\n## ")[0]
-    )
+def listed_methods() -> list[list[str]]:
+    section = (ROOT / "docs" / "methods.md").read_text("utf-8").split("## All methods")[1].split("\n## ")[0]
     return [
         [cell.strip(" `") for cell in line.strip("|").split(" | ")]
         for line in section.splitlines()
@@ -37,14 +35,14 @@ def covered(cell: str) -> list[str]:
     )
 
 
-def test_the_table_of_methods_in_the_readme_is_that_of_the_library() -> None:
+def test_the_table_of_all_methods_is_that_of_the_library() -> None:
     known = [info for info in shoal.methods() if not info.name.startswith("xm-")]
-    rows = [row for row in readme_rows() if not row[0].startswith("xm-")]
+    rows = [row for row in listed_methods() if not row[0].startswith("xm-")]
     assert rows == [[info.name, info.about, info.claim, info.paper] for info in known]
 
 
-def test_the_grouped_rows_of_the_readme_have_the_claims_of_all_their_methods() -> None:
-    rows = [row for row in readme_rows() if row[0].startswith("xm-")]
+def test_its_grouped_rows_have_the_claims_of_all_their_methods() -> None:
+    rows = [row for row in listed_methods() if row[0].startswith("xm-")]
     claims = {info.name: info.claim for info in shoal.methods() if info.name.startswith("xm-")}
     assert [(name, row[2]) for row in rows for name in covered(row[0])] == list(claims.items())
 
@@ -52,7 +50,8 @@ def test_the_grouped_rows_of_the_readme_have_the_claims_of_all_their_methods() -
 def method_sections() -> dict[str, str]:
     """The section of docs/methods.md that explains each method: one of its own, or one that lists it in a table."""
     text = (ROOT / "docs" / "methods.md").read_text("utf-8")
-    sections = re.split(r"^#{2,3} ", text, flags=re.MULTILINE)[1:]
+    whole = re.split(r"^#{2,3} ", text, flags=re.MULTILINE)[1:]
+    sections = [section for section in whole if not section.startswith("All methods")]
     found: dict[str, str] = {}
     for section in sections:
         title = section.partition("\n")[0]
@@ -153,14 +152,41 @@ def test_the_reference_has_every_name_that_a_page_imports() -> None:
     assert imported <= documented(), f"docs/reference.md lacks {sorted(imported - documented())}"
 
 
-def test_the_readme_lists_every_command() -> None:
+def test_the_reference_lists_every_command() -> None:
     from typer.main import get_command
 
     from shoal.cli import app
 
-    text = (ROOT / "README.md").read_text("utf-8")
+    text = (ROOT / "docs" / "reference.md").read_text("utf-8")
     listed = re.findall(r"^\| `shoal ([\w-]+)` \|", text, re.MULTILINE)
     assert sorted(listed) == sorted(get_command(app).commands)  # type: ignore[attr-defined]
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) < 150
+
+
+def test_no_message_of_the_package_points_into_a_clone() -> None:
+    """An installed package has no docs/ beside it; docstrings may name pages, as they are read in a clone."""
+    found = []
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        tree = ast.parse(path.read_text("utf-8"))
+        docstrings = {
+            id(node.body[0].value)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+            and node.body
+            and isinstance(node.body[0], ast.Expr)
+        }
+        found += [
+            f"{path.name}:{node.lineno}"
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and id(node) not in docstrings
+            and re.search(r"\bdocs/[\w/-]+\.md|README\.md", node.value)
+        ]
+    assert found == []
 
 
 def slug(heading: str) -> str:

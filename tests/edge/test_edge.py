@@ -9,9 +9,11 @@ from __future__ import annotations
 import datetime
 import getpass
 import os
+import shutil
 import socket
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,10 @@ from kanonymity.mixed import mixed, mixed_schema
 from test_conformance import release_of
 
 import shoal
+from shoal.errors import JournalWarning
+from shoal.io import read
+from shoal.io.fingerprint import content_digest
+from shoal.journal import PLACE, Journal
 from shoal.mechanisms.promises import methods
 
 from . import neighbours
@@ -78,6 +84,61 @@ def test_neighbours_and_one_transcript_give_one_bundle(case: str, ending: str, t
             second = bundle_of(odd, case, tmp_path / f"second-{seed}")
         assert first.keys() == second.keys()
         assert [name for name in first if first[name] != second[name]] == []
+
+
+def known_bundle(
+    path: Path, case: str, out: Path, dataset: str | None, **answers: Any
+) -> tuple[dict[str, bytes], list[str]]:
+    """The files of a release under a name, and what the journal asks the custodian about it."""
+    method, names, options = PRIVATE[case]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", JournalWarning)
+        release = shoal.protect(
+            path, schema(*names, labelled=False), method, epsilon="1", dataset=dataset, **answers, **options
+        )
+    asked = [str(warning.message) for warning in caught if issubclass(warning.category, JournalWarning)]
+    return files_of(release.save(out)), asked
+
+
+@pytest.mark.parametrize("case", PRIVATE)
+@pytest.mark.parametrize("dataset", ["citizens", "people", None])
+def test_neighbours_give_one_bundle_when_the_journal_knows_one_of_them(
+    case: str, dataset: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The journal knows one of them by content, with everything that can be recorded; the other it never met.
+
+    Under another name, or without one, only the custodian of the known one is asked. Under the same name, and with the
+    same answer, both have the same facts recorded.
+    """
+    usual, odd = (neighbours.write(tmp_path / f"{name}.csv", odd=name == "odd") for name in ("usual", "odd"))
+    method, names, options = PRIVATE[case]
+    digest = content_digest(read(odd, strict=False))
+    journal = Journal.open()
+    journal.note("viewed", dataset="people", table=digest, columns=["*"], views=["rows"])
+    use = journal.note("rehearsed", table=digest)
+    with pytest.warns(JournalWarning, match=use):
+        made = shoal.protect(
+            odd, schema(*names, labelled=False), method, epsilon="2", dataset="people", **options
+        )
+    shoal.evaluate(odd, made, dataset="people")
+    before = journal.places[0].read_bytes()
+    for answers in [{}] if dataset is None else [{}, {"same_records": ["others", use]}]:
+        bundles, questions, run = {}, {}, None
+        for name, path in (("usual", usual), ("odd", odd)):
+            # both meet the same journal
+            again = tmp_path / f"{name} {len(answers)}.jsonl"
+            again.write_bytes(before)
+            shutil.copy(f"{journal.places[0]}.key", f"{again}.key")
+            monkeypatch.setenv(PLACE, str(again))
+            with recording(1) if name == "usual" else replaying(run.draws) as run:
+                out = tmp_path / f"{name} {len(answers)}"
+                bundles[name], questions[name] = known_bundle(path, case, out, dataset, **answers)
+        assert [file for file in bundles["odd"] if bundles["odd"][file] != bundles["usual"][file]] == []
+        # positive control: what is known under the name is published, and the journal does know the content
+        assert (b'"earlier-releases"' in bundles["odd"]["statement.json"]) == (dataset == "people")
+        assert (b'"same-records"' in bundles["odd"]["statement.json"]) == bool(answers)
+        assert questions["usual"] == []
+        assert bool(questions["odd"]) == (dataset != "people" or not answers)
 
 
 @pytest.mark.parametrize("ending", FORMATS)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from conftest import DATA_FOLDER, data_file
+from conftest import data_file
 from pyarrow import csv, parquet
 
 import shoal
@@ -62,7 +62,6 @@ def census(folder: Path) -> Subject:
 def adult(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Subject:
     """All kinds of columns, with gaps; the survey weight is not released."""
     path = data_file("adult.csv")
-    monkeypatch.setenv("SHOAL_DATA", str(DATA_FOLDER.resolve()))
     parquet.write_table(csv.read_csv(path), folder / "adult.parquet", row_group_size=10_000)
     schema = shoal.Schema.load(ROOT / "examples" / "adult.toml")
     raw = schema.to_dict()

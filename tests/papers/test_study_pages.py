@@ -171,7 +171,7 @@ def test_an_error_in_a_task_keeps_what_is_done(tmp_path: Path) -> None:
 
 
 def test_missing_data_says_how_to_get_it(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"'census\.csv' is not in .*SHOAL_DATA"):
+    with pytest.raises(InputError, match=r"'census\.csv' is not in .*--data"):
         Desk(tmp_path).table("census.csv")
 
 

@@ -230,7 +230,6 @@ def test_the_internal_page_of_the_adult_release(
     browser: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = data_file("adult.csv")
-    monkeypatch.setenv("SHOAL_DATA", str(data.parent))
     schema_file = Path(__file__).parents[2] / "examples" / "adult.toml"
     made = shoal.protect(
         data, shoal.Schema.load(schema_file), "tree-dp", epsilon=1, missing="category", seed=1

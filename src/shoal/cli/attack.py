@@ -60,8 +60,8 @@ def attack(typed: Mapping[str, Any]) -> None:
             seed=typed["seed"],
             progress=progress,
         )
-        folder = str(typed["released"].absolute())
-        options.note_use(typed, "measured", tables[0], chosen or tables[1].names, "attack", folder=folder)
+        columns = chosen or tables[1].names
+        options.note_use(typed, "measured", tables[0], columns, "attack", released=typed["released"])
     if typed["json"]:
         print_json(report.to_dict())
         return

@@ -132,8 +132,7 @@ def _in_memory(typed: Mapping[str, Any], bundle: Subject | None, progress: Progr
 
 
 def _note(typed: Mapping[str, Any], records: Table | Runner, found: Evaluation) -> None:
-    folder = str(typed["released"].absolute())
-    options.note_use(typed, "measured", records, found.columns, "evaluate", folder=folder)
+    options.note_use(typed, "measured", records, found.columns, "evaluate", released=typed["released"])
 
 
 def _in_parts(

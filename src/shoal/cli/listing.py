@@ -31,7 +31,7 @@ def methods(
         [(info.name, info.about, info.claim, info.paper) for info in chosen],
     )
     if name is None:
-        print("\nOptions of a method: shoal methods NAME. What a claim means: docs/claims.md.")
+        print("\nOptions of a method: shoal methods NAME.")
         return
     print()
     print_table(

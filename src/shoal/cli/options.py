@@ -106,7 +106,7 @@ JSON = Flag("json", "Print JSON.", "output", bool, default=False)
 WORKERS = Flag("workers", "Processes; default: all cores.", "run", int, placeholder="N")
 
 # where tables are worked through, for commands that measure them
-_ENGINE = "Where: memory, local, spark (docs/scale.md); default: by the tables' size."
+_ENGINE = "Where: memory, local, spark; default: by the tables' size."
 _CONF = "Engine spark: a setting of the session, such as spark.executor.memory=4g; repeat it."
 ENGINE = (
     Flag("engine", _ENGINE, "run"),
@@ -144,7 +144,12 @@ _TAXONOMY = Flag(
 def data(name: str = "data") -> Flag:
     """The table that a command reads."""
     return Flag(
-        name, "The table; docs/guide/files.md lists the formats.", "input", Path, argument=True, common=True
+        name,
+        "The table: CSV, JSON lines, Parquet, Feather, Excel, Stata or SPSS.",
+        "input",
+        Path,
+        argument=True,
+        common=True,
     )
 
 
@@ -323,15 +328,21 @@ def note_use(
     records: Table | Runner,
     columns: Iterable[str],
     by: str,
+    *,
+    released: Path | None = None,
     **facts: Any,
 ) -> None:
-    """Note in the journal that facts about records are about to be shown, and ask about the same content elsewhere."""
+    """Note in the journal that facts about records, or a release of them, are about to be shown.
+
+    The custodian is told where the same content is known under another name.
+    """
     from shoal.cli.flags import with_flags
     from shoal.cli.output import complain
-    from shoal.release.uses import Uses, declared_name, files_of
+    from shoal.release.uses import Uses, declared_name, files_of, folder_of
 
     uses = Uses.of(files_of(records), declared_name(typed["dataset"]), ledger=typed.get("ledger"))
-    questions = uses.questions()
-    uses.note(kind, columns, by=by, **facts)
+    questions = uses.questions(released=False)
+    folder = {} if released is None else {"folder": folder_of(released)}
+    uses.note(kind, columns, by=by, **folder, **facts)
     for text in filter(None, [*questions, uses.problem]):
         complain(with_flags(text))

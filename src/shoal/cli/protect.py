@@ -101,7 +101,7 @@ def flags() -> tuple[Flag, ...]:
         *options.SAME_RECORDS,
         Flag(
             "engine",
-            f"Where the work is done: {', '.join(ENGINES)} (see docs/scale.md); default: by the table's size.",
+            f"Where the work is done: {', '.join(ENGINES)}; default: by the table's size.",
             "output",
         ),
         Flag("master", "Engine spark: address of the cluster.", "output", placeholder="URL"),

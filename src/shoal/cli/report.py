@@ -69,15 +69,9 @@ def report(
     private = original is not None
     if target is not None and not private:
         raise OptionError("--target compares with the original table: give --original too.")
-    if (ledger is not None or dataset is not None) and not private:
-        raise OptionError(
-            "--ledger and --dataset note that measurements against the original were shown: give --original too."
-        )
-    place = (
-        out
-        if out is not None
-        else Path(f"{bundle.resolve().name}-{'internal' if private else 'report'}.html")
-    )
+    if (ledger or dataset) and not private:
+        raise OptionError("--ledger and --dataset are about the original table: give --original too.")
+    place = out or Path(f"{bundle.resolve().name}-{'internal' if private else 'report'}.html")
     check_place(place, bundle if private else None)
 
     where = options.where({"engine": engine, "master": master, "conf": conf})
@@ -99,9 +93,9 @@ def report(
 
     page = interruptibly(work)
     if records is not None:
-        shown = {"views": ["histogram"], "folder": str(bundle.absolute())}
         noted = {"ledger": ledger, "dataset": dataset}
-        options.note_use(noted, "measured", records, subject.columns, "report", **shown)
+        shown = ["histogram"]
+        options.note_use(noted, "measured", records, subject.columns, "report", released=bundle, views=shown)
     size = write_page(place, page)
     say_verdict(public_verdict(subject.statement))
     results().print(f"Written to {place}: one page, {size / 1e6:.1f} MB, which works offline.", markup=False)

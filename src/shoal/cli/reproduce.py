@@ -23,8 +23,7 @@ _HELP = """Recompute a paper's tables, figures and statements, and put them besi
     The papers are recomputed from a clone of Shoal's repository; they are not part of the installed package. The
     same there: python -m papers.
 
-    The data sets are public but not part of Shoal: put census.csv, eia.csv, adult.csv, wine_white.csv and the
-    taxonomies into a folder and name it with --data or in SHOAL_DATA.
+    The public data sets lie in 'datasets/' of the clone; --data names a folder with other copies.
 
     Examples:
 
@@ -41,7 +40,8 @@ def reproduce(
     quick: Annotated[bool, typer.Option("--quick", help="Fewer settings and runs: minutes in all.")] = False,
     out: Annotated[Path, typer.Option(help="Folder for the pages.")] = Path("reproduction"),
     data: Annotated[
-        Path | None, typer.Option(help="Folder of the data sets; default SHOAL_DATA.", show_default=False)
+        Path | None,
+        typer.Option(help="Folder of the data sets; default: those of the clone.", show_default=False),
     ] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; default: all cores.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,

@@ -9,7 +9,6 @@ from typing import Any
 from shoal.evaluation.usefulness import KEPT, MOVED, SHIFT, downwards, percent, relation_words, upwards
 from shoal.method.verdict import Level
 
-GLOSSARY = "docs/glossary.md"
 _GOOD: Mapping[Level, str] = {"green": "good", "amber": "fair", "red": "poor"}
 _RISK: Mapping[Level, str] = {"green": "low", "amber": "notable", "red": "high"}
 

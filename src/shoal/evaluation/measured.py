@@ -165,7 +165,7 @@ class Check:
         if self.confidential:
             parts.append(self._of_confidential())
         if self.disclosure is not None:
-            disclosed = _titled("Disclosure risk (docs/risk.md)")
+            disclosed = _titled("Disclosure risk")
             disclosed.add_column("measure", overflow="fold")
             disclosed.add_column("value", justify="right", no_wrap=True)
             disclosed.add_column("meaning")

@@ -12,7 +12,7 @@ import numpy as np
 from shoal import summaries
 from shoal.columns.kinds import KIND_FACTS
 from shoal.display import displayed
-from shoal.evaluation.five import GLOSSARY, five
+from shoal.evaluation.five import five
 from shoal.evaluation.measures import MEASURES
 
 if TYPE_CHECKING:
@@ -84,7 +84,6 @@ class Evaluation:
             out.add_column(title)
         for line in five(self.to_dict()):
             out.add_row(line.title, line.words, line.judgement)
-        out.caption = f"What the words mean: {GLOSSARY}"
         return out
 
     def table(self) -> Table:

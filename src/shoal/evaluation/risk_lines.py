@@ -36,6 +36,7 @@ class RiskLine:
         unprotected: on the original table itself, as if it had been published; None where that was not measured.
         identity: it tells who somebody is, and not only what somebody is like.
         links_records: it finds the record of a released row.
+        singles_out: it finds a condition that one person alone meets.
         parted: the attacker held a sample of the released rows, drawn apart from the records: all rows can tell more.
         attempts: of a sampled attack; 0 where all rows were counted.
         beyond: why the promise is not about this attack, in words; empty where it is.
@@ -54,6 +55,7 @@ class RiskLine:
     parted: bool = False
     attempts: int = 0
     beyond: str = ""
+    singles_out: bool = False
 
     @property
     def above_chance(self) -> bool:

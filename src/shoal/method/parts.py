@@ -20,8 +20,8 @@ Facts = Mapping[str, Any]
 
 CANNOT_CHECK = "Shoal cannot check what follows."
 RESTS_ON_DECLARATIONS = (
-    "The guarantee rests on what the publisher declares: that ranges, values, types and settings do not depend on these "
-    "records. Shoal cannot check this."
+    "The guarantee rests on what the publisher declares: that ranges, values, types and settings do not depend on "
+    "these records. Shoal cannot check this."
 )
 NOTHING_RECORDED = "Nothing is recorded that bears on what is declared."
 _NOT_NAMED = "source not named"

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
+from shoal.columns.circumstances import MOST_EPSILON, Declared, Recorded
 from shoal.decimals import exact
 from shoal.errors import InputError
-from shoal.columns.circumstances import MOST_EPSILON, Declared, Recorded
 from shoal.method.models import MODELS, Adjacency
 from shoal.method.verdict import DATA_DEPENDENT, LOOKED, NO_GUARANTEE, NOT_CLIPPED, SEEDED, Reason, too_much
 

@@ -26,8 +26,8 @@ from shoal.method.budget import Plan
 from shoal.method.claims import Promise
 from shoal.method.method import Method
 from shoal.method.models import MODELS, Adjacency, Model, ModelFacts
-from shoal.method.stages import PARTITIONS
 from shoal.method.parts import CANNOT_CHECK, RESTS_ON_DECLARATIONS, three_parts
+from shoal.method.stages import PARTITIONS
 from shoal.method.verdict import DATA_DEPENDENT, PublicVerdict, Reason, public_verdict, too_much
 from shoal.noise import epsilon_from
 from shoal.sensitivity.local import CALIBRATIONS
@@ -130,7 +130,8 @@ class PrivacyStatement:
         amounts = {"epsilon": budget, "delta": decimal_text(self.delta), "unit": self.unit}
         promise = facts.promise.format_map({**self.settings, **amounts})
         if self.data_dependent and facts.guarantee and not facts.of_the_table:
-            return f"No guarantee as it stands: it would be {promise} if no choice listed below depended on the records."
+            wanted = f"it would be {promise} if no choice listed below depended on the records"
+            return f"No guarantee as it stands: {wanted}."
         relation = "" if self.neighbours is None else f" ({self.neighbours})"
         return f"{promise[0].upper()}{promise[1:]}{relation}."
 
@@ -522,7 +523,7 @@ def _invariants(
 
 
 def _declared(method: Method, facts: ModelFacts, circumstances: Circumstances) -> tuple[Declared, ...]:
-    """What the publisher declares: facts about columns and people, sizes, and that choices do not follow the records."""
+    """What the publisher declares: facts about columns and people, sizes, and how choices were made."""
     found = list(circumstances.declared)
     if method.rows is not None:
         found.append(Declared("rows", {"rows": method.rows}))

@@ -254,7 +254,6 @@ def error_reasons(expected: Mapping[str, Any]) -> Iterable[Reason]:
             yield Reason.of(
                 "noise-dominates", columns=list(worst), error=max(worst.values()), of=kind, limit=limit
             )
-            return
     relations = expected["relations"]
     if relations is not None and relations["of"] and not relations["measured"]:
         yield Reason.of("relations-not-measured", pairs=relations["of"])
@@ -352,6 +351,13 @@ def _earlier(facts: Facts) -> str:
     return (
         f"Recorded: {count_words(count, 'earlier release')} under the same data set name{after}. Their privacy losses "
         "add up."
+    )
+
+
+def _measured(facts: Facts) -> str:
+    return (
+        "Recorded: measurements against these records were shown, of settings or of what another tool made "
+        f"({count_words(facts.get('count', 0), 'time')})."
     )
 
 
@@ -485,8 +491,8 @@ RULES: Mapping[str, Rule] = {
     "noise-dominates": Rule(
         "amber",
         Part.COMPUTED,
-        f"the expected standard deviation of the noise on a column is at least {100 * MOST_RANGE_ERROR:g}% of its range, "
-        f"or the standard error of its shares of rows at least {100 * MOST_SHARE_ERROR:g}%",
+        f"the expected standard deviation of the noise on a column is at least {100 * MOST_RANGE_ERROR:g}% of its "
+        f"range, or the standard error of its shares of rows at least {100 * MOST_SHARE_ERROR:g}%",
         _noise_dominates,
     ),
     "relations-not-measured": Rule(
@@ -494,7 +500,8 @@ RULES: Mapping[str, Rule] = {
         Part.COMPUTED,
         "noise would dominate every pair of columns, so none is measured",
         _always(
-            "Noise would dominate every pair of columns, so no relation is measured: the released columns are independent."
+            "Noise would dominate every pair of columns, so no relation is measured: the released columns are "
+            "independent."
         ),
     ),
     "error-not-assessed": Rule(
@@ -526,6 +533,12 @@ RULES: Mapping[str, Rule] = {
         Part.RECORDED,
         "the publisher answered that another data set name holds the same records",
         _same_records,
+    ),
+    "records-measured": Rule(
+        "amber",
+        Part.RECORDED,
+        "measurements against these records were shown, other than those of a release under the same data set name",
+        _measured,
     ),
     "rehearsed-on-records": Rule(
         "amber", Part.RECORDED, "a rehearsal used these records themselves", _rehearsed

@@ -173,7 +173,7 @@ def statement(query: Query, facts: Facts, *, publishable: bool = True) -> dict[s
         conditions.append(
             "The claim is about one row; a person with several rows is covered for each row only."
         )
-    found = {
+    found: dict[str, Any] = {
         "model": "dp",
         "target": "the original records",
         "epsilon": str(cost(query, facts)),

@@ -337,7 +337,6 @@ def _planned(
             from shoal.release.duration import internal_seconds
 
             expected = expected.longer(internal_seconds(prepared), "the internal report included")
-    tell("reading the journal of use", 0, 1)
     uses = Uses.of(
         files_of(source.runner or source.table),
         declared_name(delivery.dataset, request.get("schema")),

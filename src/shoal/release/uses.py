@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shoal.display import internal
 from shoal.errors import JournalWarning, OptionError
 from shoal.io import Table
 from shoal.io.fingerprint import content_digest
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from shoal.release.engines.stages import Runner
     from shoal.release.protect import Preparation
 
+_ONE_NAME = "Use one name for the same records; a release of them asks whether they are (same_records=)."
 _NAME_IT = "Name the data set (dataset=), so that the statement can say what is recorded."
 _UNRECORDED = "this use is not recorded in the journal: {}."
 
@@ -42,6 +44,7 @@ def names_of(answer: str | Sequence[str] | None, option: str) -> tuple[str, ...]
     return names
 
 
+@internal()
 @dataclass(frozen=True, slots=True)
 class Uses:
     """The journal, seen from one table.
@@ -123,16 +126,20 @@ class Uses:
         known = {"settings": settings_of(statement), "domains": domains_of(statement)}
         return self.note(kind, statement.attributes, **known, **facts)
 
-    def questions(self, *, unnamed: bool = False) -> tuple[str, ...]:
+    def questions(self, *, released: bool = True, unnamed: bool = False) -> tuple[str, ...]:
         """What to ask the custodian, in words.
 
         Two uses without a name are nothing to ask about, unless they are asked for and something was shown of the
         records: a notebook protects one table often.
+
+        Args:
+            released: they are to be released, which takes an answer.
+            unnamed: also tell of uses without a name where this one has none either.
         """
         found = []
         for match in self.matches:
             if self.dataset is not None:
-                found.append(match.question)
+                found.append(match.question if released else f"{match.words}. {_ONE_NAME}")
             elif match.dataset is not None or (unnamed and set(match.counts) != {"released"}):
                 found.append(f"{match.words}. {_NAME_IT}")
         return tuple(found)
@@ -143,6 +150,14 @@ def files_of(records: Table | Runner) -> Table | Frozen | None:
     if isinstance(records, Table):
         return records
     return records.files if isinstance(records, LocalRunner) else None
+
+
+def folder_of(released: Any) -> str | None:
+    """Which release was measured, where it is on disk: its folder, or the file that another tool made."""
+    if not isinstance(released, (str, Path)):
+        return None
+    path = Path(released).absolute()
+    return str(path.parent if (path.parent / "statement.json").is_file() else path)
 
 
 def settings_of(statement: PrivacyStatement) -> dict[str, Any]:
@@ -172,8 +187,9 @@ def note_use(
         by: which function shows it.
         facts: such as `folder` or `release`, which release was measured, and `views`, what else is shown.
     """
-    uses = Uses.of(files_of(records), declared_name(dataset))
-    questions = uses.questions()
+    name = declared_name(dataset) or Journal.open().dataset_of(facts.get("release"))
+    uses = Uses.of(files_of(records), name)
+    questions = uses.questions(released=False)
     uses.note(kind, columns, by=by, **facts)
     warn([*questions, uses.problem], stacklevel=4)
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from shoal.errors import CancelledError, ShoalError
 from shoal.evaluation.attacks import AttackReport
+from shoal.evaluation.attacks.run import ONE_COLUMN, SEVERAL_COLUMNS
 from shoal.evaluation.risk_lines import ATTEMPTS, RiskLine
 from shoal.io import Table
 from shoal.progress import Progress, silent
@@ -113,6 +114,7 @@ def _line(found: AttackReport, bare: AttackReport, place: int, *, parted: bool) 
         identity=not inferred,
         parted=parted,
         attempts=risk.success.attempts,
+        singles_out=risk.attack in (ONE_COLUMN, SEVERAL_COLUMNS),
     )
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from shoal.errors import OptionError
 from shoal.method.parts import CANNOT_CHECK, three_parts
 from shoal.report.measures import measure_lines
+from shoal.report.officer import criteria
 from shoal.report.page_figures import attribute_sections, relation_sections
 from shoal.report.risk_figures import cluster_figure, learning_strips, risk_strip
 
@@ -155,6 +156,12 @@ _SECTIONS: dict[str, Section] = {
             "Disclosure risk",
             lambda page: {"disclosure": page.disclosure},
             lambda values: values["private"] and values["disclosure"] is not None,
+        ),
+        Section(
+            "officer",
+            "For the data protection officer",
+            lambda page: {"criteria": criteria(page.subject.statement, page.risks.lines)},
+            lambda values: values["private"],
         ),
         Section("facts", "Facts about the original data", _facts, lambda values: values["private"]),
         Section(

@@ -14,7 +14,6 @@ from shoal.columns.dates import day_text
 from shoal.columns.kinds import KIND_FACTS
 from shoal.io import read
 from shoal.method.models import MODELS
-from shoal.method.parts import three_parts
 from shoal.report.compare import number_words
 from shoal.studio import publishing
 from shoal.studio.desk import PEOPLE, Desk
@@ -272,5 +271,4 @@ def publish(desk: Desk) -> str:
         recipe=(run.bundle / "method.toml").read_text("utf-8"),
         command=command_text(name, run.dataset),
         script=script_text(name, run.dataset),
-        parts=three_parts(run.facts["statement"]),
     )

@@ -9,7 +9,6 @@ from typing import Any
 from markupsafe import Markup
 
 from shoal.columns.kinds import KIND_FACTS
-from shoal.method.parts import three_parts
 from shoal.method.presets import PRESETS
 from shoal.method.settings import DECLARATIONS, SETTINGS, Setting
 from shoal.method.verdict import DATA_DEPENDENT
@@ -189,7 +188,6 @@ def statement(desk: Desk) -> str:
         desk=desk,
         ahead=ahead,
         card=desk.recipe.promise,
-        parts=None if ahead.statement is None else three_parts(ahead.statement),
         recorded=() if ahead.statement is None else recorded_codes(ahead.statement),
         first=desk.first_measured,
         asked=False,

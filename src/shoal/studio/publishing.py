@@ -232,8 +232,8 @@ def texts(run: Run, name: str) -> dict[str, list[str]]:
     facts = run.facts
     statement, words = facts["statement"], facts["explained"]
     rows, columns = facts["rows"]["released"], len(statement["attributes"])
-    parts = three_parts(statement)
     limits = facts["limits"] if facts["public_level"] != "green" else []
+    parts = three_parts(statement)
     return {
         "director": [
             f"We are publishing {columns} columns in {rows:,} rows, made from {name}.",
@@ -246,7 +246,7 @@ def texts(run: Run, name: str) -> dict[str, list[str]]:
         "officer": [
             f"Model: {statement['model']}. Protected: {statement['target']}. Unit: {statement['unit']}.",
             *(f"Condition: {line}" for line in statement["conditions"]),
-            *(f"Declared by the publisher: {line}" for line in parts.declared),
+            *(f"Declared by the publisher: {line} Shoal cannot check this." for line in parts.declared),
             *parts.recorded,
             *(f"Not promised: {line}" for line in statement["not_promised"]),
             # to read what was measured is to look at the release

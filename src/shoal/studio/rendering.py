@@ -12,6 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from shoal.columns.attribute import RECORDS, SOURCES
 from shoal.columns.missing import POLICIES
+from shoal.method.parts import CANNOT_CHECK, NOTHING_RECORDED, three_parts
 from shoal.method.verdict import DECISIONS
 from shoal.studio.editing import KINDS, ROLES, TYPES
 from shoal.studio.recipe import OFF, ON
@@ -32,10 +33,12 @@ def _environment() -> Environment:
     made.filters["json"] = lambda value: json.dumps(value, ensure_ascii=False)
     made.filters["cap"] = capital
     made.filters["light"] = lambda level: LIGHTS[level]
+    made.filters["three_parts"] = three_parts
     made.globals.update(
         ROLES=ROLES, KINDS=KINDS, TYPES=TYPES, SOURCES=SOURCES, POLICIES=POLICIES, ON=ON, OFF=OFF
     )
     made.globals.update(DECISIONS=DECISIONS, RECORDS=RECORDS)
+    made.globals.update(CANNOT_CHECK=CANNOT_CHECK, NOTHING_RECORDED=NOTHING_RECORDED)
     return made
 
 

@@ -94,7 +94,7 @@ def tune_privately(
         columns=described.columns,
         n=described.n,
         recipe=recipe_of(taken),
-        verdict=taken.statement.verdict,
+        verdict=taken.foreseen.verdict,
     )
     if folder is not None:
         found.save(folder)

@@ -229,7 +229,7 @@ def _tuning(
         columns=first.columns,
         n=first.n,
         recipe=None if taken is None else recipe_of(taken),
-        verdict=None if taken is None else taken.statement.verdict,
+        verdict=None if taken is None else taken.foreseen.verdict,
     )
 
 

@@ -24,7 +24,7 @@ from shoal.release.measuring.check import check_in_parts
 from shoal.release.measuring.evaluate import evaluate_in_parts
 from shoal.release.measuring.opened import Engine, Where
 from shoal.release.measuring.side import Reading, Side
-from shoal.release.uses import note_use
+from shoal.release.uses import folder_of, note_use
 from shoal.report.subject import Subject, bundle_of, of_bundle, published
 
 _SIDE_BY_SIDE = (
@@ -114,7 +114,7 @@ def evaluate(
     if runners is not None:
         na = () if bundle is None else bundle.na
         found = evaluated(runners, bundle, columns=columns, na=na, progress=progress)
-        note_use("measured", runners[0], found.columns, "shoal.evaluate", dataset, folder=_folder(released))
+        note_use("measured", runners[0], found.columns, "shoal.evaluate", dataset, folder=folder_of(released))
         return found
     after = held(released) if bundle is None else published(of_bundle(released))
     plain = nw.dependencies.is_into_dataframe(after) or not hasattr(after, "aligned")
@@ -134,13 +134,10 @@ def evaluate(
         progress=progress,
     )
     of = {"release": getattr(after, "use", "")} if bundle is None and not plain else {}
-    note_use("measured", before, measured.columns, "shoal.evaluate", dataset, folder=_folder(released), **of)
+    note_use(
+        "measured", before, measured.columns, "shoal.evaluate", dataset, folder=folder_of(released), **of
+    )
     return measured
-
-
-def _folder(released: Any) -> str | None:
-    """Which release was measured, where it is on disk."""
-    return str(Path(released).absolute()) if isinstance(released, (str, Path)) else None
 
 
 def check(
