@@ -112,7 +112,7 @@ def report(runs: int) -> str:
         "--epsilon 1 --out release",
         "Differential privacy of the original records, with ε = 1 per row (replace-one, the number of records is "
         "public).",
-        "note: column 'fnlwgt' is not released: its role is weight.",
+        "note: column 'fnlwgt' is not released: its role is weight; ...",
         "Written to release: data.csv.gz, log.toml, method.toml, report.html, statement.json.",
         "```",
         "",

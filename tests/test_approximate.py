@@ -50,7 +50,7 @@ def test_the_statement_has_epsilon_delta_rho_and_neighbours() -> None:
     assert "replace-one" in (found.neighbours or "")
     assert "except with probability δ = 1e-06, with ε = 0.5 per row (replace-one" in found.sentence
     assert any("not pure differential privacy" in line for line in found.not_promised)
-    assert "- Budget: ρ = 0.006" in found.to_markdown()
+    assert "- Privacy budget: ε = 0.5, δ = 1e-06, ρ = 0.006" in found.to_markdown()
     assert sum(found.spending.values()) == found.rho  # type: ignore[arg-type]
 
 

@@ -180,7 +180,7 @@ def test_a_row_without_its_person_is_refused() -> None:
     ("declared", "word"),
     [
         ({"outside": "ignore"}, "outside 'ignore' is not one of error, clip"),
-        ({"missing": "fill"}, "missing 'fill' is not one of error, drop"),
+        ({"missing": "fill"}, "missing 'fill' is not one of error, keep, drop"),
         ({"schema": "s.toml"}, "must be a shoal.Schema"),
         ({"columns": "age"}, "list of column names"),
         ({"columns": [1]}, "list of column names"),

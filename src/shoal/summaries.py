@@ -11,7 +11,7 @@ from shoal.display import Summary, counted, internal_summary, names_in_words
 
 if TYPE_CHECKING:
     from shoal.auditing import Audit
-    from shoal.columns.schema import Attribute, Margin, Schema, Step
+    from shoal.columns.schema import Attribute, Margin, Publication, Schema, Step
     from shoal.evaluation import Evaluation
     from shoal.evaluation.population import Estimates
     from shoal.evaluation.verdict import Verdict
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from shoal.release.expected_noise import ExpectedNoise
     from shoal.release.protect import Preparation, Release
     from shoal.release.publish import Planned, Published
+    from shoal.release.registry import RegistryRecord
     from shoal.release.saved import Bundle
     from shoal.taxonomy import Taxonomy
     from shoal.tuning import Tuning
@@ -118,6 +119,15 @@ def of_margin(margin: Margin) -> Summary:
     return Summary(
         f"Margin of '{margin.column}'", (f"{counted(len(margin.totals), 'total')}, from {margin.source}.",)
     )
+
+
+def of_publication(publication: Publication) -> Summary:
+    return Summary(f"Publication '{publication.name}'", (f"{names_in_words(list(publication.to_dict()))}.",))
+
+
+def of_registry_record(record: RegistryRecord) -> Summary:
+    left = counted(len(record.required), "required field")
+    return Summary("RegistryRecord", (f"{left} not declared; see .to_yaml(), .required, .missing.",))
 
 
 def of_taxonomy(taxonomy: Taxonomy) -> Summary:

@@ -20,10 +20,11 @@ from shoal.cli import run
 from shoal.columns.schema import draft_text
 from shoal.errors import InputError, LeftOutWarning, OptionError
 from shoal.io import read
+from shoal.method.parts import RESTS_ON_DECLARATIONS
 from shoal.query.facts import Facts
 from shoal.query.facts import prepare as prepare_queries
 
-FIXED = "Domains, steps, column types and all settings were fixed without looking at the records."
+FIXED = RESTS_ON_DECLARATIONS
 
 
 def csv_of(path: Path, **columns: list[Any]) -> Path:

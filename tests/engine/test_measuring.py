@@ -104,19 +104,31 @@ def test_checks_reach_the_levels_of_memory(quasi: list[str], confidential: list[
     same(expected, found)
 
 
-def test_weights_and_households_are_left_out_and_said(tmp_path: Path) -> None:
-    people = pa.table({"a": [1, 1, 2], "w": [2.0, 3.0, 4.0], "home": [1, 2, 2]})
-    runner = runner_of(people, tmp_path / "people.parquet")
-    roles = {"a": "quasi-identifier", "w": "weight", "home": "unit"}
-    for names, words in (
-        (("a", "w"), "column 'w' has weights"),
-        (("a", "home"), "households (column 'home')"),
-    ):
-        declared = shoal.Schema(tuple(shoal.Attribute(name, role=roles[name]) for name in names))
-        found = checked(runner, schema=declared, levels=LEVELS)
-        assert found.k == 1
-        assert any(words in remark for remark in found.remarks)
-        assert (found.disclosure is None) == ("w" in names)
+def test_weights_are_left_out_and_said_and_persons_are_refused(tmp_path: Path) -> None:
+    people = pa.table({"a": [1, 1, 2], "w": [2.0, 3.0, 4.0], "who": [1, 2, 2]})
+    path = tmp_path / "people.parquet"
+    runner = runner_of(people, path)
+    roles = {"a": "quasi-identifier", "w": "weight", "who": "unit"}
+
+    def declared(*names: str) -> shoal.Schema:
+        return shoal.Schema(tuple(shoal.Attribute(name, role=roles[name]) for name in names))
+
+    found = checked(runner, schema=declared("a", "w"), levels=LEVELS)
+    assert found.k == 1
+    assert found.disclosure is None
+    assert any("column 'w' has weights" in remark for remark in found.remarks)
+    with pytest.raises(shoal.OptionError, match=r"column 'who' is the unit.*use engine=memory"):
+        checked(runner, schema=declared("a", "who"), levels=LEVELS)
+    with pytest.raises(shoal.OptionError, match=r"column 'who' is the unit.*use engine=memory"):
+        shoal.check(path, schema=declared("a", "who"), engine="local")
+    with pytest.raises(shoal.OptionError, match="unit: this takes records side by side; use engine=memory"):
+        shoal.check(path, ["a"], unit="who", engine="local")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    path.rename(folder / "part.parquet")
+    # without an engine asked for, a folder with a unit is taken in memory
+    assert shoal.check(folder, schema=declared("a", "who")).persons is not None
+    assert shoal.check(folder, schema=declared("a")).persons is None
 
 
 def test_too_many_values_texts_and_cells_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ from shoal.evaluation.disclosure.frequencies import as_wildcard, frequencies_one
 from shoal.evaluation.disclosure.individual import approximate, exact, household_risks, risk_threshold
 from shoal.evaluation.disclosure.keys import MISSING, patterns
 from shoal.evaluation.disclosure.loglinear import main_effects, with_margins
-from shoal.evaluation.disclosure.suda import minimal_uniques_one_by_one
+from shoal.evaluation.disclosure.suda import minimal_uniques_one_by_one, only_person
 
 
 @st.composite
@@ -55,7 +55,7 @@ def test_wildcards_are_counted_as_one_by_one(
 def test_minimal_uniques_are_those_of_all_sets_of_keys(columns: list[np.ndarray[Any, Any]]) -> None:
     found = patterns(columns)
     levels = np.array([max(int(column.max()) + 1, 0) for column in columns])
-    quick = minimal_uniques(found.codes, levels, found.counts == 1)
+    quick = minimal_uniques(found.codes, levels, only_person(found))
     slow = minimal_uniques_one_by_one(found)
     assert sorted(zip(*(part.tolist() for part in quick), strict=True)) == sorted(
         zip(*(part.tolist() for part in slow), strict=True)
@@ -65,7 +65,7 @@ def test_minimal_uniques_are_those_of_all_sets_of_keys(columns: list[np.ndarray[
 def test_many_minimal_uniques_fit() -> None:
     """More than the room that the kernel begins with."""
     found = patterns(list(np.random.default_rng(0).integers(0, 3, (10, 200))))
-    owner, sets = minimal_uniques(found.codes, np.full(10, 3), found.counts == 1)
+    owner, sets = minimal_uniques(found.codes, np.full(10, 3), only_person(found))
     assert owner.size > 2048
     assert len(set(zip(owner.tolist(), sets.tolist(), strict=True))) == owner.size
 
@@ -145,8 +145,8 @@ def test_columns_by_their_role_in_the_schema() -> None:
     roles = {"age": "quasi-identifier", "w": "weight", "home": "unit", "pay": "confidential"}
     schema = Schema.from_dict({"attribute": [{"name": name, "role": role} for name, role in roles.items()]})
     found = shoal.risk(table, schema=schema)
-    assert (found.keys, found.weight, found.household_column) == (("age",), "w", "home")
-    assert found.Fk.tolist() == [30, 30, 5]
+    assert (found.keys, found.weight, found.unit) == (("age",), "w", "home")
+    assert (found.fk.tolist(), found.Fk.tolist()) == ([2, 2, 1], [15, 15, 5])
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,14 @@ SURVEY = (
     ),
     Flag(
         "household",
-        "Column that says who lives together; by default that of the role unit.",
+        "Column that says who lives together.",
+        "input",
+        common=True,
+        placeholder="COLUMN",
+    ),
+    Flag(
+        "unit",
+        "Column that says whose row it is, to count persons; by default that of the role unit.",
         "input",
         common=True,
         placeholder="COLUMN",

@@ -35,7 +35,14 @@ def flags() -> tuple[Flag, ...]:
         columns_flag("confidential", hidden),
         replace(options.SCHEMA, help=roles),
         *options.ABOUT_FILES,
-        Flag("k", "Ask for at least k rows in a group.", "promise", int, ("--k", "-k"), common=True),
+        Flag(
+            "k",
+            "Ask for at least k rows, or persons, in a group.",
+            "promise",
+            int,
+            ("--k", "-k"),
+            common=True,
+        ),
         Flag(
             "l",
             "Ask for l different confidential values in a group.",
@@ -65,16 +72,16 @@ def check(typed: Mapping[str, Any]) -> None:
       shoal check release/data.csv --quasi age,sex,town --confidential illness --k 5 --l 2
     """
     from shoal.columns.schema import Schema
-    from shoal.release.measuring.calls import records_asked
+    from shoal.release.measuring.calls import check_runner
 
     declared = None if typed["schema"] is None else Schema.load(typed["schema"])
-    obstacle = records_asked(typed["weight"], typed["household"])
-    runners = options.where(typed).runners([_data_in(typed["table"])], obstacle)
+    survey = (typed[name] for name in ("weight", "household", "unit"))
+    runner = check_runner(options.where(typed), _data_in(typed["table"]), declared, *survey)
     with progress_bar() as progress:
-        if runners is None:
+        if runner is None:
             found = _in_memory(typed, declared, progress)
         else:
-            found = _in_parts(typed, declared, runners[0], progress)
+            found = _in_parts(typed, declared, runner, progress)
     if typed["json"]:
         print_json(found.to_dict())
     else:
@@ -104,7 +111,7 @@ def _in_memory(typed: Mapping[str, Any], declared: Schema | None, progress: Prog
     progress("reading the table", 0, 1)
     table = held(_data_in(typed["table"]))
     data = read_declared(table, declared, na=typed["na"] or (), **options.file_arguments(typed))
-    levels = {name: typed[name] for name in ("k", "l", "t_emd", "t_ratio", "weight", "household")}
+    levels = {name: typed[name] for name in ("k", "l", "t_emd", "t_ratio", "weight", "household", "unit")}
     named = _named(typed, data.names)
     found = measure(data, *named, schema=declared, progress=progress, **levels)
     _note(typed, data)

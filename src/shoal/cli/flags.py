@@ -58,6 +58,7 @@ _FLAGS = (
     "target",
     "tolerated",
     "types",
+    "unit",
     "weight",
 )
 _QUOTED = re.compile(r"((?<!\w)'[^']*'(?!\w))")

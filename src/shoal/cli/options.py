@@ -28,6 +28,8 @@ _ABOUT_FILES: Mapping[str, tuple[str, str]] = {
     "thousands": ("Sign between thousands: . or , or ' ' or none.", "SIGN"),
     "quote": ("Sign around the fields of a text file, or none.", "SIGN"),
     "sheet": ("Sheet of an Excel workbook.", "NAME"),
+    "header_row": ("Row that holds the column names, counted from 1.", "N"),
+    "range": ("Cells of a sheet that hold the table, names included, such as B4:F200.", "CELLS"),
 }
 _DATE_FORMAT = "How dates are written, DD.MM.YYYY or column=DD.MM.YYYY; repeat it."
 _FILE_FLAGS = (
@@ -317,9 +319,11 @@ def _taxonomies(texts: Sequence[str]) -> dict[str, Any]:
 
 def column_names(texts: Sequence[str], known: Sequence[str]) -> list[str]:
     """Each text is one column name, or several with commas between."""
+    from shoal.columns.schema import column_range
     from shoal.method.forms import names_in
 
-    return [name for text in texts for name in ([text] if text in known else names_in(text))]
+    named = [name for text in texts for name in ([text] if text in known else names_in(text))]
+    return [name for text in named for name in ((text,) if text in known else column_range(text))]
 
 
 def note_use(

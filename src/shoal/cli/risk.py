@@ -16,6 +16,7 @@ from shoal.cli.output import print_json, progress_bar, results
 _NAMED = (
     "weight",
     "household",
+    "unit",
     "missing",
     "alpha",
     "form",

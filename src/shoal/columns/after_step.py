@@ -118,13 +118,28 @@ def _coded(step: Step, before: Attribute) -> Attribute:
     return replace(before, lo=lo, hi=hi)
 
 
+def _truncate(step: Step, before: Attribute) -> Attribute:
+    if before.kind_facts.ordered:
+        raise OptionError(
+            f"{step.where}: it is for codes, and the column is {before.kind}: declare it nominal."
+        )
+    if before.taxonomy is not None:
+        raise OptionError(
+            f"{step.where}: the column has a taxonomy: recode it to a level, or remove the taxonomy."
+        )
+    values = tuple(dict.fromkeys(value[: step.length].strip() for value in before.values))
+    if before.values and len(values) < 2:
+        raise OptionError(f"{step.where}: one code for all values says nothing: drop the column.")
+    return replace(before, type="text", values=values, source=_settled(step, before, "type", "domain"))
+
+
 def _exact(bound: Any) -> Fraction:
     return day_number(bound, "a date")
 
 
 def withheld(step: Step, before: Attribute) -> Attribute:
     """What can be said about a column whose step is not published: no range, and no names."""
-    if step.do == "recode":
+    if step.do in ("recode", "truncate"):
         return _without_range(replace(before, ordered=(), values=(), taxonomy=None))
     return replace(before, lo=None, hi=None)
 
@@ -139,5 +154,6 @@ AFTER: Mapping[str, Callable[[Step, Attribute], Attribute | None]] = {
     "mapping": _mapping,
     "top": _coded,
     "bottom": _coded,
+    "truncate": _truncate,
     "drop": _drop,
 }

@@ -14,7 +14,7 @@ from shoal.columns.dates import ISO_DAY, day_number
 from shoal.columns.kinds import KIND_FACTS, ColumnKind, Kind, kind_of_type
 from shoal.columns.lattice import DEFAULT_REAL_STEPS, Lattice
 from shoal.columns.missing import POLICIES
-from shoal.decimals import exact
+from shoal.decimals import decimal_text, exact
 from shoal.display import displayed
 from shoal.errors import InputError, OptionError, did_you_mean
 from shoal.io import ColumnType, known_type
@@ -43,7 +43,11 @@ MOST_DECIMALS = 15
 @displayed(summaries.of_attribute)
 @dataclass(frozen=True)
 class Attribute:
-    """One column: how to read it, what it may reveal, and the public range of its values."""
+    """One column: how to read it, what it may reveal, and the public range of its values.
+
+    Attributes:
+        na: codes that stand for a missing value in this column, such as 99 or -9.
+    """
 
     name: str
     kind: Kind = "numeric"
@@ -60,6 +64,7 @@ class Attribute:
     decimals: int | None = None
     format: str | None = None
     release: str | None = None
+    na: tuple[str, ...] = ()
     # a mapping has no hash; columns that differ only in it are still told apart
     source: Mapping[str, str] = field(default_factory=dict, hash=False)
 
@@ -94,6 +99,7 @@ class Attribute:
             raise OptionError(
                 f"column '{self.name}': missing '{self.missing}' is not one of {', '.join(POLICIES)}."
             )
+        object.__setattr__(self, "na", _codes(self.name, self.na))
         if self.release is not None and self.role != "weight":
             raise OptionError(f"column '{self.name}': release is for a weight, and its role is {self.role}.")
         if self.release is not None and self.release not in WEIGHT_RELEASES:
@@ -370,6 +376,20 @@ def _is_range(domain: Any) -> bool:
         and len(domain) == 2
         and all(isinstance(end, (int, float, Fraction)) and not isinstance(end, bool) for end in domain)
     )
+
+
+def _codes(name: str, given: object) -> tuple[str, ...]:
+    """Codes for missing values as texts: 99 and "99" are the same."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise OptionError(
+            f"column '{name}': na must be a list of codes for a missing value, such as [99], got {given!r}."
+        )
+    found = []
+    for code in given:
+        if isinstance(code, bool) or not isinstance(code, str | int | float | Fraction):
+            raise OptionError(f"column '{name}': na lists {code!r}, which is neither a number nor a text.")
+        found.append(code.strip() if isinstance(code, str) else decimal_text(exact(code, "na")))
+    return tuple(dict.fromkeys(found))
 
 
 def _sources(name: str, given: object) -> dict[str, str]:

@@ -56,6 +56,8 @@ def chosen_columns(
         reason = ""
         if attribute.dropped:
             reason = f"its role is {attribute.role}"
+            if attribute.role == "weight" and attribute.release is None:
+                reason += "; say what becomes of it (release = dropped, masked or raked in the schema)"
         elif attribute.kind not in kinds:
             reason = f"it is {attribute.kind}, and this method takes {_or(kinds)} columns"
         elif attribute.kind_facts.listed and not attribute.ordered:

@@ -30,7 +30,7 @@ class Recorded:
     """
 
     code: str
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Declared:
     """
 
     code: str
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
 @internal()

@@ -143,7 +143,10 @@ def read_declared(
     if isinstance(data, Table) and data.steps:
         # it was read before, and its columns are no longer of the declared types
         return with_steps(data, schema)
-    table = read(data, missing_texts(na), declared_types(schema, types), told, dates, strict=False)
+    codes = {} if schema is None else {a.name: a.na for a in schema.attributes if a.na}
+    table = read(
+        data, missing_texts(na), declared_types(schema, types), told, dates, codes=codes, strict=False
+    )
     return with_steps(table, schema, (*missing_texts(na), *told.na))
 
 

@@ -18,7 +18,7 @@ from shoal.columns.circumstances import Circumstances
 from shoal.columns.coding import numbers, releasable, stored_numbers
 from shoal.columns.declaration import Declaration
 from shoal.columns.lattice import Lattice
-from shoal.columns.missing import settle_gaps
+from shoal.columns.missing import missing_codes_hint, settle_gaps
 from shoal.columns.provenance import (
     as_declared,
     declared_facts,
@@ -155,7 +155,12 @@ class Described:
             with problems.collected():
                 lattice = self.lattices[name]
                 ends = float(lattice.lo), float(lattice.hi)
-                self._check_outside(name, records.outside(self.attribute(name), *ends, self.kept), self.n)
+                count = records.outside(self.attribute(name), *ends, self.kept)
+                hint = ""
+                if count and self.table.records is None:
+                    values = self.original(name)
+                    hint = missing_codes_hint(name, values[(values < ends[0]) | (values > ends[1])])
+                self._check_outside(name, count, self.n, hint)
 
     def _present(self, name: str) -> NDArray[np.float64]:
         values = self.original(name)
@@ -177,14 +182,14 @@ class Described:
         self._check_outside(name, count, values.size)
         return count
 
-    def _check_outside(self, name: str, count: int, n: int) -> None:
+    def _check_outside(self, name: str, count: int, n: int, hint: str = "") -> None:
         """Refuse values outside the domain; their number would answer a query about any range that is tried."""
         lattice = self.lattices[name]
         lo, hi = float(lattice.lo), float(lattice.hi)
         if count and self.outside == "error":
             raise InputError(
                 f"some values of column '{name}' lie outside {lo:.12g}:{hi:.12g}: widen the domain, or clip with "
-                'outside="clip".',
+                f'outside="clip".{hint}',
                 code="outside-domain",
                 option="outside",
             )
@@ -202,6 +207,7 @@ def describe(
     *,
     free: bool = False,
     flags: bool = False,
+    may_stay: Collection[str] = (),
     problems: Problems,
 ) -> Described:
     """Settle which columns are released, on which lattices, from which rows.
@@ -212,6 +218,7 @@ def describe(
         kinds: of columns that the method takes.
         free: the method's claim does not need domains known beforehand: those not declared come from the data.
         flags: the method can have "missing" as a place of its own in columns with an order.
+        may_stay: kinds of columns whose values may stay missing in their rows, as far as the method's claim goes.
         problems: takes note of columns that cannot be released as they are; they are left out of what is returned.
     """
     if table.n == 0:
@@ -231,7 +238,10 @@ def describe(
             "without a schema, which columns are released follows from types read off the records: name them "
             "(columns=), or describe them in a schema."
         )
-    policies = {attribute.name: _policy(attribute, declared.missing, flags=flags) for attribute in chosen}
+    policies = {
+        attribute.name: _policy(attribute, declared.missing, flags=flags, may_stay=may_stay)
+        for attribute in chosen
+    }
     chosen = [_with_policy(attribute, policies[attribute.name]) for attribute in chosen]
     undeclared: list[str] = []
     records: Records = table.records or InMemory(table)
@@ -317,9 +327,16 @@ def _private_domain(schema: Schema, attribute: Attribute) -> bool:
     return "domain" in attribute.from_records or attribute.name in stepped
 
 
-def _policy(attribute: Attribute, default: str, *, flags: bool) -> str:
+def _policy(attribute: Attribute, default: str, *, flags: bool, may_stay: Collection[str]) -> str:
     """What becomes of missing values; most methods have a category for names only."""
     policy = attribute.missing or default
+    if policy == "keep":
+        # one declaration for all methods: a value of its own, or a gap where the claim has room for it
+        if flags:
+            return "category"
+        if attribute.kind in may_stay:
+            return "separate"
+        return "error" if attribute.kind_facts.ordered else "category"
     if policy != "category" or flags or not attribute.kind_facts.ordered:
         return policy
     if attribute.flagged:
@@ -333,7 +350,8 @@ def _policy(attribute: Attribute, default: str, *, flags: bool) -> str:
 
 def _with_policy(attribute: Attribute, policy: str) -> Attribute:
     """The attribute with one more value for what is missing, if that is the policy, and without it if not."""
-    return replace(attribute, missing=policy) if "category" in (attribute.missing, policy) else attribute
+    settled = "category" in (attribute.missing, policy) or attribute.missing == "keep"
+    return replace(attribute, missing=policy) if settled else attribute
 
 
 def _with_values(table: Table, records: Records, attribute: Attribute, undeclared: list[str]) -> Attribute:

@@ -17,7 +17,7 @@ import numpy as np
 
 from shoal.columns.attribute import DROPPED_ROLES, FACTS, RECORDS, SOURCES, Attribute
 from shoal.columns.kinds import KIND_FACTS, Kind
-from shoal.columns.name_words import common_range, role_of
+from shoal.columns.name_words import common_range, names_a_person, role_of
 from shoal.io import ColumnType, Table, Variable, type_of
 
 # numbers whose decimals are counted for a draft, and the most that look like a choice rather than like a computation
@@ -26,6 +26,10 @@ _LOOKED_AT = 10_000
 _FEW_TEXTS, _WORDS_OF_PROSE, _OWN_TEXTS, _OWN_CODES = 20, 4, 0.9, 0.1
 _CODE = re.compile(r"[A-Za-z]{0,4}[-_/ ]?\d{3,}[A-Za-z]?")
 _MOST_DRAFTED = 6
+# names of a column of codes that do not say of what
+_BARE_CODES = frozenset(
+    {"code", "key", "number", "reference", "schlüssel", "clé", "clave", "chiave", "chave", "sleutel", "klucz"}
+)
 COMMON = SOURCES[2]
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?$")
 
@@ -96,7 +100,9 @@ def _drafted(table: Table, attribute: Attribute) -> Attribute:
     written = attribute.role == "other" and not attribute.kind_facts.ordered and name not in table.doubts
     if attribute.role == "identifier" or (written and (is_prose(table, name) or _is_key(table, name))):
         most = _most_rows(table, name)
-        if most == 1 or is_prose(table, name):
+        # remarks, and codes of something that has a name, repeat without being anybody's
+        anybodys = names_a_person(name) or name.strip().lower() in _BARE_CODES
+        if most == 1 or is_prose(table, name) or not anybodys:
             return replace(found, role="identifier")
         return replace(found, role="unit", max_rows=most)
     if not attribute.kind_facts.measured:

@@ -16,10 +16,15 @@ if TYPE_CHECKING:
 
 POLICIES: Mapping[str, str] = {
     "error": "a missing value is an error",
+    "keep": "a missing value may occur in the release, in the way that the claim of the method covers",
     "drop": "rows with a missing value are left out; the number of rows then depends on the records",
     "category": "a missing value counts as one more value",
     "separate": "rows with missing values form clusters of their own, and the values stay missing",
 }
+
+
+# codes for missing values are few: does not know, refused, not applicable
+_MOST_CODES = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,6 +82,29 @@ def settle_gaps(
             if here.any():
                 separate[name] = here
     return Gaps(kept, separate, "drop" in policies.values(), "separate" in policies.values())
+
+
+def missing_codes_hint(name: str, outside: NDArray[np.float64]) -> str:
+    """One more sentence where all values outside a range look like codes for missing values: 9, 99, -9, 998.
+
+    >>> missing_codes_hint("hours", np.array([99.0, 98.0, 99.0]))
+    " They look like codes for missing values: declare na = [98, 99] for column 'hours' in the schema."
+    >>> missing_codes_hint("hours", np.array([99.0, 120.0]))
+    ''
+    """
+    found = np.unique(outside)
+    if not 0 < found.size <= _MOST_CODES or not all(map(_looks_like_a_code, found)):
+        return ""
+    listed = ", ".join(f"{value:.0f}" for value in found)
+    return f" They look like codes for missing values: declare na = [{listed}] for column '{name}' in the schema."
+
+
+def _looks_like_a_code(value: float) -> bool:
+    """Whether a number is written as nines, the last digit perhaps 6 to 8, or is a small negative one."""
+    if value != int(value):
+        return False
+    digits = str(abs(int(value)))
+    return (set(digits[:-1]) <= {"9"} and digits[-1] in "6789") or -9 <= value <= -1
 
 
 def patterns(separate: Mapping[str, NDArray[np.bool_]], columns: tuple[str, ...]) -> NDArray[np.int64] | None:

@@ -25,7 +25,7 @@ def preview(schema: Schema, table: Table) -> list[str]:
     for place, (step, (_, changed)) in enumerate(zip(steps, table.steps, strict=True)):
         source = f"; source: {step.source}" if step.source else "; no source declared"
         line = f"{step.words}{source}; {changed} of {table.n} cells changed"
-        if step.do == "recode" and last[step.column] == place:
+        if step.do in ("recode", "truncate") and last[step.column] == place:
             line += f"; now {_counted(table, step.column, schema)}"
         lines.append(line)
     return lines

@@ -10,7 +10,7 @@ from shoal.columns.circumstances import TAKEN_FROM_DATA, Declared
 from shoal.columns.coding import public_facts
 from shoal.columns.lattice import Lattice
 from shoal.columns.schema import Schema
-from shoal.io import ColumnType, Table, type_of, type_words, with_types
+from shoal.io import ColumnType, Table, type_of, type_words, with_types, without_codes
 
 
 def as_declared(table: Table, chosen: Sequence[Attribute], na: Sequence[str]) -> Table:
@@ -23,7 +23,9 @@ def as_declared(table: Table, chosen: Sequence[Attribute], na: Sequence[str]) ->
     # Python's own values can stay what they are: names and dates are told by their text
     objects = {a.name for a in known if not a.kind_facts.measured and table.holds_objects(a.name)}
     table = replace(table, inferred=table.inferred - objects)
-    return with_types(table, {a.name: a.type for a in known if a.type and a.name not in objects}, na)
+    codes = {a.name: a.na for a in chosen if a.na}
+    types = {a.name: a.type for a in known if a.type and a.name not in objects}
+    return without_codes(with_types(table, types, na, codes), codes)
 
 
 def with_listed_type(table: Table, attribute: Attribute) -> Attribute:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, fields
 from datetime import date
 from typing import Any
 
+from shoal import summaries
+from shoal.display import displayed
 from shoal.errors import OptionError, did_you_mean
 
 # the sectors that the registry of deployments knows
@@ -20,6 +22,7 @@ _LISTS = ("curators", "authors")
 _DAYS = ("date", "review_by")
 
 
+@displayed(summaries.of_publication)
 @dataclass(frozen=True, slots=True)
 class Publication:
     """What the publisher says about a publication; everything is optional, and nothing of it can be checked.

@@ -148,6 +148,11 @@ def _mapping(table: Table, step: Step, before: Attribute) -> tuple[Table, int]:
     return _renamed(table, step, before, dict(step.mapping))
 
 
+def _truncate(table: Table, step: Step, before: Attribute) -> tuple[Table, int]:
+    found, _ = texts(table, step.column)
+    return _renamed(table, step, before, {text: text[: step.length].strip() for text in found})
+
+
 def _coded(table: Table, step: Step, before: Attribute) -> tuple[Table, int]:
     values = numbers(table, before)
     assert step.at is not None
@@ -189,4 +194,5 @@ _RUN: Mapping[str, Callable[[Table, Step, Attribute], tuple[Table, int]]] = {
     "mapping": _mapping,
     "top": _coded,
     "bottom": _coded,
+    "truncate": _truncate,
 }

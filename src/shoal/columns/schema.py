@@ -26,6 +26,9 @@ from shoal.taxonomy import Taxonomy
 
 __all__ = ["Attribute", "Margin", "Publication", "Schema", "Step", "draft_text"]
 
+# the most columns that one entry describes
+_MOST_NAMED = 10_000
+
 _HEADER = """\
 # What is public about this table. Edit by hand:
 #   kind   numeric | ordinal | nominal | date
@@ -44,16 +47,20 @@ _HEADER = """\
 #   ordered  for an ordinal column: its values, lowest first
 #   values   for a nominal column: the values it can take
 #   taxonomy for a nominal column: a file (OWL, RDF, CSV), relative to this one or with $VARIABLES, or a nested table
-#   missing  error | drop | category | separate, where the column differs from the rest
+#   missing  error | keep | drop | category | separate, where the column differs from the rest
+#   na       codes that stand for a missing value in this column: [99, -9]
 #   step   the finest difference that matters (default: 1 for integers, width / 2^20 otherwise)
 #   max_rows  for a unit column: the most rows one person can have
+#   names = "Q001 to Q120" in the place of name describes all of these columns alike
 # Steps before protection, in their order, one [[step]] each, with a source as above:
 #   recode = "age"  and  breaks = [0, 25, 65, inf]   or  level = 1   or  mapping = { old = "new" }
 #   top = "income"  and  at = 100000      bottom = "income"  and  at = 0      drop = "postcode"
+#   truncate = "diagnosis"  and  length = 3
 # Public totals of the population, one [[margin]] each: column, totals = { name = 1000 }, source.
 # A table [publication] says who publishes what for whom: name, description, purpose, curators, region, sector, date,
 # recipients, contact, other_releases and more; it stands in the statement as declared, and in the record of a registry.
-# A table [file] says how the file is written: encoding, separator, decimal, thousands, quote, na, date_format, sheet.
+# A table [file] says how the file is written: encoding, separator, decimal, thousands, quote, na, date_format, sheet,
+# header_row, range.
 """
 
 
@@ -204,7 +211,7 @@ class Schema:
             if not isinstance(found, list):
                 raise OptionError(f"{key} must be a list of entries: write [[{key}]].")
         return cls(
-            tuple(_attribute(entry, folder) for entry in entries),
+            tuple(_attribute(one, folder) for entry in entries for one in _each(entry)),
             Conventions.of(raw.get("file")),
             tuple(Step.from_dict(entry) for entry in steps),
             tuple(Margin.from_dict(entry) for entry in margins),
@@ -264,6 +271,39 @@ def _written(attribute: Attribute, key: str, value: Any) -> Any:
         # the root is known from its children, if it has any
         return pairs[1:] or pairs
     return list(value) if isinstance(value, tuple) else value
+
+
+def column_range(text: str) -> tuple[str, ...]:
+    """The columns that `Q001 to Q120` names; any other text names one.
+
+    >>> column_range("Q8 to Q11"), column_range("age")
+    (('Q8', 'Q9', 'Q10', 'Q11'), ('age',))
+    """
+    found = re.fullmatch(r"(.*?)(\d+)(\D*) to (.*?)(\d+)(\D*)", text.strip())
+    if found is None:
+        return (text,)
+    first, last = found[2], found[5]
+    if (found[1], found[3]) != (found[4], found[6]) or int(last) < int(first):
+        raise OptionError(f"'{text}' does not name columns that are counted upwards, such as Q001 to Q120.")
+    if int(last) - int(first) >= _MOST_NAMED:
+        raise OptionError(f"'{text}' names more than {_MOST_NAMED:,} columns.")
+    # numbers with leading zeros have as many digits as the first
+    width = len(first) if first.startswith("0") else 0
+    return tuple(f"{found[1]}{number:0{width}}{found[3]}" for number in range(int(first), int(last) + 1))
+
+
+def _each(entry: Any) -> list[Any]:
+    """An entry for one column, or one for each of those that `names` lists."""
+    if not isinstance(entry, dict) or "names" not in entry:
+        return [entry]
+    named = entry["names"]
+    texts = [named] if isinstance(named, str) else named
+    if "name" in entry or not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise OptionError(
+            'an [[attribute]] entry has a name, or names = "Q001 to Q120" or a list of them, and not both.'
+        )
+    rest = {key: value for key, value in entry.items() if key != "names"}
+    return [{"name": name, **rest} for text in texts for name in column_range(text)]
 
 
 def _attribute(entry: Any, folder: Path | None) -> Attribute:

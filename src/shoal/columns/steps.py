@@ -11,7 +11,7 @@ import itertools
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -25,7 +25,7 @@ from shoal.columns.bounds import Bound, as_number, bound_of, bound_text
 from shoal.display import displayed, names_in_words
 from shoal.errors import OptionError, did_you_mean
 
-Verb = Literal["recode", "top", "bottom", "drop"]
+Verb = Literal["recode", "top", "bottom", "truncate", "drop"]
 VERBS: tuple[Verb, ...] = get_args(Verb)
 
 # which parameters each kind of step has, the needed one first
@@ -35,6 +35,7 @@ _PARAMETERS: Mapping[str, tuple[str, ...]] = {
     "mapping": ("mapping",),
     "top": ("at", "put"),
     "bottom": ("at", "put"),
+    "truncate": ("length",),
     "drop": (),
 }
 _RECODES = ("breaks", "level", "mapping")
@@ -46,7 +47,7 @@ class Step:
     """One step before protection, on one column.
 
     Attributes:
-        do: `recode`, `top`, `bottom` or `drop`.
+        do: `recode`, `top`, `bottom`, `truncate` or `drop`.
         column: which column.
         breaks: recode into bands: their bounds, ascending; -inf and inf are open ends.
         labels: names of the bands, as "(0,25]" by default.
@@ -57,6 +58,7 @@ class Step:
         mapping: recode names: pairs of old and new; other names stay.
         at: values above (top) or below (bottom) it are replaced; an equal value stays.
         put: by what, `at` by default.
+        length: how many characters of a code are kept, from its beginning.
         source: where the parameters are known from.
 
     >>> Step.recode("age", breaks=[0, 25, 65, math.inf]).words
@@ -74,6 +76,7 @@ class Step:
     mapping: tuple[tuple[str, str], ...] = ()
     at: Bound | None = None
     put: Bound | None = None
+    length: int | None = None
     source: str = ""
 
     @classmethod
@@ -90,6 +93,11 @@ class Step:
     def bottom(cls, column: str, at: Any, **parameters: Any) -> Step:
         """Values below `at` become `put`, `at` itself by default."""
         return cls.from_dict({"bottom": column, "at": at, **parameters})
+
+    @classmethod
+    def truncate(cls, column: str, length: int, source: str = "") -> Step:
+        """Codes, such as those of diagnoses or postcodes, become their first `length` characters."""
+        return cls.from_dict({"truncate": column, "length": length, "source": source})
 
     @classmethod
     def drop(cls, column: str, source: str = "") -> Step:
@@ -159,6 +167,10 @@ class Step:
             self._check_bands()
         if kind == "level" and (type(self.level) is not int or self.level < 1):
             raise OptionError(f"{self.where}: level must be a whole number, at least 1, got {self.level!r}.")
+        if kind == "truncate" and (type(self.length) is not int or self.length < 1):
+            raise OptionError(
+                f"{self.where}: length must be a whole number, at least 1, got {self.length!r}."
+            )
         if kind in ("top", "bottom"):
             if self.at is None:
                 raise OptionError(f"{self.where}: it needs at, the value from which on others are replaced.")
@@ -188,7 +200,7 @@ class Step:
     @property
     def withheld(self) -> bool:
         """Whether the parameters were taken from the records, and left out of what is published."""
-        bare = not any(getattr(self, name) for name in _RECODES) and self.at is None
+        bare = not any(getattr(self, name) for name in (*_RECODES, "at", "length"))
         return self.source == RECORDS and self.do != "drop" and bare
 
     @property
@@ -197,7 +209,7 @@ class Step:
 
     @property
     def kind(self) -> str:
-        """Which kind of step it is: bands, level, mapping, top, bottom or drop."""
+        """Which kind of step it is: bands, level, mapping, top, bottom, truncate or drop."""
         if self.do != "recode":
             return self.do
         given = [name for name in _RECODES if getattr(self, name) not in ((), None)]
@@ -253,6 +265,8 @@ class Step:
         Raises:
             OptionError: the column is of a kind that has no such step, or its facts and the step do not fit.
         """
+        # codes for missing values were read before the first step
+        before = replace(before, na=())
         if self.withheld:
             return withheld(self, before)
         return AFTER[self.kind](self, before)
@@ -281,6 +295,7 @@ _VERB_WORDS = {
     "recode": "column {} is recoded",
     "top": "large values of column {} are replaced",
     "bottom": "small values of column {} are replaced",
+    "truncate": "codes of column {} are truncated",
 }
 
 
@@ -310,4 +325,8 @@ _WORDS: Mapping[str, Callable[[Step], str]] = {
     "mapping": _mapping_words,
     "top": _coded_words("above"),
     "bottom": _coded_words("below"),
+    "truncate": lambda step: (
+        f"codes of column {step.column} are truncated to their first "
+        f"{'character' if step.length == 1 else f'{step.length} characters'}"
+    ),
 }

@@ -110,6 +110,11 @@ def _about_cells(attribute: Attribute, table: Table) -> list[str]:
 
 
 def _about_unit(attribute: Attribute) -> list[str]:
+    if attribute.role == "weight" and attribute.release is None:
+        return [
+            f"column '{attribute.name}' is a survey weight: say what becomes of it, release = dropped, masked (one "
+            "more column) or raked (computed anew from public totals)."
+        ]
     if attribute.role != "unit":
         return []
     if attribute.max_rows is None:

@@ -16,9 +16,10 @@ from shoal.evaluation.disclosure import risk
 from shoal.evaluation.disclosure.diversity import diversity
 from shoal.evaluation.disclosure.figures import RiskFigures
 from shoal.evaluation.disclosure.keys import coded
+from shoal.evaluation.disclosure.measure import units_of
 from shoal.evaluation.distributions import EMD, count_groups, ratio_distances, within
-from shoal.evaluation.groups import row_groups
-from shoal.evaluation.measured import Check, Closeness, Requirement
+from shoal.evaluation.groups import row_groups, units_of_groups
+from shoal.evaluation.measured import Check, Closeness, Persons, Requirement
 from shoal.io import Table, read
 from shoal.progress import Progress, silent
 
@@ -38,6 +39,7 @@ def check(
     t_ratio: float | None = None,
     weight: str | None = None,
     household: str | None = None,
+    unit: str | None = None,
     progress: Progress | None = None,
 ) -> Check:
     """`shoal.check` of a table in memory, or one that is read a column at a time; its arguments are described there.
@@ -57,21 +59,27 @@ def check(
     tell = progress or silent
     tell("grouping rows", 0, 1)
     groups = row_groups(_codes(data, name) for name in known)
+    unit = unit if unit is not None else unit_of_schema(data, schema)
+    units = None if unit is None else units_of(data, unit)
     found: dict[str, Closeness] = {}
     for number, name in enumerate(secret):
         tell("looking at confidential columns", number, len(secret))
-        found[name] = _closeness(data, name, groups.labels, schema)
+        found[name] = _closeness(data, name, groups.labels, schema, units)
     measured = risk(
         data,
         known,
         weight,
         household,
+        unit=unit,
         schema=schema,
         sensitive=secret,
         missing="category",
         progress=tell,
     )
-    return checked(known, *np.unique(groups.sizes, return_counts=True), found, measured.figures, levels)
+    sizes = groups.sizes if units is None else units_of_groups(groups.labels, units)
+    persons = None if units is None else Persons.of(unit or "", units, groups.labels)
+    counted = np.unique(sizes, return_counts=True)
+    return checked(known, *counted, found, measured.figures, levels, persons=persons)
 
 
 def check_levels(levels: Mapping[str, float | None], secret: Sequence[str]) -> None:
@@ -93,8 +101,12 @@ def checked(
     disclosure: RiskFigures | None,
     levels: Mapping[str, float | None],
     remarks: tuple[str, ...] = (),
+    persons: Persons | None = None,
 ) -> Check:
-    """What a table reaches, from how many groups have each size, ascending, and what they say about other columns."""
+    """What a table reaches, from how many groups have each size, ascending, and what they say about other columns.
+
+    Sizes are numbers of rows, or of persons where those are given: a person then counts in each of their groups.
+    """
     smallest = int(sizes[0])
     wanted = (
         ("k", levels["k"], smallest, True),
@@ -103,11 +115,11 @@ def checked(
         ("t-ratio", levels["t_ratio"], max((entry.ratio for entry in found.values()), default=0.0), False),
     )
     return Check(
-        rows=int((sizes * groups).sum()),
+        rows=int((sizes * groups).sum()) if persons is None else persons.rows,
         quasi=tuple(known),
         groups=int(groups.sum()),
         k=smallest,
-        unique=int(groups[sizes == 1].sum()),
+        unique=int(groups[sizes == 1].sum()) if persons is None else persons.alone,
         reidentification=_reidentification(sizes, groups),
         confidential=dict(found),
         disclosure=disclosure,
@@ -117,7 +129,14 @@ def checked(
             if level is not None
         ),
         remarks=remarks,
+        persons=persons,
     )
+
+
+def unit_of_schema(table: Table, schema: Schema | None) -> str | None:
+    """The unit column that the schema declares, where the table has it."""
+    unit = None if schema is None else schema.unit
+    return unit.name if unit is not None and unit.name in table.names else None
 
 
 def asked_columns(
@@ -144,10 +163,16 @@ def asked_columns(
     return known, secret
 
 
-def _closeness(table: Table, name: str, labels: NDArray[np.int64], schema: Schema | None) -> Closeness:
+def _closeness(
+    table: Table,
+    name: str,
+    labels: NDArray[np.int64],
+    schema: Schema | None,
+    units: NDArray[np.int64] | None,
+) -> Closeness:
     values, ground = ordered_codes(table, name, schema)
-    counts = count_groups(labels, values)
-    certain = diversity(labels, coded(table, name).codes)
+    counts = count_groups(labels, values, units)
+    certain = diversity(labels, coded(table, name).codes, units=units)
     return Closeness(
         values=int(counts.totals.size),
         distinct_l=int(certain.distinct.min()),

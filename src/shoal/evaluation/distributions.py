@@ -8,6 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.evaluation.groups import places
+
+# whole numbers where records are counted, parts of persons where those are
+Counts = NDArray[np.int64] | NDArray[np.float64]
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupCounts:
@@ -19,13 +24,16 @@ class GroupCounts:
         count: how many records have that value in that group.
         sizes: number of records of each group.
         totals: number of records of each value in the whole table.
+
+    Where units are counted, a unit with several records counts once in a group, and once in the table, in equal parts
+    for its records there.
     """
 
     group: NDArray[np.int64]
     value: NDArray[np.int64]
-    count: NDArray[np.int64]
-    sizes: NDArray[np.int64]
-    totals: NDArray[np.int64]
+    count: Counts
+    sizes: Counts
+    totals: Counts
 
     @property
     def shares(self) -> NDArray[np.float64]:
@@ -33,23 +41,88 @@ class GroupCounts:
         return self.count / self.sizes[self.group]
 
 
-def count_groups(labels: NDArray[np.int64], values: NDArray[np.int64]) -> GroupCounts:
+def count_groups(
+    labels: NDArray[np.int64], values: NDArray[np.int64], units: NDArray[np.int64] | None = None
+) -> GroupCounts:
     """Count values by group.
 
     Args:
         labels: group of each record, 0 .. groups - 1, no group empty.
         values: value number of each record, 0 .. values - 1 in the order of the values, no value empty.
+        units: the unit of each record, from 0, where units are counted instead of records.
 
     Cost: one sort of n words.
 
     >>> counts = count_groups(np.array([0, 0, 1]), np.array([1, 1, 0]))
     >>> counts.group.tolist(), counts.value.tolist(), counts.count.tolist()
     ([0, 1], [1, 0], [2, 1])
+    >>> count_groups(np.array([0, 0, 0]), np.array([0, 1, 1]), np.array([7, 7, 8])).count.tolist()
+    [0.5, 1.5]
     """
+    if units is not None:
+        return _count_units(labels, values, units)
     sizes, totals = np.bincount(labels), np.bincount(values)
     # both factors are at most the number of records
     pairs, count = np.unique(labels * totals.size + values, return_counts=True)
     return GroupCounts(pairs // totals.size, pairs % totals.size, count.astype(np.int64), sizes, totals)
+
+
+def _count_units(
+    labels: NDArray[np.int64], values: NDArray[np.int64], units: NDArray[np.int64]
+) -> GroupCounts:
+    kinds = int(values.max()) + 1
+    whole = _unit_masses(np.zeros_like(labels), values, units)
+    pair, mass, sizes = _unit_masses(labels, values, units)
+    pairs, place = np.unique(pair, return_inverse=True)
+    count = np.bincount(place.ravel(), weights=mass)
+    totals = np.bincount(whole[0], weights=whole[1], minlength=kinds)
+    return GroupCounts(pairs // kinds, pairs % kinds, count, sizes, totals)
+
+
+def _unit_masses(
+    labels: NDArray[np.int64], values: NDArray[np.int64], units: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+    """Group and value as one number, and the part of a unit that has them, for every unit and value of a group; and
+    the number of units of each group."""
+    member = places(labels * (units.max() + 1) + units)
+    rows = np.bincount(member)
+    group = np.empty(rows.size, dtype=np.int64)
+    group[member] = labels
+    kinds = int(values.max()) + 1
+    every, count = np.unique(member * kinds + values, return_counts=True)
+    owner = every // kinds
+    sizes = np.bincount(group, minlength=int(labels.max()) + 1).astype(np.float64)
+    return group[owner] * kinds + every % kinds, count / rows[owner], sizes
+
+
+def distinct_for_units(
+    labels: NDArray[np.int64], values: NDArray[np.int64], units: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Distinct l-diversity of each group where units are counted: the most units that have a value each, all different.
+
+    One unit with many values is one unit, so it makes for one of them: a largest matching of units and values.
+
+    Args:
+        labels: group of each record, 0 .. groups - 1; a group may have no record here.
+        values, units: of each record, from 0.
+
+    Cost: that of Hopcroft and Karp, on as many edges as there are units with a value in a group.
+
+    >>> distinct_for_units(np.array([0, 0, 0]), np.array([0, 1, 2]), np.array([5, 5, 6])).tolist()
+    [2]
+    """
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import maximum_bipartite_matching
+
+    if not labels.size:
+        return np.zeros(0, dtype=np.int64)
+    members = places(labels * (units.max() + 1) + units)
+    kinds = places(labels * (values.max() + 1) + values)
+    edges = coo_matrix((np.ones(labels.size, dtype=np.int8), (members, kinds))).tocsr()
+    group = np.empty(edges.shape[0], dtype=np.int64)
+    group[members] = labels
+    matched = maximum_bipartite_matching(edges, perm_type="column") >= 0
+    return np.bincount(group[matched], minlength=int(labels.max()) + 1).astype(np.int64)
 
 
 def distinct_values(counts: GroupCounts) -> NDArray[np.int64]:

@@ -6,7 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from shoal.evaluation.usefulness import KEPT, MOVED, SHIFT, downwards, percent, relation_words, upwards
+from shoal.evaluation.usefulness import (
+    KEPT,
+    MOVED,
+    SHIFT,
+    downwards,
+    largest_shift,
+    most_moved,
+    percent,
+    relation_words,
+    upwards,
+)
 from shoal.method.verdict import Level
 
 _GOOD: Mapping[Level, str] = {"green": "good", "amber": "fair", "red": "poor"}
@@ -29,19 +39,20 @@ def five(measured: Mapping[str, Any]) -> tuple[Line, ...]:
         measured: an `Evaluation` as plain values.
     """
     return (
-        _averages(measured["utility"]),
+        _averages(measured),
         _relations(measured["utility"]),
         _distributions(measured["utility"]),
         _traced(measured),
-        _crowd(measured["risk"]),
+        _crowd(measured),
     )
 
 
-def _averages(utility: Mapping[str, Any]) -> Line:
-    shift = utility.get("mean_shift_max")
+def _averages(measured: Mapping[str, Any]) -> Line:
+    shift = largest_shift(measured["utility"], measured.get("estimates"))
     if shift is None:
         return Line("averages", "no column has one")
-    return Line("averages", f"move by at most {percent(shift)} of their spread", _GOOD[upwards(shift, SHIFT)])
+    title, _, words = shift.words.partition(" move ")
+    return Line(title, f"move {words}", _GOOD[upwards(shift.value, SHIFT)])
 
 
 def _relations(utility: Mapping[str, Any]) -> Line:
@@ -53,11 +64,10 @@ def _relations(utility: Mapping[str, Any]) -> Line:
 
 
 def _distributions(utility: Mapping[str, Any]) -> Line:
-    moved = utility.get("total_variation_max")
+    moved = most_moved(utility)
     if moved is None:
         return Line("distributions", "not comparable")
-    words = f"at most {percent(moved)} of a column's values move"
-    return Line("distributions", words, _GOOD[upwards(moved, MOVED)])
+    return Line("distributions", moved.words, _GOOD[upwards(moved.value, MOVED)])
 
 
 def _traced(measured: Mapping[str, Any]) -> Line:
@@ -73,9 +83,14 @@ def _traced(measured: Mapping[str, Any]) -> Line:
     )
 
 
-def _crowd(risk: Mapping[str, Any]) -> Line:
-    k = risk.get("actual_k")
+def _crowd(measured: Mapping[str, Any]) -> Line:
+    k = measured["risk"].get("actual_k")
     if k is None:
         return Line("smallest crowd", "not counted")
+    if measured.get("synthetic"):
+        # being unlike any other row says nothing about a person where no row is anybody's
+        return Line(
+            "smallest crowd", "rows are synthetic and nobody's: how many are alike is no risk of a person"
+        )
     rows = "1 row, unlike any other" if k == 1 else f"{k:,} equal rows"
     return Line("smallest crowd", f"{rows}, over all columns; 'shoal check' counts over those others know")

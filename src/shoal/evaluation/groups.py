@@ -66,3 +66,33 @@ def places(values: NDArray[np.float64] | NDArray[np.int64]) -> NDArray[np.int64]
             there[moved] = True
             return np.asarray((np.cumsum(there) - 1)[moved], dtype=np.int64)
     return np.unique(values, return_inverse=True)[1].astype(np.int64)
+
+
+def units_of_groups(labels: NDArray[np.int64], units: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many different units the rows of each group belong to.
+
+    Args:
+        labels: group of each row, from 0, none empty.
+        units: unit of each row, from 0: the person that a row is about.
+
+    >>> units_of_groups(np.array([0, 0, 0, 1, 1]), np.array([4, 4, 4, 4, 2])).tolist()
+    [1, 2]
+    """
+    pairs = _pairs(labels, units)
+    return np.bincount(labels[pairs.first], minlength=int(labels.max(initial=-1)) + 1).astype(np.int64)
+
+
+def most_rows_of_a_unit(labels: NDArray[np.int64], units: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The largest number of rows that one unit has in each group; arguments as above.
+
+    >>> most_rows_of_a_unit(np.array([0, 0, 0, 1, 1]), np.array([4, 4, 4, 4, 2])).tolist()
+    [3, 1]
+    """
+    pairs = _pairs(labels, units)
+    most = np.zeros(int(labels.max(initial=-1)) + 1, dtype=np.int64)
+    np.maximum.at(most, labels[pairs.first], pairs.sizes)
+    return most
+
+
+def _pairs(labels: NDArray[np.int64], units: NDArray[np.int64]) -> RowGroups:
+    return row_groups([labels, units])

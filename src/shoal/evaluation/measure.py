@@ -85,7 +85,13 @@ def evaluate(
         if target is None
         else learn_pairs([pair], target, settings, columns=columns, progress=tell),
         estimates=survey_estimates(pair, released, chosen, weight, strata),
+        synthetic=is_synthetic(released),
     )
+
+
+def is_synthetic(released: Any) -> bool:
+    """Whether the rows of a release were drawn from noisy statistics of the whole table, and so are nobody's."""
+    return getattr(getattr(released, "method", None), "stability", None) == "private"
 
 
 def chosen_columns(pair: Pair, columns: Sequence[str] | None) -> tuple[str, ...]:

@@ -7,8 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from shoal.display import internal
 from shoal.evaluation.disclosure.figures import RiskFigures
+from shoal.evaluation.groups import units_of_groups
 from shoal.evaluation.result import plain
 
 if TYPE_CHECKING:
@@ -37,6 +41,30 @@ class Closeness:
     emd: float
     ground: str
     ratio: float
+
+
+@internal(".to_dict()")
+@dataclass(frozen=True, slots=True)
+class Persons:
+    """Whose rows a table has, where persons are counted instead of rows.
+
+    Attributes:
+        unit: the column that says whose row it is.
+        number: how many persons there are.
+        alone: how many of them have a row in a group with nobody else.
+        rows: how many rows they have together.
+    """
+
+    unit: str
+    number: int
+    alone: int
+    rows: int
+
+    @classmethod
+    def of(cls, unit: str, units: NDArray[np.int64], labels: NDArray[np.int64]) -> Persons:
+        """From the person and the group of each row."""
+        alone = units_of_groups(labels, units)[labels] == 1
+        return cls(unit, int(np.unique(units).size), int(np.unique(units[alone]).size), int(units.size))
 
 
 @internal(".words")
@@ -73,6 +101,8 @@ class Check:
             where it was not measured.
         requirements: the levels that were asked for.
         remarks: in words, what was not measured because the table was never in memory.
+        persons: where persons are counted: sizes of groups, risks and shares of values are then those of persons, who
+            count once in each of their groups, and `unique` is how many persons are alone in one of them.
     """
 
     rows: int
@@ -85,6 +115,7 @@ class Check:
     disclosure: RiskFigures | None
     requirements: tuple[Requirement, ...]
     remarks: tuple[str, ...] = ()
+    persons: Persons | None = None
 
     @property
     def met(self) -> bool:
@@ -109,15 +140,21 @@ class Check:
     def ratio(self) -> float | None:
         return max((entry.ratio for entry in self.confidential.values()), default=None)
 
+    @property
+    def unique_share(self) -> float:
+        """Share of the rows that no other row equals, or of the persons who are alone in a group."""
+        return self.unique / (self.rows if self.persons is None else self.persons.number)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; an infinite ratio is None."""
         return {
             "rows": self.rows,
+            **({} if self.persons is None else {"unit": self.persons.unit, "persons": self.persons.number}),
             "quasi": list(self.quasi),
             "groups": self.groups,
             "k": self.k,
             "unique": self.unique,
-            "unique_share": self.unique / self.rows,
+            "unique_share": self.unique_share,
             "reidentification": plain(self.reidentification),
             "distinct_l": self.distinct_l,
             "entropy_l": self.entropy_l,
@@ -148,17 +185,18 @@ class Check:
         from rich.markup import escape
 
         risk = self.reidentification
-        whole = _titled(f"{self.rows} rows, grouped by {escape(', '.join(self.quasi))}")
+        who, one, of = ("rows", "row", "") if self.persons is None else ("persons", "person", self._whose)
+        whole = _titled(f"{of}{self.rows} rows, grouped by {escape(', '.join(self.quasi))}")
         whole.add_column("measure", no_wrap=True)
         whole.add_column("value", justify="right", no_wrap=True)
         whole.add_column("meaning")
         for name, value, meaning in (
-            ("k", str(self.k), "rows of the smallest group"),
+            ("k", str(self.k), f"{who} of the smallest group"),
             ("groups", str(self.groups), "different combinations of the columns"),
-            ("unique rows", f"{self.unique / self.rows:.2%}", "rows that no other row equals"),
-            ("largest risk", _shown(risk["largest"]), "chance of picking the right row of a group"),
-            ("mean risk", _shown(risk["mean"]), "the same, over all rows"),
-            ("risk above 1/5", f"{risk['above_one_in_5']:.2%}", "share of the rows"),
+            (f"unique {who}", f"{self.unique_share:.2%}", f"{who} that no other {one} equals"),
+            ("largest risk", _shown(risk["largest"]), f"chance of picking the right {one} of a group"),
+            ("mean risk", _shown(risk["mean"]), f"the same, over all {who}"),
+            ("risk above 1/5", f"{risk['above_one_in_5']:.2%}", f"share of the {who}"),
         ):
             whole.add_row(name, value, meaning)
         parts = [whole]
@@ -174,6 +212,16 @@ class Check:
             disclosed.caption = escape(self.disclosure.conditions)
             parts.append(disclosed)
         return Group(*parts)
+
+    @property
+    def _whose(self) -> str:
+        from rich.markup import escape
+
+        return (
+            ""
+            if self.persons is None
+            else f"{self.persons.number} persons ({escape(self.persons.unit)}) with "
+        )
 
     def _of_confidential(self) -> Table:
         from rich.markup import escape

@@ -46,6 +46,7 @@ class Evaluation:
         skipped: columns that were not measured, and why.
         learning: how well a classifier learns from the release; None without a target.
         estimates: survey estimates with their errors, before and after; None without a weight.
+        synthetic: the released rows were drawn and are nobody's.
         remarks: in words, what was not measured, or not exactly, because the tables were never in memory.
     """
 
@@ -59,6 +60,7 @@ class Evaluation:
     learning: dict[str, Any] | None = None
     matching: str | None = None
     estimates: dict[str, Any] | None = None
+    synthetic: bool = False
     remarks: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -74,6 +76,7 @@ class Evaluation:
             "risk": plain(self.risk),
             "learning": plain(self.learning),
             "estimates": plain(self.estimates),
+            "synthetic": self.synthetic,
             "remarks": list(self.remarks),
         }
 

@@ -42,6 +42,29 @@ def survey_estimates(
         return {"weight": named, "strata": list(design), "about": f"Not estimated: {error}", "rows": []}
 
 
+def _measured(pair: Pair, columns: Sequence[str]) -> list[str]:
+    """The columns of numbers."""
+    return [
+        name
+        for name in columns
+        if pair.before.dtype(name).is_numeric() and pair.published.dtype(name).is_numeric()
+    ]
+
+
+def _shift(pair: Pair, name: str, weight: str, weights: Any) -> float:
+    """How far the weighted average of a column moves, in standard deviations of the weighted original."""
+    before, by = pair.before.numeric(name), pair.before.numeric(weight)
+    after = pair.published.numeric(name)
+    then = pair.published.numeric(weights) if isinstance(weights, str) else np.asarray(weights, dtype=float)
+    here, there = np.isfinite(before), np.isfinite(after)
+    if not here.any() or not there.any():
+        return 0.0
+    mean = np.average(before[here], weights=by[here])
+    spread = float(np.sqrt(np.average((before[here] - mean) ** 2, weights=by[here])))
+    apart = abs(float(np.average(after[there], weights=then[there]) - mean))
+    return apart / spread if spread > 0 else (0.0 if apart == 0 else float("inf"))
+
+
 def _declared_weight(released: Any) -> str | None:
     schema = getattr(released, "schema", None) if hasattr(released, "aligned") else None
     found = None if schema is None else schema.weight
@@ -86,6 +109,7 @@ def _side_by_side(pair: Pair, columns: Sequence[str], weight: str, strata: tuple
     return {
         "weight": weight,
         "strata": list(strata),
+        "mean_shifts": {name: _shift(pair, name, weight, weights) for name in _measured(pair, chosen)},
         "population_before": before.population,
         "population_after": after.population,
         "about": f"{about}. {_AFTER['released' if has_weight else 'equal']}",

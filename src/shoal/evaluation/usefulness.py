@@ -27,33 +27,84 @@ class Finding:
     text: str
 
 
-def usefulness(utility: Mapping[str, Any]) -> Finding | None:
+def usefulness(utility: Mapping[str, Any], estimates: Mapping[str, Any] | None = None) -> Finding | None:
     """How useful a release is, by its worst figure; None where nothing could be compared.
 
     Args:
         utility: the measures of loss of `shoal.evaluate`.
+        estimates: survey estimates before and after, where there is a weight: averages are then weighted.
 
     >>> print(usefulness({"mean_shift_max": 0.03, "rank_correlations": 45, "rank_correlations_kept": 41}).text)
     Averages move by at most 3% of their spread; of 45 rank correlations 41 keep sign and size.
     """
     words, found = [], []
-    shift = utility.get("mean_shift_max")
+    shift = largest_shift(utility, estimates)
     if shift is not None:
-        words.append(f"averages move by at most {percent(shift)} of their spread")
-        found.append(upwards(shift, SHIFT))
+        words.append(shift.words)
+        found.append(upwards(shift.value, SHIFT))
     pairs = utility.get("rank_correlations") or 0
     if pairs:
         kept = utility["rank_correlations_kept"]
         words.append(relation_words(kept, pairs))
         found.append(downwards(kept / pairs, KEPT))
-    moved = utility.get("total_variation_max")
+    moved = most_moved(utility)
     if moved is not None:
-        words.append(f"{'at most ' if not words else ''}{percent(moved)} of a column's values move")
-        found.append(upwards(moved, MOVED))
+        words.append(moved.words)
+        found.append(upwards(moved.value, MOVED))
     if not found:
         return None
     text = "; ".join(words)
     return Finding(max(found, key=LEVELS.index), "usefulness", f"{text[0].upper()}{text[1:]}.")
+
+
+@dataclass(frozen=True, slots=True)
+class Worst:
+    """The largest figure of all columns, and the sentence that names the column."""
+
+    value: float
+    words: str
+
+
+def largest_shift(utility: Mapping[str, Any], estimates: Mapping[str, Any] | None = None) -> Worst | None:
+    """The average that moves most; of a survey with weights, that of the population.
+
+    >>> largest_shift({"mean_shift_max": 0.03, "attributes": {"age": {"mean_shift": 0.03}}}).words
+    'averages move by at most 3% of their spread (age)'
+    """
+    shifts = dict((estimates or {}).get("mean_shifts") or {})
+    if shifts:
+        column = max(shifts, key=lambda name: shifts[name])
+        moved = percent(shifts[column])
+        return Worst(shifts[column], f"weighted averages move by at most {moved} of their spread ({column})")
+    shift = utility.get("mean_shift_max")
+    if shift is None:
+        return None
+    return Worst(
+        shift, f"averages move by at most {percent(shift)} of their spread{_of_column(utility, 'mean_shift')}"
+    )
+
+
+def most_moved(utility: Mapping[str, Any]) -> Worst | None:
+    """The column whose distribution changes most.
+
+    >>> most_moved({"total_variation_max": 0.12, "attributes": {"age": {"total_variation": 0.12}}}).words
+    "at most 12% of a column's values move (age)"
+    """
+    moved = utility.get("total_variation_max")
+    if moved is None:
+        return None
+    column = _of_column(utility, "total_variation")
+    return Worst(moved, f"at most {percent(moved)} of a column's values move{column}")
+
+
+def _of_column(utility: Mapping[str, Any], figure: str) -> str:
+    """The column that a largest figure is of, in brackets."""
+    found = {
+        name: line[figure]
+        for name, line in utility.get("attributes", {}).items()
+        if line.get(figure) is not None
+    }
+    return f" ({max(found, key=lambda name: found[name])})" if found else ""
 
 
 def relation_words(kept: int, pairs: int) -> str:

@@ -155,7 +155,7 @@ def verdict(
     crowd = facts["settings"].get("k") if counts else None
     most = max(MOST_LINKED, 1 / crowd) if crowd else MOST_LINKED
     risk = sorted(_of_risks(lines, most), key=lambda reason: -LEVELS.index(reason.level))
-    use = None if found is None else usefulness(found["utility"])
+    use = None if found is None else usefulness(found["utility"], found.get("estimates"))
     return Verdict(public_verdict(facts), Measured(tuple(risk), use), counts, rehearsed)
 
 

@@ -17,7 +17,15 @@ from shoal.io.formats import (
     table_name,
     titles,
 )
-from shoal.io.table import Table, check_doubts, first_row, is_spark_frame, with_types, without_texts
+from shoal.io.table import (
+    Table,
+    check_doubts,
+    first_row,
+    is_spark_frame,
+    with_types,
+    without_codes,
+    without_texts,
+)
 
 __all__ = [
     "FORMATS",
@@ -47,6 +55,7 @@ __all__ = [
     "type_of",
     "type_words",
     "with_types",
+    "without_codes",
     "without_texts",
     "write",
 ]

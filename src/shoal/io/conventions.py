@@ -7,6 +7,7 @@ are what most files do. Released files are written as the input was.
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -45,6 +46,8 @@ class Conventions:
         na: texts that stand for a missing value.
         date_format: how dates are written, such as DD.MM.YYYY, in columns that name no format of their own.
         sheet: of a spreadsheet.
+        header_row: number of the row that holds the column names, counted from 1; rows above it are not read.
+        range: the cells of a sheet that hold the table, such as B4:F200, names included.
         newline: how lines end.
         spreadsheet_safe: texts that a spreadsheet would run as a formula are written with an apostrophe in front.
 
@@ -60,6 +63,8 @@ class Conventions:
     na: tuple[str, ...] = ()
     date_format: str | None = None
     sheet: str | None = None
+    header_row: int | None = None
+    range: str | None = None
     newline: str | None = None
     spreadsheet_safe: bool = False
 
@@ -75,6 +80,7 @@ class Conventions:
             "quote",
             "date_format",
             "sheet",
+            "range",
             "newline",
         ):
             value = getattr(self, name)
@@ -112,6 +118,14 @@ class Conventions:
         settle("na", tuple(text.strip() for text in self.na))
         if self.date_format is not None:
             DateFormat.of(self.date_format)
+        if isinstance(self.header_row, str) and self.header_row.isdigit():
+            settle("header_row", int(self.header_row))
+        if self.header_row is not None and (type(self.header_row) is not int or self.header_row < 1):
+            raise OptionError(f"header_row must be a whole number, at least 1, got {self.header_row!r}.")
+        if self.range is not None:
+            settle("range", cells_of(self.range).text)
+            if self.header_row is not None:
+                raise OptionError("range begins with the row of names: leave out header_row.")
         if self.newline not in (None, "\n", "\r\n", "\r"):
             raise OptionError(f"newline {self.newline!r} is not one of '\\n', '\\r\\n', '\\r'.")
         if not isinstance(self.spreadsheet_safe, bool):
@@ -165,6 +179,42 @@ class Conventions:
     @property
     def thousands_sign(self) -> str:
         return self.thousands or ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """A rectangle of a sheet: first and last row and column, counted from 0; None where it is open."""
+
+    top: int
+    left: int
+    bottom: int | None
+    right: int | None
+    text: str
+
+
+def cells_of(text: str) -> Cells:
+    """The cells that a range such as B4:F200, or B4: for all from B4 on, names.
+
+    >>> cells_of("b4:F200")
+    Cells(top=3, left=1, bottom=199, right=5, text='B4:F200')
+    """
+    found = re.fullmatch(
+        r"\s*([A-Za-z]{1,3})([1-9]\d{0,6})\s*:\s*(?:([A-Za-z]{1,3})([1-9]\d{0,6}))?\s*", text
+    )
+    if found is None:
+        raise OptionError(f"range '{text}' is not of the form B4:F200, or B4: for all cells from there on.")
+    top, left = int(found[2]) - 1, _column_number(found[1])
+    bottom, right = (None, None) if found[3] is None else (int(found[4]) - 1, _column_number(found[3]))
+    if bottom is not None and right is not None and (bottom < top or right < left):
+        raise OptionError(f"range '{text}' ends before it begins: name the upper left cell first.")
+    return Cells(top, left, bottom, right, "".join(text.split()).upper())
+
+
+def _column_number(letters: str) -> int:
+    number = 0
+    for letter in letters.upper():
+        number = number * 26 + ord(letter) - ord("A") + 1
+    return number - 1
 
 
 def python_codec(encoding: str | None) -> str:

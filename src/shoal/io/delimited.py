@@ -137,6 +137,14 @@ def _header(path: Path, told: Conventions, packing: str, usual: str | None) -> _
     if stated is not None and told.separator in (None, stated.group(1)):
         conventions = replace(conventions, separator=stated.group(1))
         text, skipped = text[stated.end() :], 1
+    above = (told.header_row or 1) - 1
+    if above:
+        lines = text.splitlines(keepends=True)
+        if len(lines) <= above:
+            raise InputError(
+                f"'{path}' has no row {told.header_row} that could hold the column names: correct header_row."
+            )
+        text, skipped = "".join(lines[above:]), skipped + above
     separator = conventions.separator or usual or _separator(path, text, told)
     conventions = replace(conventions, separator=separator)
     quote = '"' if told.quote is None else told.quote
@@ -235,6 +243,8 @@ def _check_rows(path: Path, packing: str, found: Conventions, quote: str, fields
     """Go through all rows strictly; an error names the row."""
     with closing(_opened(path, packing)) as file:
         lines = io.TextIOWrapper(file, python_codec(found.encoding), newline="")
+        for _ in range((found.header_row or 1) - 1):
+            lines.readline()
         if (first := lines.readline()).removeprefix("\ufeff")[:5].strip('"')[:4] != "sep=":
             # the mark at the beginning belongs to no field
             rows = csv.reader(

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shoal.errors import InputError, did_you_mean, needs_extra
-from shoal.io.conventions import Conventions
+from shoal.io.conventions import Cells, Conventions, cells_of
 from shoal.io.limits import check_zip
 from shoal.io.mixed_cells import column_of
 
@@ -33,7 +33,7 @@ def library() -> Any:
 
 
 def read_excel(path: Path, told: Conventions) -> tuple[pa.Table, dict[str, str], Conventions]:
-    """Columns of the sheet, whose first row holds their names; doubts about those that mix kinds of values.
+    """Columns of the sheet, the first row or the one that was told holding their names; doubts about mixed columns.
 
     Raises:
         InputError: no workbook, several sheets and none named, an error or a formula without a value in a cell.
@@ -42,18 +42,24 @@ def read_excel(path: Path, told: Conventions) -> tuple[pa.Table, dict[str, str],
 
     library()
     check_zip(path)
-    sheet, rows = _rows(path, told.sheet, values=True)
+    cells = (
+        Cells((told.header_row or 1) - 1, 0, None, None, "") if told.range is None else cells_of(told.range)
+    )
+    sheet, rows = _rows(path, told.sheet, cells, values=True)
     while rows and all(cell is None for cell in rows[-1]):
         rows.pop()
     if not rows:
-        raise InputError(
-            f"sheet '{sheet}' of '{path}' is empty: a row of names and at least one row are needed."
-        )
+        where = f"sheet '{sheet}' of '{path}'"
+        if told.range is not None:
+            where = f"the range {told.range} of {where}"
+        elif told.header_row is not None:
+            where = f"{where} from row {told.header_row} on"
+        raise InputError(f"{where} is empty: a row of names and at least one row are needed.")
     width = max(
         max((place + 1 for place, cell in enumerate(row) if cell is not None), default=0) for row in rows
     )
     rows = [[*row[:width], *[None] * (width - len(row))] for row in rows]
-    _check_formulas(path, sheet, rows)
+    _check_formulas(path, sheet, rows, cells)
     names = ["" if cell is None else str(cell) for cell in rows[0]]
     columns, doubts = [], {}
     for place, name in enumerate(names):
@@ -83,7 +89,8 @@ def _workbook(path: Path, *, values: bool) -> Iterator[Any]:
         book.close()
 
 
-def _rows(path: Path, wanted: str | None, *, values: bool) -> tuple[str, list[list[Any]]]:
+def _rows(path: Path, wanted: str | None, cells: Cells, *, values: bool) -> tuple[str, list[list[Any]]]:
+    """The title of the sheet, and its rows inside the cells that hold the table."""
     with _workbook(path, values=values) as book:
         names = [sheet.title for sheet in book.worksheets]
         if wanted is None and len(names) > 1:
@@ -97,19 +104,23 @@ def _rows(path: Path, wanted: str | None, *, values: bool) -> tuple[str, list[li
         try:
             # a file may say that it is smaller than it is
             sheet.reset_dimensions()
-            return sheet.title, [list(row) for row in sheet.iter_rows(values_only=True)]
+            rows = [list(row) for row in sheet.iter_rows(values_only=True)]
+            last_row = None if cells.bottom is None else cells.bottom + 1
+            last_column = None if cells.right is None else cells.right + 1
+            return sheet.title, [row[cells.left : last_column] for row in rows[cells.top : last_row]]
         except Exception as error:
             reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
             raise InputError(f"'{path}' cannot be read as Excel: {reason}.") from None
 
 
-def _check_formulas(path: Path, sheet: str, rows: list[list[Any]]) -> None:
+def _check_formulas(path: Path, sheet: str, rows: list[list[Any]], cells: Cells) -> None:
     """Refuse cells that hold an error, and formulas of which the file keeps no value."""
     for number, row in enumerate(rows):
         for place, cell in enumerate(row):
             if isinstance(cell, str) and cell in _ERRORS and cell != "#N/A":
+                wrong = _cell(cells.top + number, cells.left + place)
                 raise InputError(
-                    f"'{path}': cell {_cell(number, place)} of sheet '{sheet}' holds the error {cell}: correct it."
+                    f"'{path}': cell {wrong} of sheet '{sheet}' holds the error {cell}: correct it."
                 )
             if cell == "#N/A":
                 row[place] = None
@@ -117,15 +128,16 @@ def _check_formulas(path: Path, sheet: str, rows: list[list[Any]]) -> None:
         parts = [name for name in archive.namelist() if re.match(r"xl/worksheets/[^/]+\.xml$", name)]
         if not any(b"<f" in archive.read(part) for part in parts):
             return
-    _, formulas = _rows(path, sheet, values=False)
+    _, formulas = _rows(path, sheet, cells, values=False)
     for number, row in enumerate(rows):
         for place, cell in enumerate(row):
             there = (
                 formulas[number][place] if number < len(formulas) and place < len(formulas[number]) else None
             )
             if cell is None and isinstance(there, str) and there.startswith("="):
+                named = _cell(cells.top + number, cells.left + place)
                 raise InputError(
-                    f"'{path}': cell {_cell(number, place)} of sheet '{sheet}' holds a formula without its value: "
+                    f"'{path}': cell {named} of sheet '{sheet}' holds a formula without its value: "
                     "open the "
                     "file in a spreadsheet program and save it, or write the value."
                 )

@@ -15,7 +15,7 @@ from shoal.io.column_types import ColumnType
 from shoal.io.conventions import Conventions
 from shoal.io.formats import Asked, Content, Format, Manner, format_of, known_format, titles
 from shoal.io.parquet_files import frozen, parquet_files
-from shoal.io.table import Table, check_doubts, with_types, without_texts
+from shoal.io.table import Table, check_doubts, with_types, without_codes, without_texts
 from shoal.io.text_columns import settled
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ def read(
     conventions: Conventions | Mapping[str, Any] | None = None,
     dates: Mapping[str, str] | None = None,
     *,
+    codes: Mapping[str, Sequence[str]] | None = None,
     strict: bool = True,
 ) -> Table:
     """A table from a path (see `shoal.io.FORMATS`) or from a pandas, polars or pyarrow frame.
@@ -42,6 +43,7 @@ def read(
             `inferred` of the table says so; a frame, a Parquet and a Feather file have types of their own.
         conventions: what is known about a text file: encoding, separator, decimal sign and so on.
         dates: how dates are written, by column, such as DD.MM.YYYY.
+        codes: what stands for a missing value in single columns, such as 99.
         strict: refuse a column without a declared type whose cells can be read in two ways. Otherwise the table keeps
             its doubts, for those who use the column.
 
@@ -53,8 +55,9 @@ def read(
     told = Conventions.of(conventions)
     texts = tuple(dict.fromkeys((*na, *told.na)))
     told = replace(told, na=texts)
-    table = _read(source, texts, declared, told, dates or {})
-    table = with_types(without_texts(table, texts), declared, texts)
+    own = {} if codes is None else codes
+    table = _read(source, texts, declared, told, dates or {}, own)
+    table = without_codes(with_types(without_texts(table, texts), declared, texts, own), own)
     if strict and not isinstance(source, Table):
         check_doubts(table, table.names)
     return table
@@ -66,11 +69,12 @@ def _read(
     types: Mapping[str, ColumnType],
     told: Conventions,
     dates: Mapping[str, str],
+    codes: Mapping[str, Sequence[str]],
 ) -> Table:
     if isinstance(source, Table):
         return source
     if isinstance(source, (str, Path)):
-        return _read_path(Path(source), na, types, told, dates)
+        return _read_path(Path(source), na, types, told, dates, codes)
     try:
         frame = nw.from_native(source)
     except nw.exceptions.DuplicateError as error:
@@ -147,6 +151,7 @@ def _read_path(
     types: Mapping[str, ColumnType],
     told: Conventions,
     dates: Mapping[str, str],
+    codes: Mapping[str, Sequence[str]],
 ) -> Table:
     import pyarrow as pa
 
@@ -162,7 +167,7 @@ def _read_path(
     if found.table.num_rows == 0:
         raise InputError(f"'{path}' has a header but no rows.")
     if found.cells:
-        found = _settled(found, na, types, dates)
+        found = _settled(found, na, types, dates, codes)
     inferred = frozenset() if kind.typed else frozenset(names) - set(types)
     return Table(
         nw.from_native(found.table, eager_only=True),
@@ -176,7 +181,11 @@ def _read_path(
 
 
 def _settled(
-    found: Content, na: Sequence[str], types: Mapping[str, ColumnType], dates: Mapping[str, str]
+    found: Content,
+    na: Sequence[str],
+    types: Mapping[str, ColumnType],
+    dates: Mapping[str, str],
+    codes: Mapping[str, Sequence[str]],
 ) -> Content:
     """Columns of texts as what they stand for; a declared one is taken as it is written, its type settles the rest."""
     import pyarrow as pa
@@ -187,7 +196,8 @@ def _settled(
         if name in types:
             columns.append(column)
             continue
-        made = settled(column, name, found.conventions, na, dates.get(name))
+        texts = (*na, *codes.get(name, ()))
+        made = settled(column, name, found.conventions, texts, dates.get(name))
         columns.append(made.values)
         if made.doubt is not None:
             doubts[name] = made.doubt

@@ -296,8 +296,23 @@ def find_format(path: Path) -> Format | None:
     return max(fitting, key=lambda found: found[0])[1] if fitting else None
 
 
+def _zipped(path: Path) -> Format:
+    """The format of the one text file in a zip archive."""
+    from shoal.io.limits import zipped_table
+
+    inner = find_format(Path(zipped_table(path)))
+    reader = None if inner is None else inner.read
+    if inner is None or not isinstance(reader, partial) or reader.keywords.get("packing") != "":
+        raise InputError(
+            f"'{path}' does not hold a CSV, TSV or JSON lines file: unpack it and name the table."
+        )
+    return replace(inner, read=partial(reader, packing=".zip"))
+
+
 def format_of(path: Path) -> Format:
-    """The file format by the name's ending."""
+    """The file format by the name's ending; that of a zip archive by the one file in it."""
+    if path.suffix.lower() == ".zip" and path.is_file():
+        return _zipped(path)
     found = find_format(path)
     if found is None:
         old = (

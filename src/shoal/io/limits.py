@@ -34,8 +34,43 @@ def _zstd(path: Path) -> Any:
     return pa.CompressedInputStream(pa.OSFile(str(path)), "zstd")
 
 
+def _zip(path: Path) -> Any:
+    import zipfile
+
+    archive = zipfile.ZipFile(path)
+    # the opened part keeps the archive open
+    return archive.open(zipped_table(path))
+
+
 # by ending: how such a file is unpacked
-PACKINGS: Mapping[str, Callable[[Path], Any]] = {".gz": _gzip, ".zst": _zstd}
+PACKINGS: Mapping[str, Callable[[Path], Any]] = {".gz": _gzip, ".zst": _zstd, ".zip": _zip}
+
+
+def zipped_table(path: Path) -> str:
+    """The name of the one file in an archive; what systems add of their own does not count.
+
+    Raises:
+        InputError: not an archive, encrypted, empty, or with several files.
+    """
+    import zipfile
+
+    try:
+        with zipfile.ZipFile(path) as archive:
+            parts = [part for part in archive.infolist() if not part.is_dir()]
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, OSError) as error:
+        raise InputError(f"'{path}' is not the archive that its ending says: {error}.") from None
+    own = [
+        part
+        for part in parts
+        if not part.filename.startswith("__MACOSX/") and not Path(part.filename).name.startswith(".")
+    ]
+    if len(own) != 1:
+        raise InputError(
+            f"'{path}' holds {len(own)} files, and one table is needed: unpack it and name the table."
+        )
+    if own[0].flag_bits & 1:
+        raise InputError(f"'{path}' is encrypted: unpack it and name the table.")
+    return own[0].filename
 
 
 def most_unpacked(packed: int) -> int:
@@ -63,7 +98,7 @@ class Unpacked(io.RawIOBase):
 
         try:
             piece = self._inner.read(len(buffer))
-        except (OSError, EOFError, zlib.error, pa.ArrowException) as error:
+        except (OSError, EOFError, zlib.error, RuntimeError, pa.ArrowException) as error:
             raise InputError(f"'{self._path}' cannot be unpacked: {str(error).splitlines()[0]}.") from None
         self._done += len(piece)
         if self._done > self._most:

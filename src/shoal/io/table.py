@@ -229,8 +229,17 @@ class Table:
         )
 
 
-def with_types(table: Table, types: Mapping[str, ColumnType], na: Sequence[str] = ()) -> Table:
+def with_types(
+    table: Table,
+    types: Mapping[str, ColumnType],
+    na: Sequence[str] = (),
+    codes: Mapping[str, Sequence[str]] | None = None,
+) -> Table:
     """The table with its columns in their declared types; columns that have them already stay as they are.
+
+    Args:
+        na: texts that stand for a missing value.
+        codes: the same, by column.
 
     Raises:
         InputError: a value is none of its column's declared type.
@@ -256,8 +265,9 @@ def with_types(table: Table, types: Mapping[str, ColumnType], na: Sequence[str] 
         chunked = stored if isinstance(stored, pa.ChunkedArray) else pa.chunked_array([stored])
         if type_of(table.dtype(name)) != type:
             form = table.dates.get(name, table.conventions.date_format)
+            texts = (*na, *(codes or {}).get(name, ()))
             chunked = pa.chunked_array(
-                [converted(chunked.combine_chunks(), type, name, na, table.conventions, form)]
+                [converted(chunked.combine_chunks(), type, name, texts, table.conventions, form)]
             )
         table = table.retyped(name, chunked)
     return table
@@ -331,6 +341,41 @@ def without_texts(table: Table, na: Sequence[str]) -> Table:
         for name in names
     ]
     return replace(table, frame=table.frame.with_columns(*kept))
+
+
+def without_codes(table: Table, codes: Mapping[str, Sequence[str]]) -> Table:
+    """The table with the codes of each column taken for missing values: numbers by value, texts by spelling.
+
+    >>> table = Table(nw.from_dict({"hours": [40, 99, 12]}, backend="pyarrow"))
+    >>> without_codes(table, {"hours": ["99"]}).series("hours").to_list()
+    [40, None, 12]
+    """
+    kept = []
+    for name, own in codes.items():
+        if not own or name not in table.names:
+            continue
+        if table.path is not None:
+            raise InputError(
+                f"column '{name}' has codes for missing values, and '{table.path}' is read column by column: use "
+                "engine=memory."
+            )
+        if isinstance(table.dtype(name), nw.String):
+            kept.append(
+                nw.when(~nw.col(name).str.strip_chars().is_in(list(own))).then(nw.col(name)).alias(name)
+            )
+        elif table.dtype(name).is_numeric():
+            numbers = [float(code) for code in own if _is_number(code)]
+            if numbers:
+                kept.append(nw.when(~nw.col(name).is_in(numbers)).then(nw.col(name)).alias(name))
+    return replace(table, frame=table.frame.with_columns(*kept)) if kept else table
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def is_spark_frame(data: Any) -> bool:

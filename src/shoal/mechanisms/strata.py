@@ -1,4 +1,4 @@
-"""Strata: columns whose values divide a table come in, the rows of each stratum leave."""
+"""Rows that belong together: the strata that columns divide a table into, and the persons that rows are about."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from shoal.columns.describe import Described
 from shoal.errors import OptionError
 from shoal.evaluation.anonymity import column_codes
-from shoal.evaluation.groups import row_groups
+from shoal.evaluation.groups import most_rows_of_a_unit, places, row_groups, units_of_groups
 from shoal.method.method import Method
 
 
@@ -44,6 +44,54 @@ def strata_of(method: Method, described: Described) -> tuple[Stratum, ...]:
         words = [f"{name}={own[first]}" for name, own in zip(method.strata, texts, strict=True)]
         found.append(Stratum(", ".join(words), rows))
     return tuple(sorted(found, key=lambda stratum: stratum.name))
+
+
+def units_of(described: Described) -> NDArray[np.int64] | None:
+    """The person of each row that takes part, by number; None where every row is a person of its own.
+
+    That is so without a unit column. With one whose values do not repeat, counting persons and counting rows is the
+    same; records that are elsewhere have nobody to count here, and engines refuse persons with several rows.
+    """
+    unit = described.circumstances.unit
+    table = described.table
+    if unit is None or table.records is not None or not described.n:
+        return None
+    codes = column_codes(table, unit)
+    found = places(codes if described.kept is None else codes[described.kept])
+    return found if int(found.max()) + 1 < found.size else None
+
+
+def counted_words(described: Described) -> str:
+    """What groups are counted in: rows, or persons where a unit is declared."""
+    return "rows" if described.circumstances.unit is None else "persons"
+
+
+def check_persons(method: Method, described: Described, least: int, *, even: bool) -> None:
+    """Refuse persons who are too few for one group of everybody, or have too many of the rows.
+
+    Args:
+        least: the most persons that a group needs.
+        even: nobody may have more than one row in `least` of a group: no value is then theirs with more probability.
+    """
+    units = units_of(described)
+    if units is None:
+        return
+    unit = described.circumstances.unit
+    for stratum in strata_of(method, described):
+        own = np.zeros(stratum.rows.size, dtype=np.int64), units[stratum.rows]
+        where = f"the stratum {stratum.name}" if stratum.name else "the table"
+        way_out = "join strata (recode the column), or lower k" if stratum.name else "lower k"
+        if int(units_of_groups(*own)[0]) < least:
+            raise OptionError(
+                f"k = {least} is larger than the number of persons in {where} (values of '{unit}'): {way_out}.",
+                option="k",
+            )
+        if even and stratum.rows.size < least * int(most_rows_of_a_unit(*own)[0]):
+            raise OptionError(
+                f"somebody (a value of '{unit}') has more than one row in k = {least} of {where}, so whose a value is "
+                f"could be told with a probability above 1/{least}: keep fewer rows per person, {way_out}.",
+                option="k",
+            )
 
 
 def check_strata(method: Method, described: Described, least: int) -> None:

@@ -53,7 +53,8 @@ class ModelFacts:
     """What a model means, for everybody who reads a statement.
 
     Attributes:
-        promise: the claim in one phrase; `{epsilon}`, `{delta}`, `{unit}` and the names of settings are filled in.
+        promise: the claim in one phrase; `{epsilon}`, `{delta}`, `{unit}`, `{counted}` (rows or persons) and the
+            names of settings are filled in.
         target: what is protected.
         not_promised: what a reader might wrongly take it for.
         budgeted: the claim is about neighbouring tables and has an ε.
@@ -117,7 +118,7 @@ MODELS: Mapping[Model, ModelFacts] = {
         given_partition=True,
     ),
     "k-anonymity": ModelFacts(
-        "every combination of quasi-identifiers is shared by at least {k} rows (k-anonymity)",
+        "every combination of quasi-identifiers is shared by at least {k} {counted} (k-anonymity)",
         "the identity behind a row: which row of a group is whose",
         (
             "It does not hide what the rows of a group have in common: confidential values are released as they are.",
@@ -140,7 +141,7 @@ MODELS: Mapping[Model, ModelFacts] = {
     ),
     "t-closeness": ModelFacts(
         "the odds of a bucket of confidential values change, for one person, by a factor of {t} at most, in groups of "
-        "at least {k} rows (t-closeness)",
+        "at least {k} {counted} (t-closeness)",
         "what the group of a person says about the person's confidential values",
         (
             "It does not bound what is said about single values inside a bucket.",

@@ -120,6 +120,12 @@ def _texts(value: Any) -> tuple[str, ...]:
     return tuple(_text(item) for item in value)
 
 
+def _counted(value: Any) -> str:
+    if value not in ("rows", "persons"):
+        raise ValueError
+    return _text(value)
+
+
 def _perhaps(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda value: None if value is None else read(value)
 
@@ -203,7 +209,7 @@ _FIELDS: Mapping[str, Callable[[Any], Any]] = {
 _IN_RHO: Mapping[str, Callable[[Any], Any]] = {"delta": fraction, "rho": fraction}
 # only where they are not as usual
 _WHERE_SET: Mapping[str, Callable[[Any], Any]] = {
-    **{"most_epsilon": fraction, "override": _text, "steps": _texts}
+    **{"most_epsilon": fraction, "override": _text, "steps": _texts, "counted": _counted}
 }
 # what a statement says in other words, too
 _DERIVED = ("sentence", "publishable", "verdict", "neighbours", "not_publishable_because")

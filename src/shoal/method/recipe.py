@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -82,5 +83,8 @@ def load_recipe(path: str | Path) -> dict[str, Any]:
     if not isinstance(raw["method"], str):
         raise OptionError(f"the recipe '{path}': method must be the name of a method, got {raw['method']}.")
     if "attribute" in raw:
+        if _LOGGED in raw and isinstance(told := raw.get("publication"), Mapping):
+            # what is done again is published on another day
+            raw["publication"] = {key: told[key] for key in told if key not in ("date", "review_by")}
         arguments["schema"] = Schema.from_dict(raw)
     return arguments

@@ -61,6 +61,7 @@ class PrivacyStatement:
         declared: public facts that the publisher declares, each with its source.
         publication: who publishes what for whom, as declared.
         recorded: what the journal of use knows that bears on the declarations.
+        counted: what groups of a claim about the table are counted in: "rows", or "persons" where a unit is declared.
     """
 
     model: Model
@@ -90,6 +91,7 @@ class PrivacyStatement:
     declared: tuple[Declared, ...] = ()
     publication: dict[str, Any] = field(default_factory=dict)
     recorded: tuple[Recorded, ...] = ()
+    counted: str = "rows"
 
     @property
     def publishable(self) -> bool:
@@ -128,6 +130,7 @@ class PrivacyStatement:
         facts = MODELS[self.model]
         budget = "" if self.epsilon is None else decimal_text(self.epsilon)
         amounts = {"epsilon": budget, "delta": decimal_text(self.delta), "unit": self.unit}
+        amounts["counted"] = self.counted
         promise = facts.promise.format_map({**self.settings, **amounts})
         if self.data_dependent and facts.guarantee and not facts.of_the_table:
             wanted = f"it would be {promise} if no choice listed below depended on the records"
@@ -160,6 +163,7 @@ class PrivacyStatement:
             "neighbours": self.neighbours,
             "adjacency": self.adjacency,
             "unit": self.unit,
+            **({} if self.counted == "rows" else {"counted": self.counted}),
             "conditions": list(self.conditions),
             "data_dependent": list(self.data_dependent),
             "not_promised": list(self.not_promised),
@@ -292,7 +296,7 @@ def state(
     facts = MODELS[model]
     adjacency = Adjacency(method.neighbours)
     rows = circumstances.rows_per_unit
-    if circumstances.unit_repeats and (facts.of_records or facts.of_the_table):
+    if circumstances.unit_repeats and facts.of_records:
         raise ClaimError(
             f"a value of the unit column '{circumstances.unit}' occurs in several rows, so a claim about rows is "
             "not a claim about persons: declare max_rows for it in the schema (the claim is then per person)."
@@ -318,8 +322,10 @@ def state(
             "that looked at the records, or use ranking-dp with one column or link=False."
         )
     # whether rows repeat is a private fact: where it does not refuse the claim, it must not show in it either
+    # a claim about the table counts persons, however many rows they have
+    persons = circumstances.unit is not None and facts.of_the_table
     per_person = circumstances.unit is not None and (circumstances.rows_declared or facts.of_records)
-    unit = unit_words(circumstances.unit if per_person else None, rows)
+    unit = unit_words(circumstances.unit if per_person or persons else None, None if persons else rows)
     # shares that follow the widths tell the ratio of domains taken from the data
     private = bool(circumstances.private_domains) and method.split in ("proportional", "optimal")
     spending = plan.spending
@@ -377,6 +383,7 @@ def state(
         declared=_declared(method, facts, circumstances),
         publication=dict(circumstances.publication),
         recorded=circumstances.recorded,
+        counted="persons" if persons else "rows",
     )
 
 
@@ -434,10 +441,9 @@ def _conditions(
     found += _local_conditions(method)
     if not method.link and attributes > 1:
         found.append("Every column was shuffled by itself: rows of the release do not belong to anybody.")
-    if circumstances.rows_per_unit > 1 and facts.of_the_table:
+    if circumstances.unit is not None and facts.of_the_table:
         found.append(
-            f"A person has at most {circumstances.rows_per_unit} rows, so {method.size} rows are at least "
-            f"{-(-method.size // circumstances.rows_per_unit)} persons."
+            f"Persons are the values of {circumstances.unit}: they are counted, and not the rows that each of them has."
         )
     elif circumstances.rows_per_unit > 1 and budget is not None:
         most = f"A person has at most {circumstances.rows_per_unit} rows;"

@@ -95,7 +95,7 @@ class Reason:
 
     level: Level
     code: str
-    facts: Facts = field(default_factory=dict)
+    facts: Facts = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, code: str, **facts: Any) -> Reason:

@@ -16,6 +16,7 @@ from shoal.columns.circumstances import Circumstances
 from shoal.columns.coding import check_storable
 from shoal.columns.declaration import Declaration
 from shoal.columns.describe import Described, describe
+from shoal.columns.kinds import KIND_FACTS
 from shoal.columns.schema import Schema
 from shoal.display import displayed, internal
 from shoal.errors import OptionError, Problems, ShoalError
@@ -376,17 +377,24 @@ class Angle:
         free: its claim needs no domain that is known beforehand.
         flags: it can have "missing" as a place of its own in columns with an order.
         generalise: groups of values can be released.
+        may_stay: kinds of columns whose values may stay missing in their rows, as far as its claim goes.
     """
 
     kinds: tuple[str, ...]
     free: bool
     flags: bool
     generalise: bool
+    may_stay: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, method: Method) -> Angle:
         free = MODELS[privacy_model(method, 1)].of_the_table or ENTRIES[method.mechanism].claim.free
-        return cls(method.kinds, free, PARTITIONS[method.partition].flags, method.generalise)
+        claim = promise_of(method, 2)
+        stay = MODELS[claim.model].given_partition or claim.shows_gaps
+        # a method that empties cells does so with names, too; others have a category for them
+        emptied = ENTRIES[method.mechanism].claim.free
+        may_stay = tuple(kind for kind, facts in KIND_FACTS.items() if stay and (facts.ordered or emptied))
+        return cls(method.kinds, free, PARTITIONS[method.partition].flags, method.generalise, may_stay)
 
 
 # a table and what is declared about it come in; the described table leaves, and what is wrong with it
@@ -396,7 +404,15 @@ Look = Callable[[Table, Declaration, Angle], tuple[Described, tuple[ShoalError, 
 def look_at(table: Table, declared: Declaration, angle: Angle) -> tuple[Described, tuple[ShoalError, ...]]:
     """Describe a table and look through its values; what was chosen on the records plays no part."""
     problems = Problems()
-    described = describe(table, declared, angle.kinds, free=angle.free, flags=angle.flags, problems=problems)
+    described = describe(
+        table,
+        declared,
+        angle.kinds,
+        free=angle.free,
+        flags=angle.flags,
+        may_stay=angle.may_stay,
+        problems=problems,
+    )
     for attribute in described.attributes:
         with problems.collected():
             check_storable(described.table, attribute, generalise=angle.generalise)

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from shoal import summaries
+from shoal.display import displayed
 from shoal.errors import ClaimError
 from shoal.method.models import MODELS, Adjacency
 from shoal.method.parts import declaration, recorded_words, three_parts
@@ -40,6 +42,7 @@ _ADJACENT: Mapping[Adjacency, str] = {
 }
 
 
+@displayed(summaries.of_registry_record)
 @dataclass(frozen=True, slots=True)
 class RegistryRecord:
     """A release as the registry describes deployments.

@@ -128,8 +128,7 @@ def _highest(found: Comparison) -> float:
 def _distribution_alt(found: Comparison) -> str:
     parts = found.distribution
     tables = "the released table" if parts.before is None else "the original and the released table"
-    moved = f" {100 * parts.moved:.1f}% of the rows would have to move." if parts.moved is not None else ""
-    return f"Distribution of {found.name} in {tables}.{moved}"
+    return f"Distribution of {found.name} in {tables}."
 
 
 def _size_of_change(change: Change) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from shoal.columns.schema import Schema
@@ -45,7 +45,8 @@ def disclosed(
     """The risk of both tables by the quasi-identifiers; None where there are none, or it cannot be measured.
 
     A missing value is a value of its own, as in the claim of k-anonymity. Both tables are taken for the population
-    unless both have weights; an original whose weights were not released is measured with them too.
+    unless both have weights, and their rows are counted; an original whose weights were not released is measured with
+    them too, and one in which a column says whose row it is, by persons.
 
     Args:
         before: the original rows.
@@ -68,13 +69,20 @@ def disclosed(
         and name in before.names
     ]
     progress("measuring the disclosure risk", 0, 1)
-    tables = {"original": (before, subject.schema), "released": (subject.table, subject.schema)}
-    weight = next((a.name for a in schema.attributes if a.role == "weight"), None) if schema else None
-    if weight is not None and weight in before.names and weight not in subject.table.names:
-        # what is public names the weight, which the original has and the released table has not
-        plain = tuple(a for a in subject.schema.attributes if a.role != "weight")
-        tables["original"] = before, replace(subject.schema, attributes=plain)
-        tables = {"original, weighted": (before, schema or subject.schema), **tables}
+    whole = schema or subject.schema
+    # what is public names the weight and the unit, which the original has and the released table has not
+    gone = {
+        role
+        for role in ("weight", "unit")
+        for a in whole.attributes
+        if a.role == role and a.name in before.names and a.name not in subject.table.names
+    }
+    alike = _without(subject.schema, gone)
+    tables = {"original": (before, alike), "released": (subject.table, subject.schema)}
+    if "weight" in gone:
+        tables = {"original, weighted": (before, _without(whole, {"unit"})), **tables}
+    if "unit" in gone and measure is None:
+        tables = {"original, persons": (before, _without(whole, {"weight"})), **tables}
     try:
         found = {
             title: (measure or _in_memory)(table, keys, known, sensitive)
@@ -86,6 +94,10 @@ def disclosed(
         # such as a weight that is missing: a page without this section is better than none
         return None
     return Disclosure(keys, tuple(found), _side_by_side(found), _conditions(found))
+
+
+def _without(schema: Schema, roles: Collection[str]) -> Schema:
+    return replace(schema, attributes=tuple(a for a in schema.attributes if a.role not in roles))
 
 
 def _in_memory(table: Table, keys: Sequence[str], schema: Schema, sensitive: Sequence[str]) -> RiskFigures:

@@ -84,6 +84,7 @@ def _of_records(statement: Mapping[str, Any]) -> dict[str, str]:
 
 def _of_table(statement: Mapping[str, Any]) -> dict[str, str]:
     k, t = statement["settings"].get("k"), statement["settings"].get("t")
+    counted = statement.get("counted", "rows")
     hidden = {
         "k-anonymity": "Not covered: confidential values that all rows of a group share are disclosed.",
         "probabilistic-k-anonymity": f"Whose a confidential value is can be told with probability 1/{k} at most.",
@@ -91,7 +92,7 @@ def _of_table(statement: Mapping[str, Any]) -> dict[str, str]:
     }
     groups = statement["model"] == "k-anonymity"
     return {
-        "singling out": f"By the quasi-identifiers alone a person fits at least {k} rows."
+        "singling out": f"By the quasi-identifiers alone a person fits at least {k} {counted}."
         if groups
         else "Not covered: columns that are not confidential are as they were.",
         "linkability": f"Through the quasi-identifiers alone a link is right in 1 of {k} cases at most."

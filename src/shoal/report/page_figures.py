@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from shoal.io import Table
@@ -17,13 +18,23 @@ from shoal.report.subject import Subject
 _OPEN = 1
 
 
-def attribute_sections(subject: Subject, before: Table | None) -> list[dict[str, Any]]:
-    """One section for each column: distribution, quantiles and changes."""
+def attribute_sections(
+    subject: Subject, before: Table | None, measured: Mapping[str, Any] | None = None
+) -> list[dict[str, Any]]:
+    """One section for each column: distribution, quantiles and changes.
+
+    How much moved is what `shoal.evaluate` measured, so that every part of a page says the same.
+    """
     sections = []
     compared = compare(subject, before)
-    moves = sorted((found.distribution.moved or 0.0 for found in compared), reverse=True)
+    lines = {} if measured is None else measured["utility"]["attributes"]
+    shares = {
+        found.name: lines[found.name]["total_variation"] if found.name in lines else found.distribution.moved
+        for found in compared
+    }
+    moves = sorted((share or 0.0 for share in shares.values()), reverse=True)
     for number, found in enumerate(compared, start=1):
-        moved = found.distribution.moved
+        moved = shares[found.name]
         stated = subject.statement["attributes"].get(found.name)
         figures = (distribution(found), quantiles(found))
         sections.append(

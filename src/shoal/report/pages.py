@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from shoal.columns.declaration import read_declared
 from shoal.errors import InputError, did_you_mean
 from shoal.evaluation.risk_lines import RiskLine
+from shoal.evaluation.usefulness import most_moved, percent
 from shoal.evaluation.verdict import RISK_WORDS, USE_WORDS, verdict
 from shoal.io import Table, held
 from shoal.look import tokens
@@ -254,12 +255,10 @@ def _lost(measured: Mapping[str, Any]) -> tuple[str, str]:
         words.append(f"means moved by {percent_words(utility['mean_variation'])} on average")
     if utility["correlation_difference"] is not None:
         words.append(f"correlations moved by {utility['correlation_difference']:.2g}")
-    moved = utility["total_variation"]
+    moved = most_moved(utility)
     if moved is None:
         return "not measured", ", ".join(words)
-    return f"{100 * moved:.3g}% moved", "; ".join(
-        ["share of rows that would have to change their value, per column", *words]
-    )
+    return f"{percent(moved.value)} moved", "; ".join([moved.words, *words])
 
 
 def _linked(line: RiskLine) -> tuple[str, str]:

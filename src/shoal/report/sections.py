@@ -85,7 +85,7 @@ def _terms(page: Page) -> dict[str, Any]:
 
 def _columns(page: Page) -> dict[str, Any]:
     return {
-        "attributes": attribute_sections(page.subject, page.before),
+        "attributes": attribute_sections(page.subject, page.before, page.measured),
         "remarks": page.remarks,
     }
 

@@ -144,6 +144,15 @@ def _individual(statement: Mapping[str, Any]) -> Explanation:
 
 def _k_anonymity(statement: Mapping[str, Any]) -> Explanation:
     k = statement["settings"]["k"]
+    if statement.get("counted") == "persons":
+        return Explanation(
+            f"Somebody who knows a person's quasi-identifiers finds rows of at least {k} persons that fit equally "
+            "well.",
+            "Which of these persons a row is about cannot be told. What the rows have in common is not hidden: if all "
+            "of them share a confidential value, it is told about each.",
+            f"1 in {k} at most",
+            "to tell whom a row is about by the quasi-identifiers alone, all persons who fit taken for equally likely",
+        )
     return Explanation(
         f"Somebody who knows a person's quasi-identifiers finds at least {k} rows that fit equally well.",
         "Which of these rows is that person's cannot be told. What the rows have in common is not hidden: if all of "

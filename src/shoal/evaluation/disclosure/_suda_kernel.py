@@ -10,18 +10,18 @@ Codes = NDArray[np.int64]
 
 
 @njit(cache=True, nogil=True)
-def minimal_uniques(codes: Codes, levels: Codes, single: NDArray[np.bool_]) -> tuple[Codes, Codes]:
+def minimal_uniques(codes: Codes, levels: Codes, person: Codes) -> tuple[Codes, Codes]:
     """The pattern and the set of keys, one bit each, of every minimal sample unique.
 
     Sets of keys are visited in the order of their bits as numbers, so every subset of a set comes before it. A set is
     visited with the patterns that its parent, the set without its lowest key, could not tell apart, in groups. What is
-    alone in its group is unique; what was unique before is not minimal and has left. Groups without a record that can
-    become unique leave too.
+    alone in its group, or there with patterns of the same person only, is unique; what was unique before is not minimal
+    and has left. Groups without a record that can become unique leave too.
 
     Args:
         codes: (keys, patterns), below 0 for a missing value.
         levels: number of codes of each key.
-        single: patterns that one record has; no other can be unique.
+        person: whose each pattern is, from 0; below 0 for one that several persons have, which cannot be unique.
     """
     keys, size = codes.shape
     most = 1
@@ -35,6 +35,7 @@ def minimal_uniques(codes: Codes, levels: Codes, single: NDArray[np.bool_]) -> t
     lowest = np.full(keys + 1, keys, dtype=np.int64)
     count = np.zeros(most, dtype=np.int64)
     hopeful = np.zeros(most, dtype=np.bool_)
+    one_person = np.zeros(most, dtype=np.int64)
     place = np.zeros(most, dtype=np.int64)
     seen = np.empty(most, dtype=np.int64)
     # the uniques of a pattern hang on one chain
@@ -69,22 +70,31 @@ def minimal_uniques(codes: Codes, levels: Codes, single: NDArray[np.bool_]) -> t
                     seen[different] = code
                     different += 1
                     hopeful[code] = False
+                    one_person[code] = person[row]
                 count[code] += 1
-                hopeful[code] |= single[row]
-                # of a group of one, the one
-                place[code] = row
+                hopeful[code] |= person[row] >= 0
+                if one_person[code] != person[row]:
+                    one_person[code] = -1
             for one in range(different):
                 code = seen[one]
                 if not hopeful[code]:
                     place[code] = -1
-                elif count[code] > 1:
+                elif one_person[code] < 0:
                     place[code] = filled
                     filled += count[code]
                     groups[below] += 1
                     starts[below, groups[below]] = filled
                 else:
-                    row = place[code]
-                    place[code] = -1
+                    place[code] = -2
+            for at in range(starts[depth, group], starts[depth, group + 1]):
+                row = rows[depth, at]
+                code = codes[key, row]
+                if code < 0:
+                    continue
+                if place[code] >= 0:
+                    rows[below, place[code]] = row
+                    place[code] += 1
+                elif place[code] == -2:
                     minimal = True
                     link = head[row]
                     while link >= 0:
@@ -102,12 +112,6 @@ def minimal_uniques(codes: Codes, levels: Codes, single: NDArray[np.bool_]) -> t
                         behind[number] = head[row]
                         head[row] = number
                         number += 1
-            for at in range(starts[depth, group], starts[depth, group + 1]):
-                row = rows[depth, at]
-                code = codes[key, row]
-                if code >= 0 and place[code] >= 0:
-                    rows[below, place[code]] = row
-                    place[code] += 1
             for one in range(different):
                 count[seen[one]] = 0
         if groups[below] > 0 and key > 0:

@@ -7,13 +7,14 @@ diversity over all values that the missing ones could have, which they have when
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.display import internal
 from shoal.evaluation.disclosure.keys import MISSING, Codes, Floats
-from shoal.evaluation.distributions import count_groups
+from shoal.evaluation.distributions import Counts, count_groups, distinct_for_units
 from shoal.evaluation.groups import places
 
 
@@ -33,13 +34,15 @@ class Diversity:
     recursive: NDArray[np.int64]
 
 
-def diversity(labels: Codes, values: Codes, c: float = 2.0) -> Diversity:
+def diversity(labels: Codes, values: Codes, c: float = 2.0, units: Codes | None = None) -> Diversity:
     """Distinct, entropy and recursive (c, l)-diversity of each record's group.
 
     Args:
         labels: group of each record, from 0, none empty; a missing key is a value of its own.
         values: number of each record's sensitive value, below 0 for a missing one.
         c: constant of the recursive measure.
+        units: the person of each record, from 0, where persons are counted: see `count_groups` for the shares of values
+            and `distinct_for_units` for different ones, which bound the other two measures.
 
     Cost: two sorts of n words.
 
@@ -53,13 +56,26 @@ def diversity(labels: Codes, values: Codes, c: float = 2.0) -> Diversity:
     # a missing value is the first one, and -1 again afterwards
     shifted = np.maximum(values, MISSING) + 1
     kinds = places(shifted)
-    counted = count_groups(labels, kinds)
+    counted = count_groups(labels, kinds, units)
     value = counted.value - int(bool(shifted.size) and int(shifted.min()) == 0)
     found = by_group(counted.group, value, counted.count, counted.sizes.size, c)
+    if units is not None:
+        most = _distinct(labels, values, units)
+        # the many values of one person protect nobody
+        found = Diversity(most, np.minimum(found.entropy, most), np.minimum(found.recursive, most))
     return Diversity(found.distinct[labels], found.entropy[labels], found.recursive[labels])
 
 
-def by_group(group: Codes, value: Codes, count: Codes, groups: int, c: float = 2.0) -> Diversity:
+def _distinct(labels: Codes, values: Codes, units: Codes) -> NDArray[np.int64]:
+    """For each group; persons without a value add none, and a group without any has one all the same."""
+    known = values >= 0
+    found = np.zeros(int(labels.max()) + 1, dtype=np.int64)
+    own = distinct_for_units(labels[known], places(values[known]), units[known])
+    found[: own.size] = own
+    return np.maximum(found, 1)
+
+
+def by_group(group: Codes, value: Codes, count: Counts, groups: int, c: float = 2.0) -> Diversity:
     """The same for each group, from how often each value occurs in it.
 
     Args:
@@ -68,7 +84,7 @@ def by_group(group: Codes, value: Codes, count: Codes, groups: int, c: float = 2
         count: how many records have that value in that group.
     """
     gone = value < 0
-    missing = np.bincount(group[gone], count[gone], minlength=groups).astype(np.int64)
+    missing = np.bincount(group[gone], count[gone], minlength=groups).astype(count.dtype)
     known, counts = group[~gone], count[~gone].copy()
     # the last entry of a group, by count, is its commonest value: the missing ones are taken for it
     order = np.lexsort((counts, known))
@@ -91,7 +107,7 @@ def by_group(group: Codes, value: Codes, count: Codes, groups: int, c: float = 2
     )
 
 
-def _recursive(group: Codes, count: Codes, groups: int, c: float) -> NDArray[np.int64]:
+def _recursive(group: Codes, count: NDArray[Any], groups: int, c: float) -> NDArray[np.int64]:
     """The largest l of each group for which the commonest value is less than c times the l-th and rarer ones."""
     order = np.lexsort((-count, group))
     group, count = group[order], count[order]

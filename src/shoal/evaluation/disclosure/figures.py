@@ -63,6 +63,9 @@ class RiskFigures:
         tau2: how many of those are expected to be matched correctly.
         suda: special uniques; None where they were not searched.
         diversity: least distinct, entropy and recursive l of each sensitive column.
+        unit: the column that says whose record it is. Where there is one, all that is said above of records is said of
+            persons, who have a risk if one of their records has it.
+        persons: how many persons the records belong to; None without such a column.
     """
 
     rows: int
@@ -89,6 +92,8 @@ class RiskFigures:
     tau2: float
     suda: Special | None
     diversity: Mapping[str, Mapping[str, float]]
+    unit: str | None = None
+    persons: int | None = None
 
     @property
     def missing_words(self) -> str:
@@ -105,21 +110,23 @@ class RiskFigures:
             else f"Weights: {self.weight}."
         )
         lived = "" if self.household is None else f"Households: {self.household}. "
+        whose = "" if self.unit is None else f"Persons are counted, not records: the values of {self.unit}. "
         return (
             f"fk, Fk and individual risk: {self.missing_words}; {_FORM_WORDS[self.form]} of Benedetti and Franconi. "
-            f"{sampled} {lived}SUDA2, τ and l: a missing key fits no other value."
+            f"{sampled} {lived}{whose}SUDA2, τ and l: a missing key fits no other value."
             + ("" if self.suda is not None else " Special uniques were not searched.")
         )
 
     def lines(self) -> list[tuple[str, str, str]]:
         """Name, value and meaning of every figure."""
+        who, one = ("records", "record") if self.unit is None else ("persons", "person")
         found = [
-            ("sample uniques", f"{self.uniques:,}", "records that no other fits (fk = 1)"),
-            ("fk below 3", f"{self.below_3:,}", "records that at most one other fits"),
-            ("expected found", f"{self.expected:.4g}", "records found again, sum of individual risks"),
-            ("global risk", f"{self.global_risk:.4%}", "the same as a share of the records"),
-            ("largest risk", f"{self.largest:.4g}", "of one record"),
-            ("high risk", f"{self.high:,}", f"records that stand out, risk above {HIGH_RISK:g}"),
+            ("sample uniques", f"{self.uniques:,}", f"{who} that no other fits (fk = 1)"),
+            ("fk below 3", f"{self.below_3:,}", f"{who} that at most one other fits"),
+            ("expected found", f"{self.expected:.4g}", f"{who} found again, sum of individual risks"),
+            ("global risk", f"{self.global_risk:.4%}", f"the same as a share of the {who}"),
+            ("largest risk", f"{self.largest:.4g}", f"of one {one}"),
+            ("high risk", f"{self.high:,}", f"{who} that stand out, risk above {HIGH_RISK:g}"),
             (
                 "threshold",
                 "not needed" if self.threshold is None else f"{self.threshold:.4g}",
@@ -128,8 +135,8 @@ class RiskFigures:
         ]
         if self.household_expected is not None:
             found += [
-                ("by households", f"{self.household_expected:.4g}", "records with somebody found at home"),
-                ("household risk", f"{self.household_risk:.4%}", "the same as a share of the records"),
+                ("by households", f"{self.household_expected:.4g}", f"{who} with somebody found at home"),
+                ("household risk", f"{self.household_risk:.4%}", f"the same as a share of the {who}"),
             ]
         # without weights the sample is the population, and every unique is one of it
         if self.weight is not None:
@@ -139,7 +146,7 @@ class RiskFigures:
             ]
         if self.suda is not None:
             found += [
-                ("special uniques", f"{self.suda.records:,}", "records with a minimal sample unique (SUDA2)"),
+                ("special uniques", f"{self.suda.records:,}", f"{who} with a minimal sample unique (SUDA2)"),
                 ("largest DIS", f"{self.suda.largest_dis:.4g}", "chance that a match is right (DIS-SUDA)"),
             ]
         for name, least in self.diversity.items():
@@ -149,4 +156,7 @@ class RiskFigures:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return dict(plain({**asdict(self), "missing_words": self.missing_words}))
+        found = asdict(self)
+        if self.unit is None:
+            del found["unit"], found["persons"]
+        return dict(plain({**found, "missing_words": self.missing_words}))

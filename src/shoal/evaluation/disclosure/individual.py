@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 
 from shoal.evaluation.disclosure.keys import Codes, Floats
+from shoal.evaluation.groups import row_groups
 
 Form = Literal["approximate", "exact"]
 
@@ -78,20 +79,36 @@ def _fraction(fk: Floats, population: Floats) -> Floats:
     return np.minimum(fk / population, 1.0)
 
 
-def household_risks(risks: Floats, households: Codes) -> Floats:
+def household_risks(risks: Floats, households: Codes, units: Codes | None = None) -> Floats:
     """The chance that at least one member of a record's household is found: 1 - Π (1 - r).
 
     Args:
         risks: of each record.
         households: of each record, numbered from 0.
+        units: person of each record, where several can be one person's: every member counts once.
 
     >>> household_risks(np.array([0.5, 0.5, 0.1]), np.array([0, 0, 1])).round(4).tolist()
     [0.75, 0.75, 0.1]
     """
+    members = households
+    if units is not None:
+        own = row_groups([households, units])
+        risks, members = risks_of_units(risks, own.labels), households[own.first]
     with np.errstate(divide="ignore"):
         # a risk of 1 is certain for all
-        safe = np.bincount(households, np.log1p(-np.minimum(risks, 1.0)))
+        safe = np.bincount(members, np.log1p(-np.minimum(risks, 1.0)))
     return np.asarray(-np.expm1(safe)[households])
+
+
+def risks_of_units(risks: Floats, units: Codes) -> Floats:
+    """The risk of each person: that of the record by which they are found most easily.
+
+    >>> risks_of_units(np.array([0.5, 0.1, 0.2]), np.array([0, 0, 1])).tolist()
+    [0.5, 0.2]
+    """
+    found = np.zeros(int(units.max()) + 1)
+    np.maximum.at(found, units, risks)
+    return found
 
 
 def risk_threshold(risks: Floats, tolerated: float, counts: Codes | None = None) -> float | None:

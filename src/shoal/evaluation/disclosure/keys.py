@@ -40,20 +40,40 @@ class Coded:
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
+class People:
+    """The persons behind records, where several records can be one person's.
+
+    Attributes:
+        units: person of each record, numbered from 0.
+        weights: of each person: the smallest one of their records.
+        starts: where the persons of each pattern begin in `members`; one entry more at the end.
+        members: the different persons of each pattern, pattern by pattern.
+    """
+
+    units: Codes
+    weights: Floats
+    starts: Codes
+    members: Codes
+
+
+@internal()
+@dataclass(frozen=True, slots=True, eq=False)
 class Patterns:
     """The different combinations of key values, a missing value counted as one more value.
 
     Attributes:
         codes: (keys, patterns), -1 for a missing value.
         labels: pattern of each record.
-        counts: number of records of each pattern.
+        counts: number of records of each pattern, or of the persons who have one.
         weights: sum of their weights.
+        people: who has which pattern, where persons are counted.
     """
 
     codes: Codes
     labels: Codes
     counts: Codes
     weights: Floats
+    people: People | None = None
 
     @property
     def complete(self) -> NDArray[np.bool_]:
@@ -93,13 +113,30 @@ def coded(table: Table, name: str) -> Coded:
     return Coded(place[codes], tuple(encoded.dictionary.take(pa.array(order)).to_pylist()))
 
 
-def patterns(keys: Sequence[Codes], weights: Floats | None = None) -> Patterns:
+def patterns(keys: Sequence[Codes], weights: Floats | None = None, units: Codes | None = None) -> Patterns:
     """The different combinations of some columns of codes.
+
+    Args:
+        weights: of the records.
+        units: person of each record, from 0 without gaps, where persons are counted instead of records.
 
     >>> found = patterns([np.array([0, 0, 1, MISSING])], np.array([2.0, 3.0, 1.0, 1.0]))
     >>> found.codes.tolist(), found.labels.tolist(), found.counts.tolist(), found.weights.tolist()
     ([[-1, 0, 1]], [1, 1, 2, 0], [1, 2, 1], [1.0, 5.0, 1.0])
     """
     groups = row_groups(keys)
+    if units is not None:
+        return _of_people(np.array([key[groups.first] for key in keys]), groups.labels, weights, units)
     total = np.bincount(groups.labels, weights).astype(np.float64)
     return Patterns(np.array([key[groups.first] for key in keys]), groups.labels, groups.sizes, total)
+
+
+def _of_people(codes: Codes, labels: Codes, weights: Floats | None, units: Codes) -> Patterns:
+    own = np.full(int(units.max()) + 1, np.inf)
+    np.minimum.at(own, units, 1.0 if weights is None else weights)
+    pairs = row_groups([labels, units]).first
+    pattern, members = labels[pairs], units[pairs]
+    counts = np.bincount(pattern)
+    starts = np.concatenate(([0], np.cumsum(counts)))
+    total = np.bincount(pattern, own[members]).astype(np.float64)
+    return Patterns(codes, labels, counts, total, People(units, own, starts, members))

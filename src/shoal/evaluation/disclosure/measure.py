@@ -33,6 +33,7 @@ def risk(
     weight: str | None = None,
     household: str | None = None,
     *,
+    unit: str | None = None,
     schema: Schema | None = None,
     sensitive: Sequence[str] = (),
     missing: MissingRule = "wildcard",
@@ -56,8 +57,10 @@ def risk(
         keys: the columns that an intruder may know; by default the quasi-identifiers of the schema.
         weight: the column of sampling weights; by default the one with that role in the schema. Without weights the
             table is taken for the whole population.
-        household: the column that says who lives together; by default the one with the role `unit` in the schema. A
-            record without one is a household of its own.
+        household: the column that says who lives together. A record without one is a household of its own.
+        unit: the column that says whose record it is, where a person can have several; by default the one with the role
+            `unit` in the schema. Persons are counted then: fk is how many of them fit, Fk the sum of their weights, of
+            each person the smallest one of their records; the risk of a person is that of their most exposed record.
         schema: roles of the columns, and steps that are run before anything is measured.
         sensitive: columns whose l-diversity is measured; a missing value is taken for the commonest of its group.
         missing: whether a missing key fits any value in fk and Fk (`wildcard`) or is a value of its own (`category`).
@@ -75,7 +78,8 @@ def risk(
         Arrays in input order and figures of the whole table: facts about the records, never published.
 
     Raises:
-        InputError: an unknown column, a table without rows, or a weight that is missing or not above 0.
+        InputError: an unknown column, a table without rows, a weight that is missing or not above 0, or a record
+            without its person.
         OptionError: there are no keys, or an option has a value that cannot be used.
 
     Cost:
@@ -93,7 +97,8 @@ def risk(
         raise InputError("the table has no rows: there is no risk to measure.")
     known = _keys(data, keys, schema)
     weight = weight if weight is not None else _by_role(data, schema, "weight")
-    household = household if household is not None else _by_role(data, schema, "unit")
+    unit = unit if unit is not None else _by_role(data, schema, "unit")
+    units = None if unit is None else units_of(data, unit)
     _check_options(missing, alpha, form, tolerated, fraction, points, c)
     if special and len(known) > MOST_KEYS:
         raise OptionError(
@@ -105,7 +110,7 @@ def risk(
     tell("counting combinations of keys", 0, 1)
     columns = tuple(coded(data, name) for name in known)
     weights = None if weight is None else _weights(data, weight)
-    found = patterns([column.codes for column in columns], weights)
+    found = patterns([column.codes for column in columns], weights, units)
     levels = [len(column.levels) for column in columns]
     fk, population = RULES[missing](found, alpha)
     individual = FORMS[form](fk, population)[found.labels]
@@ -121,16 +126,21 @@ def risk(
         fk=fk[found.labels],
         Fk=population[found.labels],
         individual=individual,
-        household=None if household is None else household_risks(individual, _households(data, household)),
+        household=None
+        if household is None
+        else household_risks(individual, _households(data, household), units),
         special=suda(found, levels, fraction, points) if searched else None,
         population=population_uniques(
             found, levels, None if weights is None else found.weights, _margins(known, interactions)
         ),
         diversity={
-            name: diversity(found.labels, coded(data, name).codes, c) for name in dict.fromkeys(sensitive)
+            name: diversity(found.labels, coded(data, name).codes, c, units)
+            for name in dict.fromkeys(sensitive)
         },
         tolerated=tolerated,
         levels=columns,
+        unit=unit,
+        units=units,
     )
 
 
@@ -171,6 +181,23 @@ def _weights(table: Table, name: str) -> Floats:
             column=name,
         )
     return weights
+
+
+def units_of(table: Table, name: str) -> Codes:
+    """Whose record each one is: persons by number, from 0.
+
+    Raises:
+        InputError: the column is unknown, or a record has no person.
+    """
+    column = coded(table, table.known(name))
+    alone = column.codes < 0
+    if alone.any():
+        raise InputError(
+            f"unit column '{name}' has no value in row {int(np.argmax(alone)) + 1}: every row needs its person.",
+            column=name,
+            row=int(np.argmax(alone)) + 1,
+        )
+    return column.codes
 
 
 def _households(table: Table, name: str) -> Codes:

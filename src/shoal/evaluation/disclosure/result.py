@@ -14,8 +14,8 @@ from shoal.display import internal
 from shoal.errors import OutputError
 from shoal.evaluation.disclosure.diversity import Diversity
 from shoal.evaluation.disclosure.figures import RiskFigures, Special
-from shoal.evaluation.disclosure.individual import endangered, risk_threshold
-from shoal.evaluation.disclosure.keys import Coded, Floats
+from shoal.evaluation.disclosure.individual import endangered, risk_threshold, risks_of_units
+from shoal.evaluation.disclosure.keys import Coded, Codes, Floats
 from shoal.evaluation.disclosure.loglinear import PopulationUniques
 from shoal.evaluation.disclosure.suda import Suda
 
@@ -49,6 +49,8 @@ class Risk:
         diversity: l-diversity of each sensitive column.
         tolerated: the global risk that a threshold was asked for.
         levels: the keys as codes, for contributions of their levels.
+        unit: the column that says whose record it is, where persons are counted instead of records.
+        units: person of each record, by number.
     """
 
     keys: tuple[str, ...]
@@ -66,6 +68,27 @@ class Risk:
     diversity: Mapping[str, Diversity]
     tolerated: float
     levels: tuple[Coded, ...]
+    unit: str | None = None
+    units: Codes | None = None
+
+    @property
+    def persons(self) -> int | None:
+        """How many persons the records belong to; None where records are counted."""
+        return None if self.units is None else int(self.units.max()) + 1
+
+    @property
+    def counted(self) -> int:
+        """How many there are of what is counted: persons, or records."""
+        return self.rows if self.persons is None else self.persons
+
+    @property
+    def _risks(self) -> Floats:
+        """The individual risk of each that is counted."""
+        return self.individual if self.units is None else risks_of_units(self.individual, self.units)
+
+    def _number(self, which: NDArray[np.bool_]) -> int:
+        """Of some records; of the persons who have one of them, where those are counted."""
+        return int(which.sum() if self.units is None else np.unique(self.units[which]).size)
 
     @property
     def rows(self) -> int:
@@ -89,48 +112,51 @@ class Risk:
     @property
     def expected(self) -> float:
         """Expected number of re-identifications: the sum of the individual risks."""
-        return float(self.individual.sum())
+        return float(self._risks.sum())
 
     @property
     def global_risk(self) -> float:
-        """The same as a share of the records."""
-        return self.expected / self.rows
+        """The same as a share of the records, or of the persons."""
+        return self.expected / self.counted
 
     @property
     def household_expected(self) -> float | None:
         """Expected number of records in a household of which somebody is found."""
-        return None if self.household is None else float(self.household.sum())
+        if self.household is None:
+            return None
+        own = self.household if self.units is None else risks_of_units(self.household, self.units)
+        return float(own.sum())
 
     @property
     def household_risk(self) -> float | None:
-        """The same as a share of the records."""
-        return None if self.household_expected is None else self.household_expected / self.rows
+        """The same as a share of the records, or of the persons."""
+        return None if self.household_expected is None else self.household_expected / self.counted
 
     @property
     def uniques(self) -> int:
-        """Number of records with fk = 1."""
-        return int((self.fk == 1).sum())
+        """Number of records with fk = 1, or of persons with such a record."""
+        return self._number(self.fk == 1)
 
     @property
     def pairs(self) -> int:
-        """Number of records with fk = 2."""
-        return int((self.fk == 2).sum())
+        """Number of records with fk = 2, or of persons with such a record."""
+        return self._number(self.fk == 2)
 
     @property
     def high(self) -> int:
-        """Number of records whose risk is above 0.1 and stands out."""
-        return endangered(self.individual)
+        """Number of records, or of persons, whose risk is above 0.1 and stands out."""
+        return endangered(self._risks)
 
     def below(self, k: int) -> int:
-        """Number of records that fewer than k records fit."""
-        return int((self.fk < k).sum())
+        """Number of records that fewer than k records fit, or of persons with one that fewer than k persons fit."""
+        return self._number(self.fk < k)
 
     def threshold(self, tolerated: float = TOLERATED) -> float | None:
         """The risk above which records need protection for a global risk below `tolerated`.
 
         None where the table is below already, 0 where no threshold does.
         """
-        return risk_threshold(self.individual, tolerated)
+        return risk_threshold(self._risks, tolerated)
 
     def key_contributions(self) -> dict[str, float]:
         """Share of all scores by minimal sample uniques with each key, in percent; the shares overlap."""
@@ -171,6 +197,8 @@ class Risk:
             expected=self.expected,
             global_risk=self.global_risk,
             largest=float(self.individual.max()),
+            unit=self.unit,
+            persons=self.persons,
             high=self.high,
             tolerated=self.tolerated,
             threshold=self.threshold(self.tolerated),
@@ -194,7 +222,7 @@ class Risk:
         if self.special is None:
             return None
         return Special(
-            records=int((self.special.scores > 0).sum()),
+            records=self._number(self.special.scores > 0),
             score=float(self.special.scores.sum()),
             dis=float(self.special.dis.sum()),
             largest_dis=float(self.special.dis.max()),
@@ -213,7 +241,7 @@ class Risk:
         from rich.table import Table
 
         out = Table(
-            title=escape(f"Risk of {self.rows:,} records by {', '.join(self.keys)} (internal)"),
+            title=escape(f"Risk of {self._of_whom} by {', '.join(self.keys)} (internal)"),
             title_justify="left",
             caption_justify="left",
             box=SIMPLE_HEAD,
@@ -227,6 +255,11 @@ class Risk:
             out.add_row(*(escape(part) for part in line))
         out.caption = escape(figures.conditions)
         return out
+
+    @property
+    def _of_whom(self) -> str:
+        records = f"{self.rows:,} records"
+        return records if self.persons is None else f"{self.persons:,} persons with {records}"
 
     def __rich__(self) -> Table:
         return self.table()

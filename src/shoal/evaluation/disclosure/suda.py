@@ -81,8 +81,16 @@ def suda(found: Patterns, levels: Sequence[int], fraction: float = 0.01, points:
     Reference:
         Elliot, Manning and Ford (2002); Manning, Haglin and Keane (2008); Skinner and Elliot (2002) for DIS.
     """
-    owner, sets = minimal_uniques(found.codes, np.array(levels, dtype=np.int64), found.counts == 1)
+    owner, sets = minimal_uniques(found.codes, np.array(levels, dtype=np.int64), only_person(found))
     return scored(found, owner, sets, fraction, points)
+
+
+def only_person(found: Patterns) -> Codes:
+    """The one who has each pattern: a person, or a record where those are counted; -1 where several have it."""
+    alone = found.counts == 1
+    if found.people is None:
+        return np.where(alone, np.arange(alone.size), -1)
+    return np.where(alone, found.people.members[found.people.starts[:-1]], -1)
 
 
 def scored(found: Patterns, owner: Codes, sets: Codes, fraction: float, points: Points) -> Suda:
@@ -138,6 +146,7 @@ def dis_scores(scores: Floats, pairs: int, keys: int, fraction: float) -> Floats
 def minimal_uniques_one_by_one(found: Patterns) -> tuple[Codes, Codes]:
     """The slow reference of the kernel: every set of keys is tried on every pattern."""
     keys, size = found.codes.shape
+    whose = only_person(found).tolist()
     owner, sets = [], []
     before: list[list[int]] = [[] for _ in range(size)]
     for many in range(1, keys + 1):
@@ -145,7 +154,8 @@ def minimal_uniques_one_by_one(found: Patterns) -> tuple[Codes, Codes]:
             bits = sum(1 << key for key in chosen)
             rows = [tuple(found.codes[list(chosen), row]) for row in range(size)]
             for row in range(size):
-                if MISSING in rows[row] or found.counts[row] != 1 or rows.count(rows[row]) != 1:
+                same = {whose[other] for other in range(size) if rows[other] == rows[row]}
+                if MISSING in rows[row] or whose[row] < 0 or same != {whose[row]}:
                     continue
                 if not any(smaller & bits == smaller for smaller in before[row]):
                     owner.append(row)

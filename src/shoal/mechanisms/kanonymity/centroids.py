@@ -15,14 +15,15 @@ from shoal.mechanisms.kanonymity.columns import (
     columns_of,
     listed,
     named,
+    of_persons,
     quasi_identifiers,
     survey_weights,
     weight_name,
     with_role,
 )
 from shoal.mechanisms.kanonymity.grouping import grouped, internal_facts
-from shoal.mechanisms.kanonymity.verify import reached
-from shoal.mechanisms.strata import strata_words
+from shoal.mechanisms.kanonymity.verify import persons_hold, reached
+from shoal.mechanisms.strata import strata_of, strata_words
 from shoal.method.budget import Plan
 from shoal.method.method import Method
 from shoal.noise import Source
@@ -46,7 +47,7 @@ def plan(method: Method, described: Described) -> Plan:
         conditions.append(f"Released as they are: {listed(kept)}.")
     if method.l is not None:
         conditions.append(
-            f"Every group has at least {method.l} different values of each confidential column."
+            f"Every group has at least {method.l} different values of each confidential column{of_persons(described)}."
         )
     if method.t_emd is not None:
         conditions.append(
@@ -85,7 +86,8 @@ def run(
     """Group records that are close in the quasi-identifiers and give every group one combination of them.
 
     Guarantee:
-        k-anonymity: at least k released rows share every combination of quasi-identifiers.
+        k-anonymity: at least k released rows share every combination of quasi-identifiers; rows of at least k persons
+        where a unit is declared.
 
     Reference: the thesis, section 3.4 (MDAV-ID).
     """
@@ -93,11 +95,15 @@ def run(
     columns = columns_of(method, described)
     made, cost = grouped(method, columns, quasi, progress, labels)
     made = named(made, quasi)
+    values = {
+        name: columns.centres(name, made) if name in quasi else columns.values[name]
+        for name in described.columns
+    }
+    if columns.units is not None:
+        known = [values[name] for name in quasi_identifiers(described)]
+        persons_hold(known, strata_of(method, described), columns.units, method.size)
     return Rebuilt(
-        values={
-            name: columns.centres(name, made) if name in quasi else columns.values[name]
-            for name in described.columns
-        },
+        values=values,
         partitions=[made],
         aligned=True,
         internal=internal_facts(columns, [made], cost),

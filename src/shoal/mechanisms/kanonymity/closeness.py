@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shoal.columns.describe import Described
+from shoal.evaluation.distributions import count_groups, ratio_distances
+from shoal.evaluation.groups import units_of_groups
 from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
 from shoal.mechanisms.kanonymity.algorithms import (
     close_groups,
@@ -16,15 +18,20 @@ from shoal.mechanisms.kanonymity.algorithms import (
     ordered_buckets,
     permute_within,
 )
+from shoal.mechanisms.kanonymity.algorithms.diversity import any_of, lacks_closeness, lacks_persons
+from shoal.mechanisms.kanonymity.algorithms.merging import merge_until
 from shoal.mechanisms.kanonymity.columns import (
     Columns,
     columns_of,
     confidential_columns,
     listed,
     named,
+    refuse_masked_weight,
     with_role,
 )
 from shoal.mechanisms.kanonymity.grouping import internal_facts
+from shoal.mechanisms.kanonymity.verify import groups_hold
+from shoal.mechanisms.strata import check_persons
 from shoal.method.budget import Plan
 from shoal.method.method import Method
 from shoal.noise import Source
@@ -49,9 +56,18 @@ def bucket_conditions(method: Method, described: Described) -> list[str]:
     names = confidential_columns(method, described)
     assert method.t is not None
     what = "combinations of " if len(names) > 1 else ""
+    shares = (
+        []
+        if described.circumstances.unit is None
+        else [
+            "The bound holds for the share of a bucket among the rows of a group, and for that among its persons, each "
+            "of whom counts once, in equal parts for their rows."
+        ]
+    )
     return [
         f"Buckets are at most {method.t + 1} sets of {what}values of {listed(names)}, nearly equally frequent; the "
         "bound is about buckets, not about single values.",
+        *shares,
         "Before seeing the release, the intruder believes of the person what is true of the whole table, and knows "
         "the values of no other member of the group.",
     ]
@@ -75,6 +91,7 @@ def run(
     names = confidential_columns(method, described)
     columns = columns_of(method, described)
     made, facts = groups_by_buckets(method, columns, names, progress)
+    groups_hold(made, columns.units, method.size, even=False)
     owners = permute_within(made, source)
     return Rebuilt(
         values={name: values[owners] if name in names else values for name, values in columns.values.items()},
@@ -86,19 +103,43 @@ def run(
 
 
 def groups_by_buckets(
-    method: Method, columns: Columns, names: tuple[str, ...], progress: Progress
+    method: Method, columns: Columns, names: tuple[str, ...], progress: Progress, *, even: bool = False
 ) -> tuple[Partition, dict[str, Any]]:
-    """Groups that are close in what is not confidential and t-close in what is, and what they reach."""
+    """Groups that are close in what is not confidential and t-close in what is, and what they reach.
+
+    Where persons are counted, groups are joined until they hold k of them (`even`: see `lacks_persons`) and the shares
+    of buckets among persons are within t, too; those among rows stay so, because groups are only joined.
+    """
     assert method.t is not None
     known = with_role(columns.described, "quasi-identifier")
+    points, buckets = columns.points(known), buckets_of(columns, names, method.t)
     made = close_groups(
-        columns.points(known),
-        buckets_of(columns, names, method.t),
+        points,
+        buckets,
         method.t,
         method.size,
         progress=lambda done, total: progress("grouping records", done, total),
     )
-    return named(made.partition, names), {"t_reached": made.distance}
+    if columns.units is None:
+        return named(made.partition, names), {"t_reached": made.distance}
+    conditions = [
+        lacks_persons(columns.units, method.size, even=even),
+        lacks_closeness([buckets], float(method.t), "ratio", columns.units),
+    ]
+    merged = merge_until(made.partition, points, any_of(conditions))
+    labels = merged.partition.labels
+    reached = max(
+        float(ratio_distances(count_groups(labels, buckets, units)).max()) for units in (None, columns.units)
+    )
+    fewest = int(units_of_groups(labels, columns.units).min())
+    facts = {"t_reached": reached, "persons": {"fewest": fewest, **merged.cost}}
+    return named(merged.partition, names), facts
+
+
+def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
+    """Raise what `run` would raise."""
+    refuse_masked_weight(method, described)
+    check_persons(method, described, method.size, even=False)
 
 
 def buckets_of(columns: Columns, names: tuple[str, ...], t: int) -> NDArray[np.int64]:
@@ -114,4 +155,4 @@ def buckets_of(columns: Columns, names: tuple[str, ...], t: int) -> NDArray[np.i
     return nominal_buckets(columns.values[name], t)
 
 
-T_CLOSENESS = Mechanism(plan, run)
+T_CLOSENESS = Mechanism(plan, run, check=check)

@@ -14,11 +14,15 @@ from numpy.typing import NDArray
 from shoal.columns.describe import Described
 from shoal.errors import InputError, OptionError
 from shoal.mechanisms.kanonymity.algorithms.embedding import coordinates_of_values, place_in_tree
+from shoal.mechanisms.strata import units_of
 from shoal.method.method import Method
 from shoal.partition import Partition, mdav, normalise
 from shoal.partition.mixed_mdav import mdav_mixed
 
 Values = NDArray[np.float64]
+
+# what a statement says where values of a group have lost their owner, and persons are counted
+EVEN = "Nobody has more than one row in {k} of a group, so that no value is anybody's with a probability above 1/{k}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +135,7 @@ class Columns:
 
     Attributes:
         weights: survey weights of the records, where the schema has a weight.
+        units: the person of each record, by number; None where every record is a person of its own.
     """
 
     described: Described
@@ -138,6 +143,7 @@ class Columns:
     values: Mapping[str, Values]
     clipped: Mapping[str, int]
     weights: Values | None = None
+    units: NDArray[np.int64] | None = None
 
     @property
     def n(self) -> int:
@@ -149,6 +155,7 @@ class Columns:
             self,
             values={name: values[which] for name, values in self.values.items()},
             weights=None if self.weights is None else self.weights[which],
+            units=None if self.units is None else self.units[which],
         )
 
     def kind(self, name: str) -> Kind:
@@ -227,6 +234,7 @@ def columns_of(method: Method, described: Described) -> Columns:
         {name: values for name, (values, _) in read.items()},
         {name: clipped for name, (_, clipped) in read.items()},
         survey_weights(described),
+        units_of(described),
     )
 
 
@@ -239,6 +247,17 @@ def weight_name(described: Described) -> str | None:
     if weight is None or weight.release == "raked":
         return None
     return weight.name if weight.name in described.table.names else None
+
+
+def refuse_masked_weight(method: Method, described: Described) -> None:
+    """Refuse to release a survey weight as one more column: the family leaves most columns as they are."""
+    weight = described.schema.weight if described.schema is not None else None
+    if weight is not None and described.circumstances.weight and weight.release == "masked":
+        raise OptionError(
+            f"column '{weight.name}': method '{method.name}' would release a masked weight exactly as it is, row by "
+            'row: set release = "dropped" or "raked" for it in the schema, or use a method with an ε.',
+            column=weight.name,
+        )
 
 
 def survey_weights(described: Described) -> Values | None:
@@ -266,6 +285,11 @@ def survey_weights(described: Described) -> Values | None:
 def named(partition: Partition, names: Sequence[str]) -> Partition:
     """The partition with the columns it is about."""
     return replace(partition, columns=tuple(names))
+
+
+def of_persons(described: Described) -> str:
+    """What is added about different values of a group where persons are counted."""
+    return "" if described.circumstances.unit is None else ", each of another person"
 
 
 def listed(names: Sequence[str]) -> str:

@@ -10,19 +10,44 @@ from numpy.typing import ArrayLike, NDArray
 
 from shoal.columns.describe import Described
 from shoal.errors import OptionError
+from shoal.evaluation.distributions import distinct_for_units
+from shoal.evaluation.groups import row_groups, units_of_groups
 from shoal.mechanisms.base import Progress
 from shoal.mechanisms.kanonymity.algorithms import bring_close, diversify
-from shoal.mechanisms.kanonymity.columns import Columns, with_role
-from shoal.mechanisms.strata import Stratum, check_strata, strata_of
+from shoal.mechanisms.kanonymity.algorithms.diversity import (
+    any_of,
+    lacks_closeness,
+    lacks_persons,
+    lacks_values,
+    value_numbers,
+)
+from shoal.mechanisms.kanonymity.algorithms.merging import Lacking, merge_until
+from shoal.mechanisms.kanonymity.columns import Columns, refuse_masked_weight, with_role
+from shoal.mechanisms.strata import Stratum, check_persons, check_strata, strata_of, units_of
 from shoal.method.budget import Plan
 from shoal.method.method import Method
 from shoal.partition import Partition, given, vmdav
 from shoal.partition.base import check_k
 
 
-def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
-    """Raise what a run would raise about groups: labels and wishes that these records cannot fulfil."""
-    check_strata(method, described, method.size)
+def check(
+    method: Method,
+    described: Described,
+    plan: Plan,
+    labels: ArrayLike | None = None,
+    *,
+    even: bool = False,
+    least: int | None = None,
+) -> None:
+    """Raise what a run would raise about groups: labels and wishes that these records cannot fulfil.
+
+    Args:
+        even: nobody may have more than one row in k of a group, see `lacks_persons`.
+        least: the most that any group needs, if not the method's k.
+    """
+    refuse_masked_weight(method, described)
+    check_strata(method, described, least or method.size)
+    check_persons(method, described, least or method.size, even=even)
     names = with_role(described, "confidential")
     for option, value in {"l": method.l, "t_emd": method.t_emd}.items():
         if value is not None and not names:
@@ -30,13 +55,51 @@ def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | 
                 f'{option} is about confidential columns: set role = "confidential" for one in the schema.'
             )
     if method.partition == "given" or labels is not None:
-        given(_of_rows_kept(described, labels), method.size)
+        made = given(_of_rows_kept(described, labels), method.size)
+        _check_given(method, described, made, even=even)
     for name in names if method.l is not None else ():
         found = int(np.unique(described.positions(name)[0]).size)
         if found < (method.l or 0):
             raise OptionError(
                 f"l = {method.l} cannot be reached: column '{name}' has {found} different values in the whole table."
             )
+        _check_values_of_persons(method, described, name)
+
+
+def _check_given(method: Method, described: Described, made: Partition, *, even: bool) -> None:
+    """Refuse clusters of the caller's that hold too few persons, or too many rows of one."""
+    units = units_of(described)
+    if units is None:
+        return
+    parts = np.zeros(described.n, dtype=np.int64)
+    for number, stratum in enumerate(strata_of(method, described)):
+        parts[stratum.rows] = number
+    within = row_groups([parts, made.labels])
+    if lacks_persons(units, method.size, even=even)(Partition(within.labels, within.sizes)).any():
+        more = f", or one with more than one row in {method.size}" if even else ""
+        raise OptionError(
+            f"labels: a cluster has fewer than k = {method.size} persons (values of "
+            f"'{described.circumstances.unit}'){more}: join clusters, or lower k.",
+            option="labels",
+        )
+
+
+def _check_values_of_persons(method: Method, described: Described, name: str) -> None:
+    """Refuse an l that the persons of a stratum, with one value each, do not have."""
+    units = units_of(described)
+    if units is None:
+        return
+    values = value_numbers(described.positions(name)[0], described.n)
+    parts = np.zeros(described.n, dtype=np.int64)
+    for number, stratum in enumerate(strata_of(method, described)):
+        parts[stratum.rows] = number
+    found = int(distinct_for_units(parts, values, units).min())
+    if found < (method.l or 0):
+        raise OptionError(
+            f"l = {method.l} cannot be reached: there are no {method.l} persons (values of "
+            f"'{described.circumstances.unit}') with different values of column '{name}'"
+            f"{' in every stratum' if method.strata else ''}: lower l."
+        )
 
 
 def similar_records(
@@ -62,16 +125,19 @@ def grouped(
     progress: Progress,
     labels: ArrayLike | None,
     make: Callable[[Columns], Partition] | None = None,
+    *,
+    even: bool = False,
 ) -> tuple[Partition, dict[str, Any]]:
     """Groups of similar records, joined until they are as diverse and close as asked for, stratum by stratum.
 
     Args:
         names: the columns that records of a group are close in.
         make: another way to make groups than the method's partition.
+        even: nobody may have more than one row in k of a group, see `lacks_persons`.
     """
     if not method.strata:
         made = similar_records(method, columns, names, progress, labels) if make is None else make(columns)
-        return enforced(method, columns, columns.points(names), made)
+        return enforced(method, columns, columns.points(names), made, even=even)
     given_labels = None if labels is None else _of_rows_kept(columns.described, labels)
     parts, costs = [], []
     strata = strata_of(method, columns.described)
@@ -83,7 +149,7 @@ def grouped(
             made = given(given_labels[stratum.rows], method.size)
         else:
             made = similar_records(method, own, names, progress, None)
-        made, cost = enforced(method, own, own.points(names), made)
+        made, cost = enforced(method, own, own.points(names), made, even=even)
         parts.append(made)
         costs.append({"stratum": stratum.name, **cost})
     return joined(strata, parts, columns.n), {"strata": costs}
@@ -100,11 +166,21 @@ def joined(strata: Sequence[Stratum], parts: Sequence[Partition], n: int) -> Par
 
 
 def enforced(
-    method: Method, columns: Columns, points: NDArray[np.float64], partition: Partition
+    method: Method,
+    columns: Columns,
+    points: NDArray[np.float64],
+    partition: Partition,
+    *,
+    even: bool = False,
 ) -> tuple[Partition, dict[str, Any]]:
     """Groups joined until they are as diverse and as close to the table as asked for, and what that cost."""
     cost: dict[str, Any] = {}
     names = with_role(columns.described, "confidential")
+    if columns.units is not None:
+        lacking = any_of(_of_persons(method, columns, names, columns.units, even=even))
+        merged = merge_until(partition, points, lacking)
+        fewest = int(units_of_groups(merged.partition.labels, columns.units).min())
+        return merged.partition, {"persons": {"fewest": fewest, **merged.cost}}
     if method.l is not None:
         merged = diversify(partition, points, [columns.values[name] for name in names], method.l)
         partition, cost["l_diversity"] = merged.partition, merged.cost
@@ -117,6 +193,26 @@ def enforced(
                 merged = bring_close(partition, points, own, float(method.t_emd), ground)
                 partition, cost[f"t_closeness_{ground}"] = merged.partition, merged.cost
     return partition, cost
+
+
+def _of_persons(
+    method: Method, columns: Columns, names: Sequence[str], units: NDArray[np.int64], *, even: bool
+) -> list[Lacking]:
+    """What groups may lack where persons are counted: joining for one of these can undo another, so all at once."""
+    found = [lacks_persons(units, method.size, even=even)]
+    coded = {name: value_numbers(columns.values[name], columns.n) for name in names}
+    if method.l is not None:
+        found.append(lacks_values(list(coded.values()), method.l, units))
+    if method.t_emd is not None:
+        for ground in ("ordered", "equal"):
+            own = [
+                values
+                for name, values in coded.items()
+                if columns.kind(name).ordered == (ground == "ordered")
+            ]
+            if own:
+                found.append(lacks_closeness(own, float(method.t_emd), ground, units))
+    return found
 
 
 def internal_facts(columns: Columns, groups: Sequence[Partition], more: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,15 +16,17 @@ from shoal.mechanisms.kanonymity.algorithms import dissect
 from shoal.mechanisms.kanonymity.bucket_words import bucket_words
 from shoal.mechanisms.kanonymity.closeness import bucket_conditions, buckets_of, groups_by_buckets
 from shoal.mechanisms.kanonymity.columns import (
+    EVEN,
     Columns,
     columns_of,
     confidential_columns,
     listed,
     named,
+    of_persons,
     with_role,
 )
 from shoal.mechanisms.kanonymity.grouping import grouped, internal_facts
-from shoal.mechanisms.kanonymity.verify import linked_tables_hold
+from shoal.mechanisms.kanonymity.verify import groups_hold, linked_tables_hold
 from shoal.mechanisms.strata import strata_words
 from shoal.method.budget import Plan
 from shoal.method.method import Method
@@ -46,13 +48,17 @@ def plan(method: Method, described: Described) -> Plan:
         "The intruder knows the confidential values of no other member of the group.",
     ]
     if method.t is not None:
-        found += bucket_conditions(method, described)[:1]
+        found += bucket_conditions(method, described)[:-1]
         found.append("The second table holds buckets instead of values.")
     elif method.group_by == "confidential":
         found.append("Groups are made of close confidential values: their surroundings are not hidden.")
     found += strata_words(method)
     if method.l is not None:
-        found.append(f"Every group has at least {method.l} different values of each confidential column.")
+        found.append(
+            f"Every group has at least {method.l} different values of each confidential column{of_persons(described)}."
+        )
+    if described.circumstances.unit is not None:
+        found.append(EVEN.format(k=method.size))
     return Plan({}, {}, tuple(found))
 
 
@@ -66,7 +72,7 @@ def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | 
             "two, or protect every stratum as a table of its own.",
             option="strata",
         )
-    grouping.check(method, described, plan, labels)
+    grouping.check(method, described, plan, labels, even=True)
 
 
 def run(
@@ -88,6 +94,7 @@ def run(
     names = confidential_columns(method, described)
     columns = columns_of(method, described)
     made, facts = _groups(method, columns, names, progress, labels)
+    groups_hold(made, columns.units, method.size, even=True)
     return Rebuilt(
         values=dict(columns.values),
         partitions=[named(made, names)],
@@ -154,11 +161,11 @@ def _groups(
     method: Method, columns: Columns, names: tuple[str, ...], progress: Progress, labels: ArrayLike | None
 ) -> tuple[Partition, dict[str, Any]]:
     if method.t is not None:
-        return groups_by_buckets(method, columns, names, progress)
+        return groups_by_buckets(method, columns, names, progress, even=True)
     known = with_role(columns.described, "quasi-identifier")
     if method.group_by == "confidential" and labels is None:
-        return grouped(method, columns, names, progress, None, _close_values(method, names))
-    return grouped(method, columns, known, progress, labels)
+        return grouped(method, columns, names, progress, None, _close_values(method, names), even=True)
+    return grouped(method, columns, known, progress, labels, even=True)
 
 
 def _close_values(method: Method, names: tuple[str, ...]) -> Callable[[Columns], Partition]:

@@ -14,19 +14,29 @@ from shoal.errors import OptionError, did_you_mean
 from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
 from shoal.mechanisms.kanonymity import grouping
 from shoal.mechanisms.kanonymity.algorithms import Swap, diversify, swap_mdav, swap_ranking
+from shoal.mechanisms.kanonymity.algorithms.diversity import (
+    any_of,
+    lacks_persons,
+    lacks_values,
+    value_numbers,
+)
+from shoal.mechanisms.kanonymity.algorithms.merging import merge_until
 from shoal.mechanisms.kanonymity.algorithms.swap import Refine
 from shoal.mechanisms.kanonymity.columns import (
+    EVEN,
     Columns,
     columns_of,
     confidential_columns,
     listed,
     named,
+    of_persons,
     survey_weights,
     weight_name,
     with_role,
 )
 from shoal.mechanisms.kanonymity.grouping import internal_facts
-from shoal.mechanisms.strata import Stratum, check_strata, strata_of, strata_words
+from shoal.mechanisms.kanonymity.verify import groups_hold
+from shoal.mechanisms.strata import Stratum, counted_words, strata_of, strata_words, units_of
 from shoal.method.budget import Plan
 from shoal.method.method import Method
 from shoal.noise import Source
@@ -56,16 +66,16 @@ def _weight_notes(method: Method, described: Described) -> tuple[str, ...]:
     if weight is None or _by_weight(method, described) is not None:
         return ()
     return (
-        f"weighted totals move: some values of the weight '{weight}' have fewer than {_largest(method)} rows, so "
-        "values were swapped whatever the weight. Recode the weight into few values to keep the totals.",
+        f"weighted totals move: some values of the weight '{weight}' have fewer than {_largest(method)} "
+        f"{counted_words(described)}, so values were swapped whatever the weight. Recode the weight into few values to "
+        "keep the totals.",
     )
 
 
 def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
     """Raise what a run would raise."""
     sizes = _checked_sizes(method, confidential_columns(method, described), described.n)
-    grouping.check(method, described, plan, labels)
-    check_strata(method, described, max(sizes))
+    grouping.check(method, described, plan, labels, even=True, least=max(sizes))
 
 
 def plan_ranking(method: Method, described: Described) -> Plan:
@@ -94,13 +104,22 @@ def _conditions(method: Method, described: Described, intruder: str) -> list[str
         each = ", ".join(f"{name} 1/{size}" for name, size in method.sizes)
         found.append(f"Largest probability by column: {each}.")
     if method.l is not None:
-        found.append(f"Every group has at least {method.l} different values of what is swapped in it.")
+        found.append(
+            f"Every group has at least {method.l} different values of what is swapped in it{of_persons(described)}."
+        )
+    if described.circumstances.unit is not None:
+        found.append(EVEN.format(k="k" if method.sizes else method.size))
     weight = weight_name(described)
     if weight is not None:
         where = " in each stratum" if method.strata else ""
         # which of both it was is a fact about the records, and a note for the custodian
+        enough = (
+            f"at least {_largest(method)} rows{where}"
+            if described.circumstances.unit is None
+            else f"enough persons for a group of {_largest(method)}{where}"
+        )
         found.append(
-            f"If every value of {weight} has at least {_largest(method)} rows{where}, "
+            f"If every value of {weight} has {enough}, "
             f"values changed owners among rows of equal {weight} only, and weighted totals of every column are as they "
             f"were; if not, values changed owners whatever the {weight} of their rows, and weighted totals have moved."
         )
@@ -203,10 +222,17 @@ def _by_weight(method: Method, described: Described) -> tuple[Stratum, ...] | No
     # what is public alone has no rows to look at
     if weights is None or not weights.size:
         return None
+    units = units_of(described)
     found: list[Stratum] = []
     for stratum in strata_of(method, described):
         _, place, counts = np.unique(weights[stratum.rows], return_inverse=True, return_counts=True)
         if counts.min() < _largest(method):
+            return None
+        classes = Partition(place.ravel().astype(np.int64), counts)
+        if (
+            units is not None
+            and lacks_persons(units[stratum.rows], _largest(method), even=True)(classes).any()
+        ):
             return None
         order = np.argsort(place.ravel(), kind="stable")
         found += [Stratum(stratum.name, stratum.rows[own]) for own in np.split(order, np.cumsum(counts)[:-1])]
@@ -240,7 +266,11 @@ def _checked_sizes(method: Method, names: tuple[str, ...], n: int) -> list[int]:
 
 
 def _refine(method: Method, columns: Columns, names: Sequence[str], cost: dict[str, Any]) -> Refine | None:
-    """Joins groups until they are diverse in what is about to be swapped, where that is asked for."""
+    """Joins groups until they are diverse in what is about to be swapped, where that is asked for, and until nobody has
+    more than one row in k, where persons have several."""
+    units = columns.units
+    if units is not None:
+        return _refine_for_persons(method, columns, names, units, cost)
     if method.l is None:
         return None
     least = method.l
@@ -249,6 +279,29 @@ def _refine(method: Method, columns: Columns, names: Sequence[str], cost: dict[s
         own = [names[j] for j in moved]
         merged = diversify(partition, points, [columns.values[name] for name in own], least)
         cost[f"l_diversity of {listed(own)}"] = merged.cost
+        return merged.partition
+
+    return refine
+
+
+def _most(method: Method, names: Sequence[str]) -> int:
+    """The most that a group of some columns, which are swapped together, needs."""
+    sizes = dict(method.sizes or ())
+    return max(sizes.get(name, method.size) for name in names)
+
+
+def _refine_for_persons(
+    method: Method, columns: Columns, names: Sequence[str], units: NDArray[np.int64], cost: dict[str, Any]
+) -> Refine:
+
+    def refine(partition: Partition, points: NDArray[np.float64], moved: tuple[int, ...]) -> Partition:
+        own = [names[j] for j in moved]
+        conditions = [lacks_persons(units, _most(method, own), even=True)]
+        if method.l is not None:
+            coded = [value_numbers(columns.values[name], columns.n) for name in own]
+            conditions.append(lacks_values(coded, method.l, units))
+        merged = merge_until(partition, points, any_of(conditions))
+        cost[f"persons of {listed(own)}"] = merged.cost
         return merged.partition
 
     return refine
@@ -263,6 +316,8 @@ def _rebuilt(
     groups = [
         named(group, [names[j] for j in moved]) for group, moved in zip(made.groups, made.swaps, strict=True)
     ]
+    for group in groups:
+        groups_hold(group, columns.units, _most(columns.method, group.columns), even=True)
     return Rebuilt(
         values=values,
         partitions=groups if shown else [],

@@ -11,7 +11,11 @@ from shoal.columns.describe import Described
 from shoal.columns.schema import Schema
 from shoal.errors import ClaimError
 from shoal.evaluation.distributions import count_groups, distinct_values, ratio_distances, within
+from shoal.evaluation.groups import row_groups, units_of_groups
 from shoal.io import Table
+from shoal.mechanisms.kanonymity.algorithms.diversity import lacks_persons
+from shoal.mechanisms.strata import Stratum
+from shoal.partition import Partition
 
 
 def reached(
@@ -59,7 +63,6 @@ def linked_tables_hold(
         ClaimError: a level is not reached, or the tables do not fit together.
     """
     from shoal.evaluation.anonymity import column_codes
-    from shoal.evaluation.groups import row_groups
 
     group, count = confidential.names[0], confidential.names[-1]
     members = np.bincount(quasi.numeric(group).astype(np.int64))
@@ -81,6 +84,42 @@ def linked_tables_hold(
         ratio = float(ratio_distances(count_groups(records, _numbered(combined))).max())
         if not within(ratio, t):
             raise _broken(f"t {t}: not met, found {ratio:.6g}")
+
+
+def groups_hold(partition: Partition, units: NDArray[np.int64] | None, k: int, *, even: bool) -> None:
+    """Count the persons of groups before values are swapped in them, or released by group.
+
+    Raises:
+        ClaimError: a group holds too few, or too many rows of one; the table must not be published.
+    """
+    if units is not None and lacks_persons(units, k, even=even)(partition).any():
+        raise ClaimError(
+            f"a group would not hold {k} persons as the claim has it, so nothing is released: probably a bug, please "
+            "report it."
+        )
+
+
+def persons_hold(
+    columns: Sequence[NDArray[np.float64] | NDArray[np.int64]],
+    strata: Sequence[Stratum],
+    units: NDArray[np.int64],
+    k: int,
+) -> None:
+    """Count the persons behind every combination of values that is about to be released, in each stratum.
+
+    Whose row it is leaves with no release, so this is measured before one is written.
+
+    Raises:
+        ClaimError: fewer than k share a combination; the table must not be published.
+    """
+    for stratum in strata:
+        groups = row_groups([column[stratum.rows] for column in columns])
+        found = int(units_of_groups(groups.labels, units[stratum.rows]).min())
+        if found < k:
+            raise ClaimError(
+                f"a combination of quasi-identifiers would be shared by {found} persons instead of {k}, so nothing is "
+                "released: probably a bug, please report it."
+            )
 
 
 def _numbered(values: NDArray[np.int64]) -> NDArray[np.int64]:

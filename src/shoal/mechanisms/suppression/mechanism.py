@@ -13,11 +13,24 @@ from numpy.typing import ArrayLike, NDArray
 from shoal.columns.describe import Described
 from shoal.errors import ClaimError, OptionError, did_you_mean
 from shoal.evaluation.disclosure.keys import coded
+from shoal.evaluation.groups import places
 from shoal.io import Table
 from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
-from shoal.mechanisms.kanonymity.columns import columns_of, listed, quasi_identifiers
-from shoal.mechanisms.kanonymity.verify import reached
-from shoal.mechanisms.strata import Stratum, check_strata, strata_of, strata_words
+from shoal.mechanisms.kanonymity.columns import (
+    columns_of,
+    listed,
+    quasi_identifiers,
+    refuse_masked_weight,
+)
+from shoal.mechanisms.kanonymity.verify import persons_hold, reached
+from shoal.mechanisms.strata import (
+    Stratum,
+    check_persons,
+    check_strata,
+    counted_words,
+    strata_of,
+    strata_words,
+)
 from shoal.mechanisms.suppression.keys import Integers
 from shoal.mechanisms.suppression.several import Combination, emptied_for_all
 from shoal.mechanisms.suppression.wildcard import Wish, emptied
@@ -76,11 +89,13 @@ def plan(method: Method, described: Described) -> Plan:
     quasi = keys_of(method, described)
     every = quasi_identifiers(described)
     kept = tuple(name for name in described.columns if name not in quasi)
+    counted = counted_words(described)
     if method.missing_as == "wildcard":
         goal = (
             f"no individual risk is above {float(method.risk):g}"
             if method.risk is not None
             else f"every row is compatible with at least {method.size}"
+            + ("" if counted == "rows" else f" {counted} (values of {described.circumstances.unit})")
         )
         conditions = [
             f"Cells of {listed(quasi)} were emptied until {goal}, an empty cell fitting any value. In that sense a few "
@@ -93,7 +108,7 @@ def plan(method: Method, described: Described) -> Plan:
             "were emptied; an empty cell counts as a value of its own and fits no other."
         ]
         conditions += [
-            f"Every combination of {listed(columns_of_combination(text))} is shared by at least {k} rows."
+            f"Every combination of {listed(columns_of_combination(text))} is shared by at least {k} {counted}."
             for text, k in method.combinations or ()
         ]
     if kept:
@@ -110,7 +125,9 @@ def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | 
         raise OptionError(
             f"k = {most} is larger than the number of records, {described.n}: no combination can occur so often."
         )
+    refuse_masked_weight(method, described)
     check_strata(method, described, most)
+    check_persons(method, described, most, even=False)
 
 
 def run(
@@ -125,7 +142,7 @@ def run(
 
     Guarantee:
         k-anonymity: at least k released rows share every combination of quasi-identifiers, an empty cell counted as a
-        value. With missing_as=wildcard none.
+        value; rows of at least k persons where a unit is declared. With missing_as=wildcard none.
 
     Reference: docs/suppression.md.
     """
@@ -149,8 +166,10 @@ def run(
             codes[stratum.rows],
             None if columns.weights is None else columns.weights[stratum.rows],
             sizes,
+            None if columns.units is None else places(columns.units[stratum.rows]),
         )
         gone[stratum.rows], bound = own.emptied(report)
+        own.check(gone[stratum.rows])
         facts.append(_facts(method, stratum, quasi, gone[stratum.rows], bound))
     return Rebuilt(
         values=dict(columns.values),
@@ -197,6 +216,21 @@ class _Work:
     codes: Integers
     weights: NDArray[np.float64] | None
     sizes: tuple[int, ...]
+    units: Integers | None = None
+
+    def check(self, gone: NDArray[np.bool_]) -> None:
+        """Count persons, who are in no released table, before one is written."""
+        if self.units is None:
+            return
+        codes = np.where(gone, 0, self.codes)
+        everything = (Stratum("", np.arange(codes.shape[0])),)
+        for wish in _combinations(self.method, self.quasi):
+            own = codes[:, wish.columns]
+            if self.method.missing_as == "category":
+                persons_hold(list(own.T), everything, self.units, wish.k)
+            elif self.method.risk is None:
+                counts, _ = Wish(wish.k, float(self.method.alpha), units=self.units).frequencies(own)
+                _enough(counts, wish.k, "persons")
 
     def emptied(self, report: Any) -> tuple[NDArray[np.bool_], float | None]:
         """Which cells to empty, and a lower bound of their cost where there is one."""
@@ -207,7 +241,7 @@ class _Work:
         order = sorted(
             range(len(self.quasi)), key=lambda place: (-self._costs[place], self.sizes[place], place)
         )
-        codes, bound = emptied_for_all(self.codes, wishes, self._costs, order, report)
+        codes, bound = emptied_for_all(self.codes, wishes, self._costs, order, report, self.units)
         return (codes == 0) & (self.codes > 0), bound
 
     @property
@@ -227,7 +261,7 @@ class _Work:
                 own = list(wish.columns)
                 order = np.array([own.index(column) for column in ranked if column in own])
                 weights = self.weights if risk is not None else None
-                aim = Wish(wish.k, float(self.method.alpha), risk, weights)
+                aim = Wish(wish.k, float(self.method.alpha), risk, weights, self.units)
                 block = codes[:, own]
                 block[emptied(block, aim, order, report)] = 0
                 codes[:, own] = block
@@ -261,11 +295,15 @@ def _compatible(method: Method, table: Table, names: list[str], strata: list[str
         places = np.unique(own, axis=0, return_inverse=True)[1].ravel()
     for place in range(int(places.max()) + 1):
         counts, _ = Wish(k, float(method.alpha)).frequencies(codes[places == place])
-        if counts.min() < k - _SLACK:
-            raise ClaimError(
-                f"the written table was read back, and a row is compatible with {counts.min():g} rows instead of {k}, "
-                "so nothing is kept: probably a bug, please report it."
-            )
+        _enough(counts, k, "rows of the written table, which was read back,")
+
+
+def _enough(counts: NDArray[np.float64], k: int, what: str) -> None:
+    if counts.min() < k - _SLACK:
+        raise ClaimError(
+            f"a row is compatible with {counts.min():g} {what} instead of {k}, so nothing is kept: probably a bug, "
+            "please report it."
+        )
 
 
 SUPPRESS = Mechanism(plan, run, settle=settle, verify=verify, check=check)

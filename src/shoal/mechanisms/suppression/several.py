@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.evaluation.groups import row_groups, units_of_groups
 from shoal.mechanisms.suppression.keys import Integers, Keys
 from shoal.mechanisms.suppression.search import fewest, lower_bound
 
@@ -32,6 +33,7 @@ def emptied_for_all(
     costs: NDArray[np.float64],
     order: Sequence[int],
     report: Report | None = None,
+    units: Integers | None = None,
 ) -> tuple[Integers, float]:
     """Codes that fulfil all wishes, 0 for an empty cell, and what any way to do so costs at least.
 
@@ -40,7 +42,11 @@ def emptied_for_all(
 
     Args:
         order: the columns, important ones and those with few values first.
+        units: the person of each row, where a combination has to occur for so many persons. Equal rows of a person
+            count as one, and what persons with unequal rows leave open is done afterwards.
     """
+    if units is not None:
+        return _for_persons(codes, wishes, costs, order, report, units)
     if len(wishes) == 1:
         return _done(codes, wishes[0], costs, order, report)
     together = Combination(
@@ -92,8 +98,101 @@ def _bound(
     return total
 
 
+def _for_persons(
+    codes: Integers,
+    wishes: Sequence[Combination],
+    costs: NDArray[np.float64],
+    order: Sequence[int],
+    report: Report | None,
+    units: Integers,
+) -> tuple[Integers, float]:
+    """As `emptied_for_all`; the bound is that of a person's equal rows counted as one, which is below."""
+    once = row_groups([units, *codes.T])
+    before, own = codes[once.first], units[once.first]
+    after, bound = emptied_for_all(before, wishes, costs, order, report)
+    together = Combination(
+        tuple(sorted({column for wish in wishes for column in wish.columns})), max(wish.k for wish in wishes)
+    )
+    # what is emptied for one wish can leave another one open; all columns together imply every one
+    for wish in (*(list(wishes) * _ROUNDS), together):
+        if all(_holds(after, one, own) for one in wishes):
+            break
+        after = _joined(after, wish, costs, own)
+    return given_back(before, after, wishes, costs, own)[once.labels], bound
+
+
+def _holds(codes: Integers, wish: Combination, units: Integers) -> bool:
+    groups = row_groups(codes[:, wish.columns].T)
+    return int(units_of_groups(groups.labels, units).min()) >= wish.k
+
+
+def _joined(codes: Integers, wish: Combination, costs: NDArray[np.float64], units: Integers) -> Integers:
+    """Codes in which every combination of a wish occurs for enough persons: rare ones join what costs least.
+
+    A combination with too few persons becomes, with another one, what both have in common. Where the other one has
+    persons to spare, only as many of them come along as are needed.
+    """
+    found = codes.copy()
+    columns = np.array(wish.columns)
+    while True:
+        groups = row_groups(found[:, columns].T)
+        persons = units_of_groups(groups.labels, units)
+        if persons.min() >= wish.k:
+            return found
+        rare = int(np.argmin(persons))
+        heads = found[groups.first][:, columns]
+        apart = heads != heads[rare]
+        mine = (apart & (heads[rare] > 0)) @ costs[columns]
+        theirs = (apart & (heads > 0)) @ costs[columns]
+        own = np.flatnonzero(groups.labels == rare)
+        there = np.unique(units[own])
+        needed = wish.k - there.size
+        # a guess of the cost: rows of as many persons as have to come along
+        moved = np.where(
+            persons >= wish.k + needed, needed * groups.sizes / np.maximum(persons, 1), groups.sizes
+        )
+        price = mine * own.size + theirs * moved
+        price[rare] = np.inf
+        other = int(np.argmin(price))
+        members = np.flatnonzero(groups.labels == other)
+        fresh = np.setdiff1d(np.unique(units[members]), there)
+        spare = int(persons[other]) - needed >= wish.k and fresh.size >= needed
+        coming = members[np.isin(units[members], fresh[:needed])] if spare else members
+        common = np.where(apart[other], 0, heads[rare])
+        found[np.ix_(np.concatenate([own, coming]), columns)] = common
+
+
+class _Occurrences:
+    """How often a combination occurs: for how many rows, or for how many persons."""
+
+    def __init__(self, rows: Sequence[tuple[int, ...]], units: Sequence[int]) -> None:
+        self._of: dict[tuple[int, ...], Counter[int]] = {}
+        for row, unit in zip(rows, units, strict=True):
+            self.add(row, unit)
+
+    def after(self, row: tuple[int, ...], unit: int, change: int) -> int:
+        """For how many it occurs once a row of a person has come (1) or gone (-1)."""
+        own = self._of.get(row, Counter())
+        if change > 0:
+            return len(own) + (unit not in own)
+        return len(own) - (own[unit] == 1)
+
+    def add(self, row: tuple[int, ...], unit: int) -> None:
+        self._of.setdefault(row, Counter())[unit] += 1
+
+    def remove(self, row: tuple[int, ...], unit: int) -> None:
+        own = self._of[row]
+        own[unit] -= 1
+        if not own[unit]:
+            del own[unit]
+
+
 def given_back(
-    before: Integers, after: Integers, wishes: Sequence[Combination], costs: NDArray[np.float64]
+    before: Integers,
+    after: Integers,
+    wishes: Sequence[Combination],
+    costs: NDArray[np.float64],
+    units: Integers | None = None,
 ) -> Integers:
     """Codes with emptied cells filled again, those of important columns first, as long as every wish holds.
 
@@ -106,7 +205,9 @@ def given_back(
     [[1, 1], [1, 1], [2, 2], [2, 2]]
     """
     found = after.copy()
-    counts = [Counter(map(tuple, found[:, wish.columns].tolist())) for wish in wishes]
+    # without persons, every row is one of its own
+    whose = np.arange(found.shape[0]).tolist() if units is None else units.tolist()
+    counts = [_Occurrences([tuple(row) for row in found[:, wish.columns].tolist()], whose) for wish in wishes]
     cells = np.argwhere((before > 0) & (after == 0))
     cells = cells[np.argsort(-costs[cells[:, 1]], kind="stable")]
     again = True
@@ -123,14 +224,14 @@ def given_back(
                 new = tuple(
                     int(before[row, one]) if one == column else int(found[row, one]) for one in wish.columns
                 )
-                left = count[old] - 1
-                if 0 < left < wish.k or count[new] + 1 < wish.k:
+                left = count.after(old, whose[row], -1)
+                if 0 < left < wish.k or count.after(new, whose[row], 1) < wish.k:
                     break
                 moves.append((count, old, new))
             else:
                 for count, old, new in moves:
-                    count[old] -= 1
-                    count[new] += 1
+                    count.remove(old, whose[row])
+                    count.add(new, whose[row])
                 found[row, column] = before[row, column]
                 again = True
     return found

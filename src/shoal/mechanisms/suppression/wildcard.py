@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numba import njit
@@ -18,12 +18,15 @@ from numpy.typing import NDArray
 from shoal.evaluation.disclosure.frequencies import as_wildcard
 from shoal.evaluation.disclosure.individual import approximate
 from shoal.evaluation.disclosure.keys import patterns
+from shoal.evaluation.groups import places
 
 Integers = NDArray[np.int64]
 Codes = NDArray[np.int32]
 Floats = NDArray[np.float64]
 
 _SLACK = 1e-9
+# how often the frequencies are counted anew to give cells back
+_MOST_TRIES = 400
 # closer to 1 than this, the closed forms of the risk lose digits
 _NEARLY_ALL = 1e-3
 
@@ -36,16 +39,26 @@ class Wish:
         alpha: how much a compatible record that misses a key counts, unless it has the same gaps.
         risk: largest individual risk, None for a wish about k.
         weights: of the records, for the risk.
+        units: the person of each record, where persons are counted.
     """
 
     k: int
     alpha: float = 1.0
     risk: float | None = None
     weights: Floats | None = None
+    units: Integers | None = None
+
+    def of(self, rows: Integers) -> Wish:
+        """The wish for some of the records."""
+        return replace(
+            self,
+            weights=None if self.weights is None else self.weights[rows],
+            units=None if self.units is None else places(self.units[rows]),
+        )
 
     def frequencies(self, codes: Integers) -> tuple[Floats, Floats]:
         """fk and Fk of every record; codes are 0 for an empty cell."""
-        found = patterns([codes[:, column] - 1 for column in range(codes.shape[1])], self.weights)
+        found = patterns([codes[:, column] - 1 for column in range(codes.shape[1])], self.weights, self.units)
         sample, population = as_wildcard(found, self.alpha)
         return sample[found.labels], population[found.labels]
 
@@ -66,7 +79,7 @@ def emptied(
     """Which cells to empty so that a wish comes true.
 
     Each record that it does not hold for loses the least important key in which a nearest record differs, pass by pass.
-    In the end cells that turn out to be needless are given back.
+    In the end cells that turn out to be needless are given back; where persons are counted, many at a time.
 
     Args:
         codes: (records, keys), 0 for an empty cell.
@@ -77,9 +90,10 @@ def emptied(
 
     Reference: Templ, Kowarik and Meindl (2015), section 4.2; giving back is ours.
     """
-    kept = _first_of_equal(codes, wish.k) if wish.risk is None else np.arange(codes.shape[0])
+    by_rows = wish.risk is None and wish.units is None
+    kept = _first_of_equal(codes, wish.k) if by_rows else np.arange(codes.shape[0])
     work = np.ascontiguousarray(codes[kept].T.astype(np.int32))
-    own = wish if wish.weights is None else Wish(wish.k, wish.alpha, wish.risk, wish.weights[kept])
+    own = wish.of(kept)
     first = None
     while (missed := own.open(work.T.astype(np.int64))).size:
         first = first or missed.size
@@ -88,14 +102,39 @@ def emptied(
         if not blank_once(work, missed, order):
             break
     before = np.ascontiguousarray(codes[kept].T.astype(np.int32))
-    sample, population = own.frequencies(work.T.astype(np.int64))
-    weights = np.ones(kept.size) if own.weights is None else own.weights
-    limit = math.inf if own.risk is None else own.risk + _SLACK
-    least = own.k - _SLACK if own.risk is None else 0.0
-    give_back(work, before, sample, population, weights, order, least, limit, own.alpha)
+    if own.units is not None:
+        work = _given_back_in_parts(work, before, own, order)
+    else:
+        sample, population = own.frequencies(work.T.astype(np.int64))
+        weights = np.ones(kept.size) if own.weights is None else own.weights
+        limit = math.inf if own.risk is None else own.risk + _SLACK
+        least = own.k - _SLACK if own.risk is None else 0.0
+        give_back(work, before, sample, population, weights, order, least, limit, own.alpha)
     found = np.zeros(codes.shape, dtype=np.bool_)
     found[kept] = (work.T == 0) & (codes[kept] > 0)
     return found
+
+
+def _given_back_in_parts(codes: Codes, before: Codes, wish: Wish, order: Integers) -> Codes:
+    """Codes with emptied cells filled again, those of important keys first: all at once, or half of them, and so on.
+
+    Args:
+        codes, before: (keys, records).
+    """
+    cells = [(key, row) for key in order[::-1].tolist() for row in np.flatnonzero(codes[key] != before[key])]
+    waiting, tries = [cells], 0
+    while waiting and tries < _MOST_TRIES:
+        part = waiting.pop()
+        tries += 1
+        trial = codes.copy()
+        places_of = tuple(np.array(part, dtype=np.int64).reshape(-1, 2).T)
+        trial[places_of] = before[places_of]
+        if not wish.open(trial.T.astype(np.int64)).size:
+            codes = trial
+        elif len(part) > 1:
+            half = len(part) // 2
+            waiting += [part[half:], part[:half]]
+    return codes
 
 
 def _first_of_equal(codes: Integers, k: int) -> Integers:

@@ -18,6 +18,7 @@ from shoal.io import Table, read_columnwise
 from shoal.io.arrow_files import parquet_rows
 from shoal.mechanisms.table import ENTRIES
 from shoal.method.method import Method
+from shoal.method.models import MODELS
 from shoal.method.stages import PARTITIONS, check_alike
 from shoal.progress import Progress
 from shoal.release.bundle import check_output, staged, write_documents
@@ -103,6 +104,15 @@ def check_engine(prepared: Preparation) -> None:
     described, method = prepared.described, prepared.method
     if prepared.rakes:
         raise OptionError(RAKED)
+    circumstances = described.circumstances
+    of_the_table = MODELS[prepared.statement.model].of_the_table
+    one_row_each = circumstances.rows_declared and circumstances.rows_per_unit == 1
+    if of_the_table and circumstances.unit is not None and not one_row_each:
+        raise OptionError(
+            f"method '{method.name}' counts the persons of a group (values of '{circumstances.unit}'), which takes the "
+            "table in memory: use engine=memory, or keep one row per person and declare max_rows = 1.",
+            column=circumstances.unit,
+        )
     if way_of(method) != "by_record":
         check_positions(described.lattices, described.n)
     for name in described.table.records.reading.separating:

@@ -152,6 +152,7 @@ def check(
     t_ratio: float | None = None,
     weight: str | None = None,
     household: str | None = None,
+    unit: str | None = None,
     engine: Engine | None = None,
     master: str | None = None,
     conf: Sequence[str] = (),
@@ -167,13 +168,17 @@ def check(
         quasi: the quasi-identifiers; by default the columns with that role in the schema.
         confidential: the confidential columns; by default those with that role, none without a schema.
         schema: roles, and the order of ordinal columns.
-        k: level asked for: rows in the smallest group.
+        k: level asked for: rows, or persons, in the smallest group.
         l: level asked for: different confidential values in every group.
         t_emd: level asked for: largest earth mover's distance of a group to the table. Numbers, dates, enumerations and
             ordinal columns are ordered, each value one step from the next; any two other values are equally far apart.
         t_ratio: level asked for: largest ratio, either way, between a value's share in a group and in the table.
         weight: column of sampling weights, for the disclosure risk; by default the one with that role.
-        household: column that says who lives together; by default the one with the role `unit`.
+        household: column that says who lives together.
+        unit: column that says whose row it is, where a person can have several; by default the one with the role
+            `unit`. Persons are counted then: k is their number in the smallest group, l how many of them have a
+            confidential value each, all different, and a person has one share of a group's values, in equal parts for
+            their rows.
         engine: `memory`; or `local` and `spark`, which work through Parquet files in parts. By default chosen by their
             size. The levels are the same; `remarks` of the result says what cannot be had in parts.
         master, conf: with engine `spark`, as for `shoal.publish`.
@@ -194,17 +199,36 @@ def check(
     (2, 1, 0.25, False)
     """
     levels: dict[str, Any] = {"k": k, "l": l, "t_emd": t_emd, "t_ratio": t_ratio}
-    runners = Where(engine, master, tuple(conf)).runners([table], records_asked(weight, household))
-    if runners is not None:
-        return checked(runners[0], quasi, confidential, schema=schema, levels=levels, progress=progress)
-    more: dict[str, Any] = {"weight": weight, "household": household, "progress": progress}
+    runner = check_runner(Where(engine, master, tuple(conf)), table, schema, weight, household, unit)
+    if runner is not None:
+        return checked(runner, quasi, confidential, schema=schema, levels=levels, progress=progress)
+    more: dict[str, Any] = {"weight": weight, "household": household, "unit": unit, "progress": progress}
     return check_in_memory(held(table), quasi, confidential, schema=schema, **levels, **more)
 
 
-def records_asked(weight: str | None, household: str | None) -> str:
-    """Why options of a check take the table in memory, in words; empty if they do not."""
-    asked = [name for name, given in (("weight", weight), ("household", household)) if given is not None]
-    return f"{asked[0]}: such risks take records side by side" if asked else ""
+def check_runner(
+    where: Where,
+    table: Any,
+    schema: Schema | None,
+    weight: str | None,
+    household: str | None,
+    unit: str | None,
+) -> Runner | None:
+    """What goes through a table in parts, None where it is checked in memory.
+
+    Raises:
+        OptionError: an engine was asked for, and options or the schema's unit take the table in memory.
+    """
+    given = (("unit", unit), ("weight", weight), ("household", household))
+    asked = [name for name, column in given if column is not None]
+    runners = where.runners([table], f"{asked[0]}: this takes records side by side" if asked else "")
+    if runners is None:
+        return None
+    declared = None if schema is None else schema.unit
+    if declared is None or declared.name not in runners[0].schema.names:
+        return runners[0]
+    where.runners([table], f"column '{declared.name}' is the unit, and persons are counted side by side")
+    return None
 
 
 def in_memory_because(options: Mapping[str, Any]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import narwhals as nw
 
 from shoal.columns.schema import Schema
+from shoal.errors import OptionError
 from shoal.evaluation.checks import asked_columns, check_levels, checked
 from shoal.evaluation.disclosure.of_sizes import figures_of_sizes
 from shoal.evaluation.measured import Check, Closeness
@@ -19,9 +20,6 @@ from shoal.release.measuring.side import Side
 _NO_WEIGHTS = (
     "The disclosure risk was not measured: column '{}' has weights, which are looked at record by record; "
     "use engine=memory, or 'shoal risk'."
-)
-_NO_HOUSEHOLDS = (
-    "The risk of households (column '{}') was not measured: it takes records side by side; use engine=memory."
 )
 _NO_SPECIAL = "Special uniques were not searched: that takes all combinations of keys in memory."
 
@@ -36,12 +34,18 @@ def check_in_parts(
 ) -> Check:
     """The protection a table reaches, from sizes of groups and what the worst of them say.
 
-    Two passes, and two more for confidential columns. Risks of weighted records and of households, and special uniques,
-    are left out, and a line says so.
+    Two passes, and two more for confidential columns. Risks of weighted records and special uniques are left out, and a
+    line says so. Persons with several rows are refused.
     """
     table = side.table()
     known, secret = asked_columns(table, quasi, confidential, schema)
     check_levels(levels, secret)
+    unit = _by_role(table, schema, "unit")
+    if unit is not None:
+        raise OptionError(
+            f"column '{unit}' is the unit, and persons are counted side by side, not in parts: use engine=memory.",
+            column=unit,
+        )
     claimed = Grouping(known)
     # the risk takes an empty text for a missing value
     told_apart = any(isinstance(table.dtype(name), (nw.String, nw.Categorical, nw.Enum)) for name in known)
@@ -53,12 +57,10 @@ def check_in_parts(
     if secret:
         secrets = [Secret.of(table, name, schema) for name in secret]
         found, least = measure_closeness(side, secrets, groupings, tell)
-    weight, household = (_by_role(table, schema, role) for role in ("weight", "unit"))
+    weight = _by_role(table, schema, "weight")
     disclosure = None if weight is not None else figures_of_sizes(known, *counted[-1], least)
-    remarks = [_NO_WEIGHTS.format(weight) if weight is not None else _NO_SPECIAL]
-    if household is not None and weight is None:
-        remarks.append(_NO_HOUSEHOLDS.format(household))
-    return checked(known, *counted[0], found, disclosure, levels, tuple(remarks))
+    remark = _NO_WEIGHTS.format(weight) if weight is not None else _NO_SPECIAL
+    return checked(known, *counted[0], found, disclosure, levels, (remark,))
 
 
 def _by_role(table: Table, schema: Schema | None, role: str) -> str | None:

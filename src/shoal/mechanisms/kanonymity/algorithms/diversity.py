@@ -11,14 +11,68 @@ from shoal.errors import InputError, OptionError
 from shoal.evaluation.distributions import (
     EMD,
     count_groups,
+    distinct_for_units,
     distinct_values,
+    ratio_distances,
     within,
 )
-from shoal.mechanisms.kanonymity.algorithms.merging import Merged, merge_until
+from shoal.evaluation.groups import most_rows_of_a_unit, units_of_groups
+from shoal.mechanisms.kanonymity.algorithms.merging import Lacking, Merged, merge_until
 from shoal.partition import Partition
 
+Numbers = NDArray[np.int64]
 
-# by ground distance between values: how far each group is from the table
+
+def lacks_persons(units: Numbers, k: int, *, even: bool) -> Lacking:
+    """Which groups hold fewer than k persons; if `even`, in which one somebody has more than one row in k.
+
+    A value that is swapped inside a group is a person's with the probability of that person's share of its rows. Where
+    nobody has more than one row in k there are at least k persons, and both stay so when groups are joined.
+    """
+
+    def lacking(current: Partition) -> NDArray[np.bool_]:
+        if even:
+            return np.asarray(current.sizes < k * most_rows_of_a_unit(current.labels, units))
+        return np.asarray(units_of_groups(current.labels, units) < k)
+
+    return lacking
+
+
+def lacks_values(coded: Sequence[Numbers], l: int, units: Numbers | None = None) -> Lacking:  # noqa: E741
+    """Which groups have fewer than l different values of an attribute, each of another person where those count."""
+
+    def distinct(labels: Numbers, values: Numbers) -> Numbers:
+        if units is None:
+            return distinct_values(count_groups(labels, values))
+        return distinct_for_units(labels, values, units)
+
+    def lacking(current: Partition) -> NDArray[np.bool_]:
+        return np.asarray(np.logical_or.reduce([distinct(current.labels, values) < l for values in coded]))
+
+    return lacking
+
+
+def lacks_closeness(coded: Sequence[Numbers], t: float, ground: str, units: Numbers | None = None) -> Lacking:
+    """Which groups are farther than t from the table in an attribute: in earth mover's distance, or in the ratio of
+    shares for the ground `ratio`."""
+    distances = ratio_distances if ground == "ratio" else EMD[ground]
+
+    def lacking(current: Partition) -> NDArray[np.bool_]:
+        found = [~within(distances(count_groups(current.labels, values, units)), t) for values in coded]
+        return np.asarray(np.logical_or.reduce(found))
+
+    return lacking
+
+
+def any_of(conditions: Sequence[Lacking]) -> Lacking:
+    """Which groups lack something."""
+
+    def lacking(current: Partition) -> NDArray[np.bool_]:
+        return np.asarray(np.logical_or.reduce([condition(current) for condition in conditions]))
+
+    return lacking
+
+
 def diversify(partition: Partition, X: ArrayLike, confidential: Sequence[ArrayLike], l: int) -> Merged:  # noqa: E741
     """Join groups until each has at least l different values of every confidential attribute.
 
@@ -51,12 +105,7 @@ def diversify(partition: Partition, X: ArrayLike, confidential: Sequence[ArrayLi
                 f"l = {l} cannot be reached: confidential attribute {number} has {int(values.max()) + 1} different "
                 "values in the whole table."
             )
-
-    def lacking(current: Partition) -> NDArray[np.bool_]:
-        found = [distinct_values(count_groups(current.labels, values)) < l for values in coded]
-        return np.asarray(np.logical_or.reduce(found))
-
-    return merge_until(partition, X, lacking)
+    return merge_until(partition, X, lacks_values(coded, l))
 
 
 def bring_close(
@@ -87,12 +136,7 @@ def bring_close(
     if ground not in EMD:
         raise OptionError(f"ground '{ground}' is not one of {', '.join(EMD)}.")
     coded = [value_numbers(values, partition.n) for values in confidential]
-
-    def lacking(current: Partition) -> NDArray[np.bool_]:
-        found = [~within(EMD[ground](count_groups(current.labels, values)), t) for values in coded]
-        return np.asarray(np.logical_or.reduce(found))
-
-    return merge_until(partition, X, lacking)
+    return merge_until(partition, X, lacks_closeness(coded, t, ground))
 
 
 def value_numbers(values: ArrayLike, n: int) -> NDArray[np.int64]:
