@@ -34,7 +34,7 @@ def cases() -> dict[str, Case]:
             people,
             {"schema": schema, "columns": ["age", "hours per week", "education", "income"]},
         ),
-        "four amounts in one unit": (alike, {"domains": {name: (0, 400) for name in "abcd"}}),
+        "four amounts in one unit": (alike, {"domains": {name: (0.0, 400.0) for name in "abcd"}}),
     }
 
 

@@ -16,6 +16,7 @@ from pyarrow import csv
 
 from shoal.columns.schema import Attribute, Schema
 from shoal.decimals import exact
+from shoal.io import ColumnType
 from tools.public_data import data_folder
 
 DATA = data_folder()
@@ -92,7 +93,8 @@ def _attribute(name: str, domain: Domain) -> Attribute:
     if not isinstance(domain, Numbers):
         return Attribute(name, kind="nominal", values=domain)
     step = None if domain.step is None else exact(domain.step, "step")
-    return Attribute(name, lo=exact(domain.lo, "lo"), hi=exact(domain.hi, "hi"), step=step)
+    type: ColumnType = "integer" if step == 1 else "decimal"
+    return Attribute(name, lo=exact(domain.lo, "lo"), hi=exact(domain.hi, "hi"), step=step, type=type)
 
 
 def with_number_as_label(table: pa.Table) -> pa.Table:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -65,10 +65,10 @@ def schema(**changes: Mapping[str, Any]) -> Schema:
     """What is public; `changes` by the first word of a column's name."""
     entries: list[dict[str, Any]] = [
         {"name": "age", "lo": 0, "hi": 120},
-        {"name": AMOUNT, "lo": 0, "hi": 1000},
+        {"name": AMOUNT, "type": "decimal", "lo": 0, "hi": 1000},
         {"name": "level", "ordered": list(LEVELS)},
         {"name": "born", "kind": "date", "lo": "1950-01-01", "hi": "2000-12-31"},
-        {"name": "smokes", "kind": "nominal"},
+        {"name": "smokes", "values": [False, True]},
         {"name": JOB, "taxonomy": JOBS},
         {"name": "code", "values": list(CODES)},
         {"name": "colour", "values": list(COLOURS)},
@@ -101,6 +101,16 @@ def table(data: Mapping[str, list[Any]], library: str) -> Any:
         place = made.column_names.index("colour")
         made = made.set_column(place, "colour", made["colour"].combine_chunks().dictionary_encode())
     return made
+
+
+def released_types(library: str, gapped: Collection[str] = ()) -> dict[str, Any]:
+    """The types of a release, which follow from what is declared: `gapped` columns have room for a gap."""
+    found = types_of(table(columns(), library))
+    if library == "pyarrow":
+        # a dictionary is a way to store texts
+        found["colour"] = pa.string()
+    room = {"age": pd.Int64Dtype(), "code": pd.Int64Dtype(), "smokes": pd.BooleanDtype()}
+    return found | ({name: room[name] for name in room if name in gapped} if library == "pandas" else {})
 
 
 def types_of(frame: Any) -> dict[str, Any]:

@@ -50,13 +50,16 @@ PEOPLE_DOMAINS: dict[str, tuple[str, str]] = {
 }
 
 
+PEOPLE_TYPES = {"age": "integer", ODD_NAMES[1]: "decimal", ODD_NAMES[0]: "decimal", "dwellings": "integer"}
+
+
 def people_schema() -> Schema:
     roles = {"person id": "identifier", "town": "other", "weight": "weight"}
     entries: list[dict[str, Any]] = []
     for name in people(2):
         if name in PEOPLE_DOMAINS:
             lo, hi = PEOPLE_DOMAINS[name]
-            entries.append({"name": name, "lo": lo, "hi": hi})
+            entries.append({"name": name, "type": PEOPLE_TYPES[name], "lo": lo, "hi": hi})
         else:
             kind = "numeric" if name == "weight" else "nominal"
             entries.append({"name": name, "kind": kind, "role": roles[name]})

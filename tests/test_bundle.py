@@ -24,7 +24,13 @@ BUNDLE = {"statement.json", "method.toml", "log.toml", "report.html"}
 def release(data: Any = None, **options: Any) -> shoal.Release:
     if data is None:
         data = pa.table({"a": np.arange(30), "b": np.linspace(0, 1, 30)})
-    arguments = {"method": "mdav-dp", "epsilon": 1, "k": 5, "domains": {"a": (0, 40), "b": (0, 1)}, **options}
+    arguments = {
+        "method": "mdav-dp",
+        "epsilon": 1,
+        "k": 5,
+        "domains": {"a": (0, 40), "b": (0.0, 1.0)},
+        **options,
+    }
     return shoal.protect(data, **arguments)
 
 

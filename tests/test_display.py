@@ -40,7 +40,7 @@ N = 97
 CLIPPED = 13
 TOWNS = ("Zyqaville", "Quorbury", "Xanthorpe")
 # the ends of the domain and settings must not be mistaken for records
-DOMAINS: dict[str, Any] = {"income": (0, 900_000), "rent": (0, 60_000), "town": list(TOWNS)}
+DOMAINS: dict[str, Any] = {"income": (0, 900_000), "rent": ("0.00", "60000.00"), "town": list(TOWNS)}
 LONGEST = 2000
 
 
@@ -83,7 +83,7 @@ SCHEMA = shoal.Schema.from_dict(
     {
         "attribute": [
             {"name": "income", "lo": 0, "hi": 900_000, "role": "quasi-identifier"},
-            {"name": "rent", "lo": 0, "hi": 60_000},
+            {"name": "rent", "lo": "0.00", "hi": "60000.00"},
             {"name": "who", "kind": "nominal", "role": "identifier"},
         ]
     }

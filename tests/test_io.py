@@ -52,50 +52,72 @@ def protect(data: Any, **options: Any) -> Any:
     return shoal.protect(data, **arguments).data
 
 
+def undeclared(lo: Any, hi: Any) -> shoal.Schema:
+    """A domain that was read off the records declares no type: the column is released as it is stored."""
+    known = {"domain": "these records"}
+    return shoal.Schema.from_dict({"attribute": [{"name": "x", "lo": lo, "hi": hi, "source": known}]})
+
+
 @pytest.mark.parametrize("dtype", PANDAS_TYPES)
-def test_pandas_types_come_back(dtype: str) -> None:
-    released = protect(pd.DataFrame({"x": pd.Series(NUMBERS).astype(dtype)}))
-    assert str(released["x"].dtype) == dtype
-    assert released["x"].notna().all()
-    assert released["x"].between(0, 50).all()
+def test_pandas_types_follow_the_declaration(dtype: str) -> None:
+    data = pd.DataFrame({"x": pd.Series(NUMBERS).astype(dtype)})
+    for domain, released_as in (((0, 50), "int64"), ((0.0, 50.0), "float64")):
+        released = protect(data, domains={"x": domain})
+        assert str(released["x"].dtype) == released_as
+        assert released["x"].notna().all()
+        assert released["x"].between(0, 50).all()
+    stored = protect(data, schema=undeclared(0, 50), domains=None)
+    assert str(stored["x"].dtype) == dtype
 
 
 @pytest.mark.parametrize("dtype", POLARS_TYPES, ids=str)
-def test_polars_types_come_back(dtype: Any) -> None:
-    released = protect(pl.DataFrame({"x": pl.Series(NUMBERS).cast(dtype)}))
-    assert released.schema == {"x": dtype}
-    assert released["x"].null_count() == 0
+def test_polars_types_follow_the_declaration(dtype: Any) -> None:
+    data = pl.DataFrame({"x": pl.Series(NUMBERS).cast(dtype)})
+    for domain, released_as in (((0, 50), pl.Int64), ((0.0, 50.0), pl.Float64)):
+        released = protect(data, domains={"x": domain})
+        assert released.schema == {"x": released_as}
+        assert released["x"].null_count() == 0
+    assert protect(data, schema=undeclared(0, 50), domains=None).schema == {"x": dtype}
 
 
 @pytest.mark.parametrize("dtype", ARROW_TYPES, ids=str)
-def test_arrow_types_come_back(dtype: Any) -> None:
-    released = protect(pa.table({"x": pa.array(NUMBERS).cast(dtype)}))
-    assert released.schema == pa.schema({"x": dtype})
-    assert released["x"].null_count == 0
+def test_arrow_types_follow_the_declaration(dtype: Any) -> None:
+    data = pa.table({"x": pa.array(NUMBERS).cast(dtype)})
+    for domain, released_as in (((0, 50), pa.int64()), ((0.0, 50.0), pa.float64())):
+        released = protect(data, domains={"x": domain})
+        assert released.schema == pa.schema({"x": released_as})
+        assert released["x"].null_count == 0
+    assert protect(data, schema=undeclared(0, 50), domains=None).schema == pa.schema({"x": dtype})
 
 
 @pytest.mark.parametrize("dtype", ["Int64", "int64[pyarrow]", "Float64", "double[pyarrow]"])
 def test_types_survive_dropped_rows(dtype: str) -> None:
     data = pd.DataFrame({"x": pd.Series([1, None, 3, 4] * 10, dtype=dtype)})
     released = protect(data, missing="drop")
-    assert str(released["x"].dtype) == dtype
+    assert str(released["x"].dtype) == "int64"
     assert len(released) == 30
 
 
 def test_types_that_hold_less_than_the_domain_are_filled_to_their_limit() -> None:
     """A wide domain and much noise: values stop at what the type can hold instead of wrapping around."""
-    whole = protect(pd.DataFrame({"x": NUMBERS.astype("int8")}), domains={"x": (-1000, 1000)}, epsilon="0.01")
+    known: Any = {"domains": None, "epsilon": "0.01"}
+    small = pd.DataFrame({"x": NUMBERS.astype("int8")})
+    whole = protect(small, schema=undeclared(-1000, 1000), **known)
     assert whole["x"].min() == -128
     assert whole["x"].max() == 127
-    real = protect(pd.DataFrame({"x": NUMBERS.astype("float16")}), domains={"x": (0, 10**6)}, epsilon="0.01")
+    half = pd.DataFrame({"x": NUMBERS.astype("float16")})
+    real = protect(half, schema=undeclared(0, 10**6), **known)
     assert np.isfinite(real["x"].to_numpy()).all()
+    declared = protect(small, domains={"x": (-1000, 1000)}, epsilon="0.01")
+    assert declared["x"].min() < -128
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_rounding_to_a_narrow_type_does_not_leave_the_domain(dtype: str) -> None:
     """The nearest float32 to 0.1 is larger than 0.1."""
     data = pd.DataFrame({"x": np.full(200, 0.05, dtype=dtype)})
-    values = protect(data, method="laplace", k=None, domains={"x": ("-0.1", "0.1")}, epsilon="0.001")["x"]
+    known: Any = {"domains": None, "schema": undeclared("-0.1", "0.1"), "epsilon": "0.001"}
+    values = protect(data, method="laplace", k=None, **known)["x"]
     assert values.astype("float64").max() <= 0.1
     assert values.astype("float64").min() >= -0.1
     assert values.nunique() > 1

@@ -16,6 +16,7 @@ from shoal.method.recipe import load_recipe, recipe_text
 
 N = 40
 DOMAINS = {ODD_NAMES[1]: ("0", "100.125"), "b": ("-0.1", "50")}
+TYPES = {ODD_NAMES[1]: "decimal", "b": "decimal"}
 
 
 def table(seed: int = 0) -> pa.Table:
@@ -24,7 +25,9 @@ def table(seed: int = 0) -> pa.Table:
 
 
 def protect(**options: Any) -> shoal.Release:
-    return shoal.protect(table(), **{"method": "ranking-dp", "epsilon": "0.3", "domains": DOMAINS, **options})
+    return shoal.protect(
+        table(), **{"method": "ranking-dp", "epsilon": "0.3", "domains": DOMAINS, "types": TYPES, **options}
+    )
 
 
 @pytest.mark.parametrize(

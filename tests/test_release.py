@@ -23,7 +23,7 @@ def table(library: str = "pyarrow") -> Any:
 
 
 def protect(data: Any = None, **options: Any) -> shoal.Release:
-    arguments = {"method": "mdav-dp", "epsilon": 1, "domains": {"a": (0, 80), "b": (0, 10)}, **options}
+    arguments = {"method": "mdav-dp", "epsilon": 1, "domains": {"a": (0, 80), "b": (0.0, 10.0)}, **options}
     return shoal.protect(table() if data is None else data, **arguments)
 
 
@@ -123,7 +123,7 @@ def test_given_labels_follow_dropped_rows() -> None:
 
 
 def test_private_facts_stay_in_one_place() -> None:
-    release = protect(domains={"a": (0, 50), "b": (0, 10)}, outside="clip", k=5)
+    release = protect(domains={"a": (0, 50), "b": (0.0, 10.0)}, outside="clip", k=5)
     assert release.internal["values_clipped"] == {"a": 9, "b": 0}
     assert release.internal["rows_released"] == N
     assert release.internal["clusters"][0]["smallest"] >= 5

@@ -45,7 +45,7 @@ def release(names: tuple[str, ...] = ("a", "b"), values: np.ndarray | None = Non
         epsilon=1,
         k=5,
         columns=names,
-        domains=dict.fromkeys(names, (0, 10)),
+        domains=dict.fromkeys(names, (0.0, 10.0)),
         outside="clip",
     )
 

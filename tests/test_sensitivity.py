@@ -148,7 +148,9 @@ def test_protect_uses_width_over_share_in_lattice_steps(
     domains = {"whole": (0, 90), "real": ("-1", "2.5")}
     watched = Watched(monkeypatch)
     k = {} if method == "laplace" else {"k": 4}
-    release = watched.run(table, method=method, epsilon="0.3", split=split, domains=domains, **k)
+    release = watched.run(
+        table, method=method, epsilon="0.3", split=split, domains=domains, types={"real": "decimal"}, **k
+    )
     # integers have step 1, reals width / 2^20
     shares = split_budget(Fraction(3, 10), ["whole", "real"], [Fraction(90), Fraction(7, 2)], split)
     assert watched.scales == [round_up_scale(90 / shares[0]), round_up_scale(2**20 / shares[1])]

@@ -15,7 +15,7 @@ import shoal
 from shoal.mechanisms.promises import claims, privacy_model
 from shoal.method.presets import PRESETS, preset
 
-DOMAINS: dict[str, tuple[int, int]] = {"a": (0, 100), "b": (0, 50)}
+DOMAINS: dict[str, tuple[float, float]] = {"a": (0.0, 100.0), "b": (0.0, 50.0)}
 
 
 def table(seed: int = 0, n: int = 40) -> pa.Table:
@@ -32,13 +32,13 @@ def statement(method: str, data: pa.Table | None = None, **options: Any) -> shoa
     ("method", "options", "model"),
     [
         ("laplace", {}, "dp"),
-        ("laplace", {"columns": ["a"], "domains": {"a": (0, 100)}}, "dp"),
+        ("laplace", {"columns": ["a"], "domains": {"a": (0.0, 100.0)}}, "dp"),
         ("ranking-dp", {"k": 5}, "dp-given-partition"),
         ("ranking-dp", {"k": 5, "link": False}, "dp"),
-        ("ranking-dp", {"k": 5, "columns": ["a"], "domains": {"a": (0, 100)}}, "dp"),
+        ("ranking-dp", {"k": 5, "columns": ["a"], "domains": {"a": (0.0, 100.0)}}, "dp"),
         ("ranking-dp", {"k": 1}, "dp"),
         ("mdav-dp", {"k": 5}, "dp-given-partition"),
-        ("mdav-dp", {"k": 5, "columns": ["a"], "domains": {"a": (0, 100)}}, "dp-given-partition"),
+        ("mdav-dp", {"k": 5, "columns": ["a"], "domains": {"a": (0.0, 100.0)}}, "dp-given-partition"),
         ("mdav-dp", {"k": 5, "groups": [["a"], ["b"]]}, "dp-given-partition"),
         ("mdav-dp", {"k": 1}, "dp"),
         ("mdav-dp", {"k": 5, "labels": np.arange(40) // 10}, "dp-given-partition"),

@@ -527,7 +527,7 @@ def test_reading_a_csv_does_not_load_the_extra(tmp_path: Path) -> None:
 
 RECIPE = [
     *("--method", "ranking-dp", "--epsilon", "5", "--k", "5", "--columns", "age,income"),
-    *("--domain", "age=0:120", "--domain", "income=0:1000"),
+    *("--domain", "age=0:120", "--domain", "income=0.00:1000.00"),
 ]
 
 

@@ -233,12 +233,65 @@ def test_cells_whose_type_nobody_declared_taint_as_without_steps(
     """How a cell is read depends on the other cells of its column then: it is not each record by itself."""
     csv.write_csv(pa.table(people()), tmp_path / "people.csv")
     plain = schema(step).to_dict()
-    for entry in plain["attribute"]:
-        del entry["type"]
     column = next(step[verb] for verb in ("recode", "top") if verb in step)
+    for entry in plain["attribute"]:
+        if entry["name"] == "income":
+            # a range is needed, and would declare the type
+            entry["source"] = {"type": "these records"}
+            continue
+        for fact in {"type", "lo", "hi", "values"} & entry.keys():
+            del entry[fact]
     for declared, publishable in ((schema(step), True), (Schema.from_dict(plain), False)):
         release = shoal.protect(tmp_path / "people.csv", declared, "laplace", epsilon=1, columns=[column])
         assert release.statement.publishable is publishable
+        read_off = f"types read off the records: {column} "
+        assert (read_off in str(release.statement.data_dependent)) is not publishable
+
+
+EVERY_NAME = {"single": "alone", "married": "not alone", "widowed": "alone", "divorced": "alone"}
+
+
+@pytest.mark.parametrize(
+    ("step", "column", "clean"),
+    [
+        # what comes out of these steps is known from the values that went in
+        (MAPPING, "civil", False),
+        ({**MAPPING, "source": "law"}, "civil", False),
+        (LEVEL, "job", False),
+        ({**LEVEL, "source": "law"}, "job", False),
+        # these name every value that comes out, and only the second says where it is known from
+        ({"recode": "civil", "mapping": EVERY_NAME}, "civil", False),
+        ({"recode": "civil", "mapping": EVERY_NAME, "source": "law"}, "civil", True),
+        ({**BANDS, "source": ""}, "age", False),
+        (BANDS, "age", True),
+        (TOP, "income", False),
+    ],
+)
+def test_a_step_does_not_make_public_what_was_read_off_the_records(
+    step: dict[str, Any], column: str, clean: bool
+) -> None:
+    given = schema(step).to_dict()
+    for entry in given["attribute"]:
+        entry["source"] = {"domain": "these records", "type": "law", "kind": "law"}
+    for data in (pa.table(people()), pd.DataFrame(people())):
+        release = shoal.protect(data, Schema.from_dict(given), "laplace", epsilon=1, columns=[column])
+        assert release.statement.publishable is clean
+        found = f"domains read off the records: {column} " in str(release.statement.data_dependent)
+        assert found is not clean
+        assert ("taken from the data" in release.statement.attributes[column].values()) is not clean
+    again = schema(step, {**MAPPING, "mapping": {"was married": "x"}}) if step is MAPPING else schema(step)
+    assert "these records" not in again.stepped[column].source.values()
+
+
+def test_two_steps_do_not_make_public_what_one_does_not() -> None:
+    given = schema(
+        MAPPING, {"recode": "civil", "mapping": {"was married": "later"}, "source": "law"}
+    ).to_dict()
+    given["attribute"][3]["source"] = "these records"
+    release = shoal.protect(
+        pa.table(people()), Schema.from_dict(given), "laplace", epsilon=1, columns=["civil"]
+    )
+    assert not release.statement.publishable
 
 
 def test_parameters_from_the_records_are_withheld_and_the_bundle_can_still_be_read(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from shoal.method.parts import declaration, recorded_words, three_parts
 from shoal.method.presets import PRESETS
 from shoal.method.verdict import DECISION_CODES, DECISIONS, RULES, Reason, rules_table
 from shoal.release.protect import prepare
-from shoal.report import public_report
+from shoal.report import internal_report, public_report
 from shoal.studio.preview import preview
 from shoal.studio.recipe import Recipe
 
@@ -331,3 +331,27 @@ def test_a_publication_is_checked(told: Any, words: str | None) -> None:
     with pytest.raises(shoal.OptionError, match=words) as refused:
         shoal.Schema.from_dict(raw)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("method", "argument"),
+    [("pairs-dp", "a belief of 50% rises to at most 73.2%"), ("mdav-dp", "No bound for a person")],
+)
+def test_the_internal_report_has_a_table_for_the_data_protection_officer(method: str, argument: str) -> None:
+    entries = [
+        {"name": name, "lo": 0, "hi": 100, "type": "integer", "source": "law"} for name in ("c0", "c1")
+    ]
+    told = {"recipients": "two universities", "review_by": "2029-03-01"}
+    schema = shoal.Schema.from_dict({"publication": told, "attribute": entries})
+    table, _ = wide(60, 2)
+    release = shoal.protect(table, schema, method, epsilon="1")
+    page = internal_report(release, None, table)
+    section = page[page.index('<h2 id="officer">') :].partition("</section>")[0]
+    for name in ("singling out", "linkability", "inference"):
+        assert f'<th scope="row">{name}</th>' in section
+    assert argument in section
+    assert "guessing" in section
+    assert section.count('<td data-label="for whom">two universities</td>') == 3
+    assert section.count('<td data-label="until">2029-03-01</td>') == 3
+    # measured on the original records: never in the public page
+    assert 'id="officer"' not in public_report(release)

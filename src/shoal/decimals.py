@@ -39,6 +39,35 @@ def exact(value: object, what: str) -> Fraction:
     return Fraction(decimal)
 
 
+def decimals_of(value: Fraction) -> int | None:
+    """How many decimals a number has; None for one without an end.
+
+    >>> decimals_of(Fraction(5, 2)), decimals_of(Fraction(300)), decimals_of(Fraction(1, 3))
+    (1, 0, None)
+    """
+    # 10^d is a multiple of the denominator for the first time at a d below its bit length
+    for digits in range(value.denominator.bit_length()):
+        if 10**digits % value.denominator == 0:
+            return digits
+    return None
+
+
+def written_decimals(value: object) -> int | None:
+    """How many decimals a number is written with; None for 1.0, as Python writes any whole number that may have some.
+
+    >>> written_decimals("0.00"), written_decimals(120), written_decimals(99.5), written_decimals(1.0)
+    (2, 0, 1, None)
+    """
+    if isinstance(value, Fraction):
+        return decimals_of(value)
+    if isinstance(value, np.generic):
+        value = value.item()
+    text = str(value).strip()
+    exponent = Decimal(text).as_tuple().exponent
+    assert isinstance(exponent, int)
+    return None if exponent == -1 and text.endswith(".0") else max(-exponent, 0)
+
+
 def decimal_text(value: Fraction) -> str:
     """The shortest decimal text of a fraction that has one, otherwise 17 digits.
 

@@ -200,6 +200,10 @@ class LeftOutWarning(UserWarning):
     """Columns were left out of a release without anybody having said so."""
 
 
+class ExposedWarning(UserWarning):
+    """Private values lie, while a release is made, where others may be able to read them."""
+
+
 class JournalWarning(UserWarning):
     """The journal of use could not be written, or knows the same records under another name."""
 

@@ -95,7 +95,9 @@ CASES = {
         ("some values of column 'age' lie outside 0:40: widen", "--outside clip"),
     ),
     "domain without a whole number": Case(
-        GOOD, [*instead("--domain", "age=0.2:0.8", "income=0:5000"), "--outside", "clip"], ("'age'", "Int64")
+        GOOD,
+        [*instead("--domain", "age=0.2:0.8", "income=0:5000"), "--type", "age=integer", "--outside", "clip"],
+        ("'age'", "Int64"),
     ),
     "only text columns": Case(
         "town\nA\nB\n",

@@ -30,7 +30,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def protect(*words: str, method: str = "ranking-dp", out: str = "out") -> int:
-    domains = ["--domain", "age=0:120", "--domain", "income=0:5000"]
+    domains = ["--domain", "age=0:120", "--domain", "income=0.0:5000.0"]
     return run(["protect", "data.csv", "--method", method, "--epsilon", "1", *domains, "--out", out, *words])
 
 
@@ -139,15 +139,16 @@ def test_odd_column_names_go_through_csv_and_the_command_line(
     assert statement(here / "again") == statement(here / "out")
 
 
-def test_parquet_comes_back_as_parquet_with_its_types(here: Path) -> None:
+def test_parquet_comes_back_as_parquet_with_declared_types(here: Path) -> None:
     table = pa.table(
         {"age": pa.array(np.arange(30), pa.int8()), "income": pa.array(np.arange(30), pa.float32())}
     )
     parquet.write_table(table, here / "data.parquet")
-    words = ["--method", "laplace", "--epsilon", "1", "--domain", "age=0:99", "--domain", "income=0:99"]
+    words = ["--method", "laplace", "--epsilon", "1", "--domain", "age=0:99", "--domain", "income=0.0:99.0"]
     assert run(["protect", "data.parquet", *words, "--out", "out"]) == 0
     assert {path.name for path in (here / "out").iterdir()} == {"data.parquet", *BUNDLE}
-    assert parquet.read_schema(here / "out" / "data.parquet") == table.schema
+    declared = pa.schema({"age": pa.int64(), "income": pa.float64()})
+    assert parquet.read_schema(here / "out" / "data.parquet") == declared
     assert run(["protect", "data.parquet", *words, "--out", "text", "--format", "csv"]) == 0
     assert (here / "text" / "data.csv").exists()
 
@@ -231,3 +232,23 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     printed = capsys.readouterr()
     assert "protect" in printed.out
     assert printed.err == ""
+
+
+def test_a_warning_about_exposed_files_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import warnings
+
+    from shoal.cli import main
+    from shoal.errors import ExposedWarning
+
+    def told() -> int:
+        warnings.warn("the workers keep private values.", ExposedWarning, stacklevel=2)
+        return 0
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        monkeypatch.setattr("shoal.cli.run", told)
+        with pytest.raises(SystemExit):
+            main()
+    assert capsys.readouterr().err == "shoal: the workers keep private values.\n"

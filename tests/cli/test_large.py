@@ -18,7 +18,7 @@ from pyarrow import parquet
 from shoal import cli
 from shoal.release import publish as command
 
-DOMAINS = ["--domain", "a=0:1000", "--domain", "b=0:1"]
+DOMAINS = ["--domain", "a=0:1000", "--domain", "b=0.0:1.0"]
 
 
 @pytest.fixture

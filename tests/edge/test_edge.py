@@ -159,7 +159,9 @@ def test_whether_a_number_is_missing_shows_nowhere(case: str, ending: str, tmp_p
 
 def test_the_instrument_sees_types_that_follow_the_records(tmp_path: Path) -> None:
     """Positive control: the same columns without declared types. Their statement is tainted for that reason."""
-    facts = shoal.Schema.from_dict({"attribute": [{"name": "rooms", "lo": 0, "hi": 20}]})
+    facts = shoal.Schema.from_dict(
+        {"attribute": [{"name": "rooms", "lo": 0, "hi": 20, "source": {"domain": "these records"}}]}
+    )
     files = {}
     for odd in (False, True):
         path = neighbours.write(tmp_path / f"{odd}.csv", odd=odd)

@@ -13,7 +13,7 @@ from pyarrow import parquet
 import shoal
 from shoal.release.engines import local, rank_methods, ranks, run, tasks, work
 
-DOMAINS = {"a b": (0, 1000), "größe": (-5, 5), "x.y": (0, 50), "x": (0, 1)}
+DOMAINS = {"a b": (0, 1000), "größe": (-5.0, 5.0), "x.y": (0.0, 50.0), "x": (0.0, 1.0)}
 N = 5000
 
 

@@ -210,7 +210,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     parquet.write_table(people, folder / "people.parquet", row_group_size=150)
     declared = [
         {"name": "age", "lo": 0, "hi": 120, "role": "quasi-identifier"},
-        {"name": "pay", "lo": 0, "hi": 100_000, "role": "confidential"},
+        {"name": "pay", "lo": 0.0, "hi": 100_000.0, "role": "confidential"},
         {"name": "town", "values": ["a", "b", "c"], "role": "quasi-identifier"},
     ]
     public = shoal.Schema.from_dict({"attribute": declared})

@@ -20,7 +20,7 @@ from shoal.release.engines import moment_method, neighbours, rank_methods, ranks
 from shoal.release.engines.run import table_elsewhere, write_release
 from shoal.release.protect import prepare
 
-DOMAINS = {"a": (0, 1000), "b": (-5, 5), "c": (0, 1)}
+DOMAINS = {"a": (0, 1000), "b": (-5.0, 5.0), "c": (0.0, 1.0)}
 N = 600
 
 
@@ -140,7 +140,7 @@ def test_without_a_seed_columns_have_noise_of_their_own(tmp_path: Path) -> None:
         "method": "xm-21",
         "epsilon": 10**6,
         "k": 300,
-        "domains": dict.fromkeys("ab", (0, 1)),
+        "domains": dict.fromkeys("ab", (0.0, 1.0)),
     }
     shoal.publish(tmp_path / "twins.parquet", out=tmp_path / "out", engine="local", **asked)
     found = parquet.read_table(tmp_path / "out" / "data.parquet")

@@ -26,19 +26,19 @@ from shoal.noise.keyed import Keyed
 from shoal.release.engines.stages import Over, Stage
 
 pytestmark = pytest.mark.system
-DOMAINS = {"a": (0, 1000), "b c": (-5, 5)}
+DOMAINS = {"a": (0, 1000), "b c": ("-5.00", "5.00")}
 N = 6000
 SCHEMA = shoal.Schema.from_dict(
     {
         "attribute": [
             {"name": "a", "role": "quasi-identifier"},
-            {"name": "b c", "role": "confidential", "lo": -5, "hi": 5},
+            {"name": "b c", "role": "confidential", "lo": "-5.00", "hi": "5.00"},
         ]
     }
 )
 STEPPED = shoal.Schema.from_dict(
     {
-        "attribute": [{"name": "a", "lo": 0, "hi": 1000}, {"name": "b c", "lo": -5, "hi": 5}],
+        "attribute": [{"name": "a", "lo": 0, "hi": 1000}, {"name": "b c", "lo": "-5.00", "hi": "5.00"}],
         "step": [{"recode": "a", "breaks": [-1, 100, 500, 1000]}, {"top": "b c", "at": 2}],
     }
 )
@@ -77,19 +77,17 @@ def test_a_session_on_this_machine(tmp_path: Path) -> None:
             ]
             ours = parquet.read_table(there.folder / "data")
             assert there.release.data.count() == ours.num_rows == there.release.internal["rows_released"]
-            if method != "laplace":
-                # noise of records is drawn batch by batch, and Spark joins batches of small files
-                assert ours.equals(parquet.read_table(here.folder / "data.parquet"))
+            assert ours.equals(parquet.read_table(here.folder / "data.parquet"))
         frame = spark.read.parquet(str(data / "part 1.parquet")).where("a > 100")
         release = shoal.protect(frame, work=tmp_path / "frame", **asked)
         assert release.data.count() == frame.count()
-        assert not (tmp_path / ".frame.input").exists()
+        assert not list(tmp_path.glob(".frame.input*"))
         with pytest.raises(shoal.OptionError, match="work is missing"):
             shoal.protect(frame, **asked)
         with pytest.raises(shoal.InputError, match="lie outside 0:10"):
             shoal.protect(frame, work=tmp_path / "no", **{**asked, "domains": {"a": (0, 10)}})
         assert not (tmp_path / "no").exists()
-        assert not (tmp_path / ".no.input").exists()
+        assert not list(tmp_path.glob(".no.input*"))
         told: list[str] = []
 
         def stop(what: str, done: int, total: int) -> None:
@@ -103,9 +101,11 @@ def test_a_session_on_this_machine(tmp_path: Path) -> None:
         broken = data / "part 2.parquet"
         broken.write_bytes(broken.read_bytes()[:200] + bytes(400) + broken.read_bytes()[600:])
         with pytest.raises(
-            shoal.OutputError, match=r"^Spark failed while .*shoal-spark\.log', which may hold"
+            shoal.OutputError,
+            match=r"^Spark failed while .*: '.*part 2\.parquet' cannot be read as .*shoal-spark\.log', which may",
         ):
             shoal.publish(data, out=tmp_path / "broken", engine="spark", **asked)
+        assert (tmp_path / "shoal-spark.log").stat().st_mode & 0o777 == 0o600
     left = {
         path.name
         for path in tmp_path.iterdir()

@@ -82,7 +82,9 @@ def test_joint_tails_are_those_of_memory(tmp_path: Path) -> None:
     size = np.where(random.random(900) < 0.03, 40.0, 1.0)
     table = pa.table({name: np.minimum(size * random.lognormal(1, 0.4, 900), 1000) for name in "abc"})
     parquet.write_table(table, tmp_path / "heavy.parquet", row_group_size=300)
-    schema = shoal.Schema.from_dict({"attribute": [{"name": name, "lo": 0, "hi": 1000} for name in "abc"]})
+    schema = shoal.Schema.from_dict(
+        {"attribute": [{"name": name, "lo": 0.0, "hi": 1000.0} for name in "abc"]}
+    )
     asked: dict[str, Any] = {"schema": schema, "epsilon": 400, "rows": 900, "seed": 2}
     with mock.patch.object(drawing, "exchanged", wraps=drawing.exchanged) as exchanged:
         expected = shoal.protect(tmp_path / "heavy.parquet", **asked).data
@@ -99,7 +101,7 @@ def test_names_in_rank_groups_and_names_taken_from_the_records(tmp_path: Path) -
     made = shoal.publish(tmp_path / "jobs.parquet", out=tmp_path / "out", engine="local", **asked)
     expected = shoal.protect(tmp_path / "jobs.parquet", **asked)
     assert made.release.statement == expected.statement
-    assert "taken from the records" in made.release.statement.data_dependent[0]
+    assert "taken from the records" in str(made.release.statement.data_dependent)
     written = parquet.read_table(tmp_path / "out" / "data.parquet")
     assert sorted(written["job"].to_pylist()) == sorted(expected.data["job"].to_pylist())
 
@@ -163,14 +165,12 @@ def test_a_folder_with_partitions_is_one_table(tmp_path: Path) -> None:
     assert made.engine == "local"
     rows = parquet.read_table(tmp_path / "out" / "data.parquet").to_pylist()
     assert {(row["year"], row["age"]) for row in rows} == {(2019, 19), (2019, 20), (2020, 20), (2020, 21)}
-    with pytest.raises(
-        shoal.OptionError, match=r"is a folder of Parquet files.*cannot be distributed exactly"
-    ):
-        shoal.publish(tmp_path / "in", out=tmp_path / "no", method="mdav-dp", epsilon=1)
+    with pytest.raises(shoal.OptionError, match=r"cannot be distributed exactly: .* or engine=memory\.$"):
+        shoal.publish(tmp_path / "in", out=tmp_path / "no", method="mdav-dp", epsilon=1, engine="local")
     parquet.write_table(
         pa.table({"other": [1]}), tmp_path / "in" / "year=2020" / "region=Nörd öst" / "9.parquet"
     )
-    with pytest.raises(shoal.InputError, match="has other columns or types"):
+    with pytest.raises(shoal.InputError, match=r"9\.parquet' has a column 'other' and '.*' has none"):
         shoal.publish(tmp_path / "in", out=tmp_path / "no", epsilon=1, **asked)
 
 
@@ -307,10 +307,7 @@ def test_what_a_killed_driver_left_is_removed(tmp_path: Path) -> None:
 
 def test_what_spark_cannot_freeze_is_refused_with_a_reason(tmp_path: Path) -> None:
     pytest.importorskip("pyspark")
-    (tmp_path / "people" / "_delta_log").mkdir(parents=True)
     asked: dict[str, Any] = {"out": tmp_path / "out", "method": "laplace", "epsilon": 1}
-    with pytest.raises(shoal.OptionError, match=r"is a Delta table: pass a pinned version, .*versionAsOf"):
-        shoal.publish(tmp_path / "people", engine="spark", **asked)
     with pytest.raises(
         shoal.OptionError, match=r"through a DataFrame: pass spark.read.parquet\('s3a://a/b'\)"
     ):

@@ -179,7 +179,7 @@ def strict_with_four_zeros(values: NDArray[np.int64], runs: int) -> int:
         method="insensitive-dp",
         epsilon=1,
         k=5,
-        domains={"x": (0, 1)},
+        domains={"x": (0.0, 1.0)},
         seed=1,
     )
     return sum(int((carry_out(prepared).aligned["x"].to_numpy() == 0).sum() >= 4) for _ in range(runs))

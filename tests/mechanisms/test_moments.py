@@ -27,7 +27,7 @@ from shoal.release.protect import Preparation, prepare
 from shoal.report.subject import of_bundle
 
 NAMES = ("income", "tax", "rent")
-DOMAINS = {"income": (0, 1000), "tax": (0, 400), "rent": (-50, 50)}
+DOMAINS = {"income": (0.0, 1000.0), "tax": (0.0, 400.0), "rent": (-50.0, 50.0)}
 XM = tuple(name for name in PRESETS if name.startswith("xm-"))
 # false alarms: once in a thousand million runs
 ALARM = 1e-9

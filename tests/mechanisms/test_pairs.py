@@ -277,8 +277,8 @@ class TestReleases:
         name = np.where(latent[:, 0] + random.normal(0, 5, 2_000) > 50, "high", "low")
         table = pd.DataFrame({"x": latent[:, 0].round(1), "y": latent[:, 1].round(1), "name": name})
         declared = schema(
-            {"name": "x", "lo": 0, "hi": 100},
-            {"name": "y", "lo": 0, "hi": 100},
+            {"name": "x", "lo": 0.0, "hi": 100.0},
+            {"name": "y", "lo": 0.0, "hi": 100.0},
             {"name": "name", "kind": "nominal", "values": ["low", "high"]},
         )
         released = shoal.protect(table, declared, "pairs-dp", 5, outside="clip", seed=1, **settings).data

@@ -112,7 +112,7 @@ def test_tails_that_come_together_do_so_in_the_release(monkeypatch: pytest.Monke
     random = np.random.default_rng(3)
     size = np.where(random.random(4_000) < 0.025, 60.0, 1.0)
     data = pd.DataFrame({name: size * random.lognormal(1, 0.4, 4_000) for name in "abc"}).clip(0, 1000)
-    schema = shoal.Schema.from_dict({"attribute": [{"name": name, "lo": 0, "hi": 1000} for name in data]})
+    schema = shoal.Schema.from_dict({"attribute": [{"name": name, "lo": 0.0, "hi": 1000.0} for name in data]})
     off = {}
     for limit in (0.0, joint.TOO_MUCH):
         monkeypatch.setattr(joint, "TOO_MUCH", limit)

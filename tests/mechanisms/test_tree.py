@@ -25,7 +25,7 @@ def people(rows: int, seed: int = 1) -> pa.Table:
     return pa.table({"age": age, "income": income})
 
 
-DOMAINS = {"age": (0, 120), "income": (0, 200_000)}
+DOMAINS = {"age": (0, 120), "income": (0.0, 200_000.0)}
 
 
 def protect(table: Any, **options: Any) -> shoal.Release:

@@ -22,7 +22,7 @@ def schema(lo: object, hi: object, step: object = 1) -> Schema:
     return Schema(
         (
             Attribute("value", lo=Fraction(lo), hi=Fraction(hi), step=Fraction(step)),
-            Attribute("group", "nominal", "other"),
+            Attribute("group", "nominal", "other", type="text"),
         )
     )
 

@@ -29,7 +29,7 @@ def people() -> QueryTable:
             Attribute("id", "nominal", "identifier"),
             Attribute("age", lo=Fraction(0), hi=Fraction(150), step=Fraction(1)),
             Attribute("income", lo=Fraction(0), hi=Fraction(1000), step=Fraction(1)),
-            Attribute("town", "nominal", "other"),
+            Attribute("town", "nominal", "other", type="text"),
             Attribute("size", "ordinal", ordered=("S", "M", "L")),
         )
     )

@@ -31,7 +31,7 @@ SCHEMA = Schema(
         Attribute("height", lo=Fraction("0.5"), hi=Fraction("2.5")),
         Attribute("size", "ordinal", ordered=("S", "M", "L")),
         Attribute("born", "date", lo=Fraction(0), hi=Fraction(20000)),
-        Attribute("ill", "nominal"),
+        Attribute("ill", "nominal", type="text"),
         Attribute(
             "town", "nominal", taxonomy=Taxonomy.from_dict({"*": {"near": ["A", "B"], "far": ["C", "D"]}})
         ),

@@ -27,7 +27,7 @@ SCHEMA = Schema(
         Attribute("income", lo=Fraction(-2), hi=Fraction(5), step=Fraction(1, 2)),
         Attribute("size", "ordinal", ordered=SIZES),
         Attribute("born", "date", lo=Fraction(0), hi=Fraction(30)),
-        Attribute("town", "nominal", "other"),
+        Attribute("town", "nominal", "other", type="text"),
         Attribute("pet", "nominal", "other", values=("cat", "dog")),
     )
 )

@@ -67,7 +67,7 @@ def schema() -> shoal.Schema:
         {
             "attribute": [
                 {"name": names[0], "lo": 0, "hi": 120},
-                {"name": names[1], "lo": 0, "hi": 12_000},
+                {"name": names[1], "lo": 0.0, "hi": 12_000.0},
                 {"name": "level", "kind": "ordinal", "ordered": ["none", "school", "degree"]},
                 {"name": "birth", "kind": "date", "lo": "1900-01-01", "hi": "2010-01-01"},
                 {"name": "town", "kind": "nominal", "values": towns, "missing": "category"},

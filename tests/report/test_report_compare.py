@@ -45,7 +45,7 @@ def schema(towns: int = 4) -> shoal.Schema:
         {
             "attribute": [
                 {"name": "age", "lo": 0, "hi": 120},
-                {"name": "pay", "lo": 0, "hi": 10_000},
+                {"name": "pay", "lo": 0.0, "hi": 10_000.0},
                 {"name": "level", "kind": "ordinal", "ordered": list(LEVELS)},
                 {"name": "birth", "kind": "date", "lo": "1900-01-01", "hi": "2010-01-01"},
                 {"name": "town", "kind": "nominal", "values": [f"T{code:02d}" for code in range(towns)]},
@@ -228,7 +228,7 @@ def test_relations_that_were_kept_and_lost_are_told_apart() -> None:
             released,
             method="laplace",
             epsilon=10**6,
-            domains=dict.fromkeys(released.column_names, (0, 10_000)),
+            domains=dict.fromkeys(released.column_names, (0.0, 10_000.0)),
         )
         found = pair_tables(of_release(made), read(table))
         assert found is not None

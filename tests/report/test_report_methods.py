@@ -52,7 +52,14 @@ def schema() -> shoal.Schema:
     return shoal.Schema.from_dict(
         {
             "attribute": [
-                {"name": name, "role": role, "lo": 0, "hi": ends[name]} for name, role in roles.items()
+                {
+                    "name": name,
+                    "role": role,
+                    "lo": 0,
+                    "hi": ends[name],
+                    "type": "decimal" if name == "pay" else "integer",
+                }
+                for name, role in roles.items()
             ]
         }
     )
@@ -100,7 +107,11 @@ def test_the_recipe_is_on_the_page() -> None:
 
 def test_repairs_and_exact_clusters_are_on_the_internal_page_only() -> None:
     exact = shoal.protect(
-        pa.table({"a": np.repeat([1.0, 5.0], 30)}), method="idp-cbls", epsilon=1, k=10, domains={"a": (0, 9)}
+        pa.table({"a": np.repeat([1.0, 5.0], 30)}),
+        method="idp-cbls",
+        epsilon=1,
+        k=10,
+        domains={"a": (0.0, 9.0)},
     )
     assert exact.internal["clusters_without_noise"]["a"] > 0
     count = exact.internal["clusters_without_noise"]["a"]

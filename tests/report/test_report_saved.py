@@ -30,7 +30,7 @@ COMPARED = (
     "Lost",
 )
 LEVELS = ("none", "school", "degree")
-DOMAINS = {"age": (0, 120), "pay": (0, 6000)}
+DOMAINS = {"age": (0, 120), "pay": (0.0, 6000.0)}
 
 
 def people(n: int = 200) -> pa.Table:
@@ -54,8 +54,8 @@ def schema() -> shoal.Schema:
         {
             "attribute": [
                 {"name": "age", "lo": 0, "hi": 120, "role": "quasi-identifier"},
-                {"name": "pay", "lo": 0, "hi": 6000, "role": "confidential"},
-                {"name": "share", "lo": 0, "hi": 1},
+                {"name": "pay", "lo": 0.0, "hi": 6000.0, "role": "confidential"},
+                {"name": "share", "lo": 0.0, "hi": 1.0},
                 {"name": "rate", "lo": 0, "hi": 9, "step": "0.1"},
                 {"name": "level", "kind": "ordinal", "ordered": list(LEVELS)},
                 {"name": "birth", "kind": "date", "lo": "1900-01-01", "hi": "2010-01-01"},

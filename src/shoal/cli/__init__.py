@@ -39,7 +39,7 @@ from shoal.cli import (
 from shoal.cli.command import Commands, add_table_command
 from shoal.cli.flags import in_flags, with_flags
 from shoal.cli.output import complain
-from shoal.errors import JournalWarning, ShoalError
+from shoal.errors import ExposedWarning, JournalWarning, ShoalError
 
 # typer ships its own copy of click in some versions and imports it in others; this is the base either way
 _UsageError: type[Exception] = next(
@@ -163,4 +163,13 @@ def _notes(error: BaseException) -> list[str]:
 
 def main() -> None:
     """Entry point of the `shoal` command."""
+    shown = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if issubclass(category, ExposedWarning):
+            complain(str(message))
+        else:
+            shown(message, category, *where, **more)
+
+    warnings.showwarning = show
     sys.exit(run())

@@ -106,10 +106,9 @@ def _data_in(table: Path) -> Path:
 def _in_memory(typed: Mapping[str, Any], declared: Schema | None, progress: Progress) -> Check:
     from shoal.columns.declaration import read_declared
     from shoal.evaluation.checks import check as measure
-    from shoal.io import held
 
     progress("reading the table", 0, 1)
-    table = held(_data_in(typed["table"]))
+    table = _data_in(typed["table"])
     data = read_declared(table, declared, na=typed["na"] or (), **options.file_arguments(typed))
     levels = {name: typed[name] for name in ("k", "l", "t_emd", "t_ratio", "weight", "household", "unit")}
     named = _named(typed, data.names)

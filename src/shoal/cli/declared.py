@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from fractions import Fraction
+from decimal import Decimal
 
 from shoal.columns.dates import ISO_DAY
 from shoal.decimals import exact
 from shoal.errors import OptionError
 
 
-def parse_domains(texts: Iterable[str]) -> dict[str, tuple[Fraction | str, Fraction | str]]:
-    """Domains from command-line text `column=lo:hi`; dates are left as text.
+def parse_domains(texts: Iterable[str]) -> dict[str, tuple[Decimal | str, Decimal | str]]:
+    """Domains from command-line text `column=lo:hi`, with the decimals that were written; dates are left as text.
 
-    >>> parse_domains(["FICA=0:12000"])
-    {'FICA': (Fraction(0, 1), Fraction(12000, 1))}
+    >>> parse_domains(["FICA=0:12000", "rent=0.00:900.00"])
+    {'FICA': (Decimal('0'), Decimal('12000')), 'rent': (Decimal('0.00'), Decimal('900.00'))}
     """
-    domains: dict[str, tuple[Fraction | str, Fraction | str]] = {}
+    domains: dict[str, tuple[Decimal | str, Decimal | str]] = {}
     for text in texts:
         name, equals, bounds = text.rpartition("=")
         lo, colon, hi = bounds.partition(":")
@@ -25,9 +25,14 @@ def parse_domains(texts: Iterable[str]) -> dict[str, tuple[Fraction | str, Fract
         if name in domains:
             raise OptionError(f"--domain names column '{name}' twice.")
         what = f"--domain '{text}': a bound"
-        first, last = (side if ISO_DAY.match(side) else exact(side, what) for side in (lo, hi))
+        first, last = (side if ISO_DAY.match(side) else _number(side, what) for side in (lo, hi))
         domains[name] = (first, last)
     return domains
+
+
+def _number(text: str, what: str) -> Decimal:
+    exact(text, what)
+    return Decimal(text.strip())
 
 
 def parse_types(texts: Iterable[str]) -> dict[str, str]:

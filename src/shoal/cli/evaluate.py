@@ -99,7 +99,6 @@ def evaluate(typed: Mapping[str, Any]) -> None:
 def _in_memory(typed: Mapping[str, Any], bundle: Subject | None, progress: Progress) -> Evaluation:
     from shoal.columns.declaration import read_declared
     from shoal.evaluation import evaluate as measure
-    from shoal.io import held
     from shoal.report.subject import bundle_of, published
 
     progress("reading the tables", 0, 1)
@@ -111,7 +110,7 @@ def _in_memory(typed: Mapping[str, Any], bundle: Subject | None, progress: Progr
         table, after = options.read_tables([typed["original"], typed["released"]], typed)
     else:
         na = typed["na"] or bundle.na
-        table = read_declared(held(typed["original"]), bundle.schema, na=na, **options.file_arguments(typed))
+        table = read_declared(typed["original"], bundle.schema, na=na, **options.file_arguments(typed))
         after = published(bundle)
     columns = typed["columns"]
     chosen = None if columns is None else options.column_names([columns], table.names)

@@ -62,7 +62,7 @@ _FLAGS = (
     "weight",
 )
 _QUOTED = re.compile(r"((?<!\w)'[^']*'(?!\w))")
-_WORD = r"(?:\"(?P<quoted>[^\"]+)\"|(?P<bare>\w[\w-]*))"
+_WORD = r"(?:\{\"[^\"]*\": \"(?P<of_column>[^\"]+)\"\}|\"(?P<quoted>[^\"]+)\"|(?P<bare>\w[\w-]*))"
 _NAMED = re.compile(rf"(?<![\w-])(?P<name>[a-z]\w*)={_WORD}?")
 
 
@@ -103,7 +103,7 @@ def with_flags(text: str, column: str | None = None) -> str:
     """
 
     def flagged(found: re.Match[str]) -> str:
-        name, value = found["name"], found["quoted"] or found["bare"] or ""
+        name, value = found["name"], found["of_column"] or found["quoted"] or found["bare"] or ""
         own = flag(name)
         if own is None:
             return found[0]

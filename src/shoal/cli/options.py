@@ -281,10 +281,9 @@ def where(typed: Mapping[str, Any]) -> Where:
 def read_tables(paths: Sequence[Path | None], typed: Mapping[str, Any]) -> list[Any]:
     """Tables that are compared, all of them written alike; columns that can be read in two ways keep their doubts."""
     from shoal.columns.declaration import read_declared as read
-    from shoal.io import held
 
     declared = {**file_arguments(typed), "na": typed.get("na") or ()}
-    return [None if path is None else read(held(path), **declared) for path in paths]
+    return [None if path is None else read(path, **declared) for path in paths]
 
 
 def check_compared(tables: Sequence[Any], columns: Sequence[str] | None) -> None:

@@ -60,7 +60,6 @@ def report(
       shoal report release --original people.csv --target 'income>30000' --out internal.html
     """
     from shoal.columns.declaration import read_declared
-    from shoal.io import held
     from shoal.method.verdict import public_verdict
     from shoal.release.measuring.pages import report_in_parts
     from shoal.report import bundle_report
@@ -88,7 +87,7 @@ def report(
                 return report_in_parts(subject, bundle, runners, progress)
             if original is not None:
                 progress("reading the table", 0, 1)
-                records = read_declared(held(original), subject.schema, na=subject.na)
+                records = read_declared(original, subject.schema, na=subject.na)
             return bundle_report(bundle, records, target, progress)
 
     page = interruptibly(work)

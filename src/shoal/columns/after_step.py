@@ -1,4 +1,4 @@
-"""What is public about a column after a step: the step and the column before come in, the column after leaves."""
+"""The public facts about a column after a step before protection, and where they are known from."""
 
 from __future__ import annotations
 
@@ -17,11 +17,19 @@ if TYPE_CHECKING:
     from shoal.columns.steps import Step
 
 
-def _settled(step: Step, before: Attribute, *facts: str) -> dict[str, str]:
-    """The sources of an attribute after a step: of what the step decides, that of the step."""
-    kept = {fact: origin for fact, origin in before.source.items() if fact not in facts}
-    known = step.source if step.source and not step.from_records else before.source.get("domain", "")
-    return kept | (dict.fromkeys(facts, known) if known and known != RECORDS else {})
+def _settled(step: Step, before: Attribute, *facts: str, names_all: bool) -> dict[str, str]:
+    """The sources of an attribute after a step, which decides the given facts.
+
+    What was read off the records stays so, unless the step itself names every value that comes out of it
+    (`names_all`) and says where it is known from.
+    """
+    said = "" if step.from_records else step.source
+    domain = before.source.get("domain", "")
+    found = dict(before.source)
+    for fact in facts:
+        read_off = RECORDS in (domain, before.source.get(fact))
+        found[fact] = RECORDS if read_off and not (said and names_all) else said or domain
+    return {fact: origin for fact, origin in found.items() if origin}
 
 
 def _bands(step: Step, before: Attribute) -> Attribute:
@@ -31,7 +39,7 @@ def _bands(step: Step, before: Attribute) -> Attribute:
         raise OptionError(f"{step.where}: its breaks are dates, and the column is {before.kind}.")
     if len(step.bands) < 2:
         raise OptionError(f"{step.where}: one band for all values says nothing: drop the column.")
-    settled = _settled(step, before, "kind", "type", "domain")
+    settled = _settled(step, before, "kind", "type", "domain", names_all=True)
     return replace(_without_range(before), kind="ordinal", type="text", ordered=step.bands, source=settled)
 
 
@@ -58,7 +66,7 @@ def _level(step: Step, before: Attribute) -> Attribute:
         taxonomy=tree.minimal(groups),
         values=groups,
         type="text",
-        source=_settled(step, before, "type", "domain"),
+        source=_settled(step, before, "type", "domain", names_all=False),
     )
 
 
@@ -91,7 +99,8 @@ def _mapping(step: Step, before: Attribute) -> Attribute:
         raise OptionError(f"{step.where}: values with one new name must be neighbours in the order.")
     if before.ordered and len(merged) < 2:
         raise OptionError(f"{step.where}: one name for all values says nothing: drop the column.")
-    settled = replace(before, type="text", source=_settled(step, before, "type", "domain"))
+    source = _settled(step, before, "type", "domain", names_all=bool(names) and set(names) <= set(renamed))
+    settled = replace(before, type="text", source=source)
     if before.ordered:
         return replace(settled, ordered=merged)
     return replace(settled, values=merged, taxonomy=None)
@@ -130,7 +139,9 @@ def _truncate(step: Step, before: Attribute) -> Attribute:
     values = tuple(dict.fromkeys(value[: step.length].strip() for value in before.values))
     if before.values and len(values) < 2:
         raise OptionError(f"{step.where}: one code for all values says nothing: drop the column.")
-    return replace(before, type="text", values=values, source=_settled(step, before, "type", "domain"))
+    return replace(
+        before, type="text", values=values, source=_settled(step, before, "type", "domain", names_all=False)
+    )
 
 
 def _exact(bound: Any) -> Fraction:

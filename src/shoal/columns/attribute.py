@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
+from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal, get_args
@@ -14,7 +16,7 @@ from shoal.columns.dates import ISO_DAY, day_number
 from shoal.columns.kinds import KIND_FACTS, ColumnKind, Kind, kind_of_type
 from shoal.columns.lattice import DEFAULT_REAL_STEPS, Lattice
 from shoal.columns.missing import POLICIES
-from shoal.decimals import decimal_text, exact
+from shoal.decimals import decimal_text, decimals_of, exact, written_decimals
 from shoal.display import displayed
 from shoal.errors import InputError, OptionError, did_you_mean
 from shoal.io import ColumnType, known_type
@@ -38,6 +40,8 @@ WEIGHT_RELEASES = ("dropped", "masked", "raked")
 
 # more do not fit into a float64
 MOST_DECIMALS = 15
+# bounds of decimal numbers that do not say how many decimals
+ANY = -1
 
 
 @displayed(summaries.of_attribute)
@@ -65,6 +69,8 @@ class Attribute:
     format: str | None = None
     release: str | None = None
     na: tuple[str, ...] = ()
+    # decimals that lo and hi are written with, where the numbers do not show it; ANY for bounds such as 0.0 and 1.0
+    places: int | None = None
     # a mapping has no hash; columns that differ only in it are still told apart
     source: Mapping[str, str] = field(default_factory=dict, hash=False)
 
@@ -238,11 +244,55 @@ class Attribute:
         except OptionError as error:
             raise OptionError(f"column '{self.name}': {error}") from None
 
+    @property
+    def type_declared(self) -> bool:
+        """Whether somebody named the type, who did not read it off the records."""
+        return self.type is not None and self.source.get("type") != RECORDS
+
+    def with_declared_type(self) -> Attribute:
+        """The attribute with the type that its public domain declares, where nobody named one.
+
+        Bounds written as whole numbers declare whole numbers, bounds with two decimals two decimals, dates declare
+        dates, and listed values what they all can be read as. A declared step counts like a bound.
+
+        >>> Attribute("age").with_domain((0, 120)).with_declared_type().type
+        'integer'
+        >>> rent = Attribute("rent").with_domain(("0.00", "900.00")).with_declared_type()
+        >>> rent.type, rent.decimals
+        ('decimal', 2)
+        """
+        if self.type is not None or not self.has_domain or self.source.get("domain") == RECORDS:
+            return self
+        if self.kind_facts.days:
+            return replace(self, type="date")
+        if not self.kind_facts.ranged:
+            names = self.ordered or self.values or (self.taxonomy.values if self.taxonomy is not None else ())
+            return replace(self, type=_type_of_names(names))
+        assert self.lo is not None
+        assert self.hi is not None
+        places = _places(self.lo, self.hi) if self.places is None else self.places
+        fine = 0 if self.step is None else decimals_of(self.step)
+        if places == 0 and fine == 0:
+            return replace(self, type="integer", places=0)
+        if places == ANY or self.step is not None:
+            # values between two steps are rounded to one, so none has too many decimals
+            return replace(self, type="decimal", places=ANY)
+        return replace(self, type="decimal", decimals=places, places=places)
+
     def with_domain(self, domain: Any) -> Attribute:
         """The attribute with a public domain: (lo, hi), or the values or the taxonomy of a nominal one.
 
-        The form of the domain settles the kind, where the column's own type leaves it open.
+        The form of the domain settles the kind, where the column's own type leaves it open. A type that was read off
+        the records gives way to the one that the domain declares.
         """
+        if self.source.get("type") == RECORDS:
+            known = {fact: origin for fact, origin in self.source.items() if fact != "type"}
+            step = self.step
+            if known.get("step") == RECORDS:
+                step = None
+                del known["step"]
+            plain = replace(self, type=None, decimals=None, format=None, step=step, source=known)
+            return plain.with_domain(domain)
         what = f"the domain of column '{self.name}'"
         kept = {fact: origin for fact, origin in self.source.items() if fact not in ("kind", "domain")}
         # texts where numbers are declared are complained about when they are read, with their row
@@ -274,6 +324,7 @@ class Attribute:
             kind="numeric",
             lo=exact(lo, what),
             hi=exact(hi, what),
+            places=None if number is not None else written_places(lo, hi, what),
             values=(),
             taxonomy=None,
             type=number,
@@ -301,8 +352,9 @@ class Attribute:
             self,
             kind=kind,
             type=named,
-            decimals=int(decimals) if decimals else self.decimals,
+            decimals=int(decimals) if decimals else self.decimals if named == "decimal" else None,
             format=form or (self.format if named in DAY_TYPES else None),
+            places=None,
             source=kept,
         )
 
@@ -335,6 +387,48 @@ class Attribute:
         if len(set(known.values())) == 1:
             return next(iter(known.values()))
         return ", ".join(f"{fact}: {origin}" for fact, origin in known.items() if origin)
+
+
+def written_places(lo: object, hi: object, what: str) -> int | None:
+    """How many decimals two bounds are written with; None where the numbers themselves show it.
+
+    >>> written_places("0.00", "9.50", "rent"), written_places(0.0, 1.0, "share"), written_places(0, 9.5, "rent")
+    (2, -1, None)
+    """
+    shown = _places(exact(lo, what), exact(hi, what))
+    written = [written_decimals(end) for end in (lo, hi)]
+    most = max(decimals or 0 for decimals in written)
+    found = most if most or None not in written else ANY
+    found = found if found <= MOST_DECIMALS else ANY
+    return None if found == shown else found
+
+
+def _places(lo: Fraction, hi: Fraction) -> int:
+    """How many decimals two numbers have; `ANY` where they do not end."""
+    found = [decimals_of(end) for end in (lo, hi)]
+    return ANY if any(d is None or d > MOST_DECIMALS for d in found) else max(d or 0 for d in found)
+
+
+def _type_of_names(names: Iterable[str]) -> ColumnType:
+    """The type of names that are truth values or numbers by their spelling, text for any others.
+
+    >>> _type_of_names(["11", "12"]), _type_of_names(["01", "02"]), _type_of_names(["false", "true"])
+    ('integer', 'text', 'boolean')
+    """
+    listed = [name.strip() for name in names]
+    if {name.lower() for name in listed} <= {"true", "false"}:
+        return "boolean"
+    if all(_spelled(name, int) for name in listed):
+        return "integer"
+    return "decimal" if all(_spelled(name, int) or _spelled(name, float) for name in listed) else "text"
+
+
+def _spelled(name: str, number: type[int] | type[float]) -> bool:
+    """Whether a name is a number as it is usually written, which 007 and 1e3 are not."""
+    try:
+        return str(number(name)) == name and (number is int or math.isfinite(float(name)))
+    except ValueError:
+        return False
 
 
 def _of_leaves(tree: Taxonomy) -> bool:
@@ -374,7 +468,9 @@ def _is_range(domain: Any) -> bool:
     return (
         isinstance(domain, (tuple, list))
         and len(domain) == 2
-        and all(isinstance(end, (int, float, Fraction)) and not isinstance(end, bool) for end in domain)
+        and all(
+            isinstance(end, (int, float, Decimal, Fraction)) and not isinstance(end, bool) for end in domain
+        )
     )
 
 

@@ -1,4 +1,4 @@
-"""Which columns are released: a table and what is declared about it come in, attributes and notes leave."""
+"""Which columns of a table are released, and notes about those that are left out."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from shoal.columns.attribute import Attribute
 from shoal.columns.declaration import Declaration
-from shoal.columns.provenance import with_listed_type
 from shoal.columns.schema import Schema
 from shoal.errors import InputError, OptionError, did_you_mean
 from shoal.io import Table
@@ -43,7 +42,6 @@ def chosen_columns(
     for name in requested - described:
         raise OptionError(f"column '{name}' is not described in the schema.{did_you_mean(name, described)}")
     schema = schema.with_domains(domains).with_types(declared.types or {}).stepped
-    schema = replace(schema, attributes=tuple(with_listed_type(table, a) for a in schema.attributes))
     chosen: list[Attribute] = []
     notes: list[str] = []
     for name in table.names:

@@ -25,7 +25,7 @@ from shoal.columns.provenance import (
     facts_from_records,
     stated_facts,
     steps_from_records,
-    with_stored_type,
+    without_guessed_type,
 )
 from shoal.columns.records import Absent, InMemory, Records
 from shoal.columns.run_steps import with_steps
@@ -50,6 +50,7 @@ class Described:
         gaps: for columns whose missing values stay missing, which of these rows have one.
         notes: what the custodian should know (columns left out and why); not published.
         left_out: the columns of the table that are not released.
+        gapped: columns that may have missing values in the release, by what is declared about them.
         schema: all that is declared about the table, after its steps; None where there is no table.
     """
 
@@ -62,6 +63,7 @@ class Described:
     outside: str
     gaps: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
+    gapped: frozenset[str] = frozenset()
     schema: Schema | None = None
 
     @property
@@ -138,7 +140,7 @@ class Described:
         nullable = {
             attribute.name
             for attribute in chosen
-            if attribute.missing == "category" or attribute.name in emptied
+            if attribute.name in self.gapped or attribute.name in emptied
         }
         return self.table.like(columns, keep_dtypes=True, categories=listed, nullable=nullable)
 
@@ -226,10 +228,11 @@ def describe(
     texts = tuple(dict.fromkeys((*declared.na, *declared.file.na)))
     table = with_steps(table, declared.schema, texts)
     schema, chosen, notes = chosen_columns(table, declared, kinds, free)
-    table = as_declared(table, chosen, texts)
     # texts where numbers should be are complained about with their row
-    check_doubts(table, [a.name for a in chosen if not a.kind_facts.measured or table.is_numeric(a.name)])
-    chosen = [with_stored_type(table, attribute) for attribute in chosen]
+    doubtful = [a for a in chosen if not a.type_declared]
+    check_doubts(table, [a.name for a in doubtful if not a.kind_facts.measured or table.is_numeric(a.name)])
+    table = as_declared(table, chosen, texts)
+    chosen = [without_guessed_type(table, attribute.with_declared_type()) for attribute in chosen]
     left_out = tuple(name for name in table.names if name not in {a.name for a in chosen})
     tainted = [] if free else [*steps_from_records(schema), *facts_from_records(table, schema, chosen)]
     guessed = declared.schema is None and declared.columns is None and table.reads_cells
@@ -317,6 +320,7 @@ def describe(
         declared.outside,
         gaps.separate,
         left_out,
+        frozenset(name for name, policy in policies.items() if policy in ("category", "separate")),
         schema,
     )
 

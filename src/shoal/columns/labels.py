@@ -41,7 +41,7 @@ def texts(table: Table, name: str) -> tuple[list[str], NDArray[np.int64]]:
 def stored_labels(table: Table, attribute: Attribute, labels: Sequence[str]) -> NDArray[np.object_]:
     """Labels as the column stores them: text, numbers, truth values, categories.
 
-    A column of Python objects holds what its declared type says, never what its values happen to be.
+    A column of a declared type holds what that says, never what its values happen to be.
 
     Raises:
         InputError: the column's type has no place for one of them.
@@ -55,11 +55,12 @@ def stored_labels(table: Table, attribute: Attribute, labels: Sequence[str]) -> 
     name = attribute.name
     if isinstance(table.dtype(name), nw.Unknown):
         raise InputError(f"column '{name}' has no value at all, so its type is not known: leave it out.")
-    known = _categories(table, name)
+    # what a type lists is a fact about the records, unless nothing else is known
+    known = _categories(table, name) if name in table.inferred else None
     kind = _type_of_values(table, attribute)
     found: NDArray[np.object_] = np.empty(len(labels), dtype=object)
     for place, text in enumerate(labels):
-        value = known.get(text) if known is not None else _parsed(text, kind)
+        value = known.get(text) if known is not None else parsed_label(text, kind)
         if value is None or not _fits(table, name, value):
             raise InputError(
                 f"column '{name}' is stored as {_type_words(table, name)}, which cannot hold '{text}': convert the "
@@ -81,15 +82,14 @@ def _categories(table: Table, name: str) -> dict[str, Any] | None:
 
 
 def _type_of_values(table: Table, attribute: Attribute) -> str:
-    """The type of the values of a column: that of its frame, or the declared one of a column of Python objects."""
-    found = type_of(table.dtype(attribute.name)) or attribute.type
-    if isinstance(table.dtype(attribute.name), nw.String) and table.holds_objects(attribute.name):
-        # narwhals calls a column of objects text where every object is one
-        found = attribute.type
-    return found or "text"
+    """The type of the values of a column: the declared one, or that of its frame; polars lists texts only."""
+    found = type_of(table.dtype(attribute.name))
+    if attribute.name not in table.inferred and table.frame.implementation.is_pandas_like():
+        found = attribute.type or found
+    return found or attribute.type or "text"
 
 
-def _parsed(text: str, kind: str) -> Any:
+def parsed_label(text: str, kind: str) -> Any:
     """A label as a value of the kind, None where it is no such value."""
     if kind == "text":
         return text

@@ -1,68 +1,113 @@
-"""What is known about columns, and from where: a table and declared facts come in, types and taints leave."""
+"""Where the facts about columns are known from: columns in their declared types, and what taints a statement."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+
+import narwhals as nw
+import numpy as np
 
 from shoal.columns.attribute import FACTS, RECORDS, Attribute
 from shoal.columns.circumstances import TAKEN_FROM_DATA, Declared
 from shoal.columns.coding import public_facts
+from shoal.columns.labels import parsed_label, texts
 from shoal.columns.lattice import Lattice
 from shoal.columns.schema import Schema
-from shoal.io import ColumnType, Table, type_of, type_words, with_types, without_codes
+from shoal.errors import InputError
+from shoal.io import Table, type_words, with_types, without_codes
+from shoal.io.column_types import arrow_type
+from shoal.io.table import is_plain
 
 
 def as_declared(table: Table, chosen: Sequence[Attribute], na: Sequence[str]) -> Table:
-    """The table with its columns in the types that somebody declared; others stay as their cells look."""
-    known = [
-        a
-        for a in chosen
-        if a.type is not None and (a.name not in table.inferred or a.source.get("type") != RECORDS)
-    ]
-    # Python's own values can stay what they are: names and dates are told by their text
-    objects = {a.name for a in known if not a.kind_facts.measured and table.holds_objects(a.name)}
-    table = replace(table, inferred=table.inferred - objects)
-    codes = {a.name: a.na for a in chosen if a.na}
-    types = {a.name: a.type for a in known if a.type and a.name not in objects}
-    return without_codes(with_types(table, types, na, codes), codes)
+    """The table with its columns in the types that somebody declared; others stay as they are stored.
 
+    The type that a frame or a file stores a column with is no declaration: one record can change it.
 
-def with_listed_type(table: Table, attribute: Attribute) -> Attribute:
-    """A frame's column of objects is what its declared values are."""
-    declared = attribute.values or attribute.ordered or attribute.taxonomy or attribute.kind_facts.days
-    if table.reads_cells or attribute.name not in table.inferred or not declared:
-        return attribute
-    if attribute.type is not None and attribute.source.get("type") != RECORDS:
-        return attribute
-    known = {fact: source for fact, source in attribute.source.items() if fact not in ("kind", "type")}
-    return replace(attribute, type=_type_of_names(attribute.values), source=known)
-
-
-def _type_of_names(names: Sequence[str]) -> ColumnType:
-    """The type of names that are truth values or whole numbers by their spelling, text for any others."""
-    if names and {name.lower() for name in names} <= {"true", "false"}:
-        return "boolean"
-    return "integer" if names and all(name.lstrip("-").isdigit() for name in names) else "text"
-
-
-def with_stored_type(table: Table, attribute: Attribute) -> Attribute:
-    """The attribute with the type of a frame's column, which is the caller's word for it.
-
-    What the cells of a file look like is nobody's word: neither that nor a step that rests on it is kept.
+    Raises:
+        InputError: a value is none of its column's declared type.
     """
-    if attribute.name in table.inferred:
-        return replace(attribute, type=None, decimals=None)
-    stored = type_of(table.dtype(attribute.name))
-    # texts where numbers should be are complained about later, with their row
-    if attribute.type is not None or not attribute.kind_facts.takes(stored):
-        return attribute
-    return replace(attribute, type=stored)
+    codes = {attribute.name: attribute.na for attribute in chosen if attribute.na}
+    table = without_codes(table, codes)
+    for attribute in (one.with_declared_type() for one in chosen):
+        if attribute.type is None or attribute.name not in table.names:
+            continue
+        if not attribute.type_declared and attribute.name in table.inferred:
+            continue
+        if attribute.name in table.inferred and attribute.places is not None:
+            table = _as_bounded(table, attribute, na)
+        elif attribute.name in table.inferred and not attribute.kind_facts.ranged and table.path is None:
+            table = _as_named(table, attribute)
+        else:
+            table = with_types(table, {attribute.name: attribute.type}, na)
+    return without_codes(table, codes)
+
+
+def _as_bounded(table: Table, attribute: Attribute, na: Sequence[str]) -> Table:
+    """The table with a column in the type that its bounds declare."""
+    name = attribute.name
+    assert attribute.type is not None
+    if isinstance(table.dtype(name), nw.String):
+        # texts where numbers should be are complained about when they are read, with their row
+        return table
+    try:
+        return with_types(table, {name: attribute.type}, na)
+    except InputError as error:
+        if error.row is None:
+            raise
+        found = table.series(name)[error.row - 1]
+        raise beyond_bounds(attribute, found, error.row) from None
+
+
+def beyond_bounds(attribute: Attribute, value: object, row: int) -> InputError:
+    """The refusal of a value that is infinite, or has more decimals than the bounds of its column are written with."""
+    name = attribute.name
+    if isinstance(value, float) and math.isinf(value):
+        return InputError(
+            f"column '{name}' has an infinite value in row {row}: correct or remove it.", code="infinite"
+        )
+    said = "whole numbers" if not attribute.places else f"{attribute.places} decimal"
+    said += "s" if (attribute.places or 0) > 1 else ""
+    return InputError(
+        f"column '{name}' holds '{str(value)[:40]}' in row {row}, and its bounds declare {said}: correct it, or "
+        f'declare decimal numbers with types={{"{name}": "decimal"}} (decimal:2 for two decimals).',
+        code="not-of-the-declared-type",
+        option="types",
+    )
+
+
+def _as_named(table: Table, attribute: Attribute) -> Table:
+    """The table with a column of names in the type that its declared values have.
+
+    A name that is none of that type is none of the values: it is complained about when it is looked up.
+    """
+    name = attribute.name
+    assert attribute.type is not None
+    if table.lists_categories(name) or is_plain(table, name, attribute.type):
+        return replace(table, inferred=table.inferred - {name})
+    found, which = texts(table, name)
+    values = [None if text == "" else parsed_label(text, attribute.type) for text in found]
+    if any(value is None and text != "" for value, text in zip(values, found, strict=True)):
+        return table
+    import pyarrow as pa
+
+    stored = pa.array([*values, None], arrow_type(attribute.type)).take(
+        pa.array(np.where(which < 0, len(values), which))
+    )
+    return table.retyped(name, pa.chunked_array([stored]))
+
+
+def without_guessed_type(table: Table, attribute: Attribute) -> Attribute:
+    """The attribute without a type that nobody declared, and without a step that rests on it."""
+    return replace(attribute, type=None, decimals=None) if attribute.name in table.inferred else attribute
 
 
 def public_attribute(attribute: Attribute, *, private_domain: bool) -> Attribute:
     """The attribute as a recipe may hold it: without what is known from these records only."""
     private = set(attribute.from_records)
+    attribute = replace(attribute, places=None)
     if private_domain or "domain" in private:
         attribute = replace(attribute, lo=None, hi=None, values=())
     if "step" in private:

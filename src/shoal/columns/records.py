@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from shoal.columns.attribute import Attribute
 from shoal.columns.coding import labels_of, numbers
-from shoal.errors import InputError
+from shoal.columns.provenance import beyond_bounds
 from shoal.io import Table, first_row
 
 if TYPE_CHECKING:
@@ -137,11 +137,13 @@ class InMemory:
 
 
 def gaps_of(values: NDArray[np.float64], attribute: Attribute) -> NDArray[np.bool_]:
-    """Which values are missing; an infinite one is an error."""
-    infinite = np.isinf(values)
-    if infinite.any():
-        raise InputError(
-            f"column '{attribute.name}' has an infinite value in row {first_row(infinite)}: correct or remove it.",
-            code="infinite",
-        )
+    """Which values are missing; an infinite one, or one with more decimals than its bounds have, is an error."""
+    wrong = np.isinf(values)
+    if not wrong.any() and attribute.type == "decimal" and (attribute.places or 0) > 0:
+        scaled = values * 10.0 ** (attribute.places or 0)
+        # a float is off by what it cannot hold, and a column of them by a few sums
+        wrong = np.abs(scaled - np.rint(scaled)) > np.maximum(1e-6, np.abs(scaled) * 2.0**-48)
+    if wrong.any():
+        row = first_row(wrong)
+        raise beyond_bounds(attribute, float(values[row - 1]), row)
     return np.isnan(values)

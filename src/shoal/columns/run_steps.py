@@ -72,8 +72,10 @@ def steps_run(table: Table, schema: Schema, na: Sequence[str]) -> tuple[Table, S
     declared = schema.declared
     steps = declared.steps
     touched = {step.column for step in steps}
-    table = as_declared(table, [a for a in declared.attributes if a.name in touched], na)
-    check_doubts(table, [step.column for step in steps if step.do != "drop"])
+    described = [a for a in declared.attributes if a.name in touched]
+    named = {a.name for a in described if a.type_declared}
+    check_doubts(table, [step.column for step in steps if step.do != "drop" and step.column not in named])
+    table = as_declared(table, described, na)
     for step, before, _ in declared.walk():
         try:
             table, changed = _after(table, step, before)
@@ -92,8 +94,9 @@ def _after(table: Table, step: Step, before: Attribute | None) -> tuple[Table, i
     if before is None or step.do == "drop":
         frame = table.frame.drop(step.column)
         return replace(table, frame=frame, inferred=table.inferred - {step.column}), table.n
-    # how such a cell is read depends on the others of its column
-    read_off = {step.column} & table.inferred
+    # how such a cell is read depends on the others of its column; of a stored value, only its type does
+    cells = table.reads_cells or table.holds_objects(step.column)
+    read_off = {step.column} & table.inferred if cells else frozenset()
     table, changed = _RUN[step.kind](table, step, before)
     return replace(table, guessed=table.guessed | read_off), changed
 

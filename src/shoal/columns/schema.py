@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from shoal import summaries
-from shoal.columns.attribute import FACTS, Attribute
+from shoal.columns.attribute import ANY, FACTS, Attribute, written_places
 from shoal.columns.dates import day_number, day_text, is_day
 from shoal.columns.guess import drafted, guess
 from shoal.columns.kinds import KIND_FACTS
@@ -168,8 +168,8 @@ class Schema:
     def infer(cls, data: Any) -> Schema:
         """Guess kinds and roles from names and types; domains stay empty, they must not come from the data.
 
-        The types of a frame are the caller's word. Those of a file's cells, and of a frame's columns of objects, are
-        read off the records: their source says so, until somebody has checked them.
+        Types are read off the records, those that a frame stores too: their source says so, until somebody has
+        checked them or declares a domain.
 
         >>> import pyarrow as pa
         >>> schema = Schema.infer(pa.table({"person_id": [1, 2], "age": [30, 41], "town": ["A", "B"]}))
@@ -256,7 +256,9 @@ def draft_text(schema: Schema) -> str:
 
 # how a person reads an entry: what it is, then its facts, then how they are known
 _FIRST = ("name", "kind", "role", "type", "decimals", "format")
-_IN_ORDER = (*_FIRST, *(f.name for f in fields(Attribute) if f.name not in (*_FIRST, "source")), "source")
+# `places` is the way in which lo and hi are written
+_KEYS = tuple(f.name for f in fields(Attribute) if f.name != "places")
+_IN_ORDER = (*_FIRST, *(key for key in _KEYS if key not in (*_FIRST, "source")), "source")
 
 
 def _written(attribute: Attribute, key: str, value: Any) -> Any:
@@ -266,6 +268,8 @@ def _written(attribute: Attribute, key: str, value: Any) -> Any:
         return {fact: origin for fact, origin in value.items() if fact in attribute.facts}
     if attribute.kind_facts.days and key in ("lo", "hi") and value is not None and is_day(value):
         return day_text(value)
+    if key in ("lo", "hi") and attribute.type is None and attribute.places is not None:
+        return f"{float(value):.{1 if attribute.places == ANY else attribute.places}f}"
     if isinstance(value, Taxonomy):
         pairs = [list(pair) for pair in value.to_pairs()]
         # the root is known from its children, if it has any
@@ -310,15 +314,17 @@ def _attribute(entry: Any, folder: Path | None) -> Attribute:
     if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
         raise OptionError("every [[attribute]] entry needs a name.")
     name = entry["name"]
-    known = {field.name for field in fields(Attribute)}
     for key in entry:
-        if key not in known:
-            raise OptionError(f"column '{name}': unknown key '{key}'.{did_you_mean(key, known)}")
+        if key not in _KEYS:
+            raise OptionError(f"column '{name}': unknown key '{key}'.{did_you_mean(key, _KEYS)}")
     values = dict(entry)
     for key in ("lo", "hi", "step"):
         if key in values:
             read_as = day_number if _holds_days(values.get("kind")) and key != "step" else exact
             values[key] = read_as(values[key], f"column '{name}': {key}")
+    ranged = values.get("lo") is not None and values.get("hi") is not None
+    if ranged and not _holds_days(values.get("kind")) and not {"type", "decimals"} & values.keys():
+        values["places"] = written_places(entry["lo"], entry["hi"], f"column '{name}': a bound")
     for key, words in (("ordered", "values, lowest first"), ("values", "values")):
         if key in values:
             if not isinstance(values[key], (list, tuple)):

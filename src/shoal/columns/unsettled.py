@@ -59,7 +59,7 @@ def _about(attribute: Attribute, table: Table | None) -> list[str]:
         found.append(f"column '{name}' has no order: list its values, lowest first, as ordered.")
     if not attribute.kind_facts.ordered and attribute.tree is None and attribute.type != "boolean":
         found.append(f"column '{name}' has no list of values: give values, or a taxonomy.")
-    if attribute.type is None and (table is None or table.reads_cells):
+    if attribute.type is None and not attribute.has_domain and (table is None or table.reads_cells):
         found.append(f"column '{name}' has no type: say integer, decimal, date, timestamp, text or boolean.")
     private = [fact for fact in FACTS if fact in attribute.from_records]
     if private:

@@ -3,7 +3,7 @@
 from shoal.io.codebook import Codebook, Variable
 from shoal.io.column_types import ColumnType, known_type, type_of, type_words
 from shoal.io.conventions import Conventions
-from shoal.io.files import check_writable, held, read, read_columnwise, write
+from shoal.io.files import check_writable, is_parquet, read, read_columnwise, write
 from shoal.io.formats import (
     FORMATS,
     Asked,
@@ -43,7 +43,7 @@ __all__ = [
     "find_format",
     "first_row",
     "format_of",
-    "held",
+    "is_parquet",
     "is_spark_frame",
     "known_format",
     "known_type",

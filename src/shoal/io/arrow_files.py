@@ -1,4 +1,4 @@
-"""Parquet and Feather files: types of their own come in and leave, and nothing else that a file could tell."""
+"""Parquet and Feather files: types of their own are kept, and nothing else that a file could tell is written."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from shoal.errors import InputError
 from shoal.io.limits import MOST_BYTES, most_unpacked, too_much
-from shoal.io.parquet_files import frozen
+from shoal.io.parquet_files import frozen, unpacked_sizes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,16 +18,14 @@ def read_parquet(path: Path, columns: list[str] | None = None) -> pa.Table:
     from pyarrow import parquet
 
     if path.is_dir():
-        import pyarrow as pa
-
         files = frozen(path)
-        names = files.schema.names if columns is None else columns
-        return pa.table([files.column(name) for name in names], names=names)
+        if columns is None and files.unpacked > MOST_BYTES * 16:
+            raise too_much(path, MOST_BYTES * 16)
+        return files.table(files.schema.names if columns is None else columns)
 
     with parquet.ParquetFile(path) as file:
         meta = file.metadata
-        unpacked = sum(meta.row_group(number).total_byte_size for number in range(meta.num_row_groups))
-        if unpacked > MOST_BYTES * 16:
+        if sum(unpacked_sizes(meta)) > MOST_BYTES * 16:
             raise too_much(path, MOST_BYTES * 16)
         return file.read(columns)
 

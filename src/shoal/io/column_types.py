@@ -115,6 +115,8 @@ def converted(
             if doubt is not None:
                 raise InputError(doubt)
     elif pa.types.is_floating(values.type):
+        # Arrow computes nothing with floats of 16 bits
+        values = values.cast(pa.float32()) if pa.types.is_float16(values.type) else values
         values = compute.if_else(compute.is_nan(values), None, values)
     convert = (_FROM_TEXT if textual else _FROM_VALUES)[type]
     if textual and type in ("integer", "decimal"):

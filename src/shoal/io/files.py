@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import narwhals as nw
 
@@ -13,13 +14,20 @@ from shoal.errors import InputError, ShoalError, did_you_mean
 from shoal.io.codebook import Codebook
 from shoal.io.column_types import ColumnType
 from shoal.io.conventions import Conventions
-from shoal.io.formats import Asked, Content, Format, Manner, format_of, known_format, titles
-from shoal.io.parquet_files import frozen, parquet_files
+from shoal.io.formats import (
+    FORMATS,
+    Asked,
+    Content,
+    Format,
+    Manner,
+    find_format,
+    format_of,
+    known_format,
+    titles,
+)
+from shoal.io.parquet_files import frozen, parquet_files, refuse_logged
 from shoal.io.table import Table, check_doubts, with_types, without_codes, without_texts
 from shoal.io.text_columns import settled
-
-if TYPE_CHECKING:
-    pass
 
 # a name that is longer is most likely a row of something else
 _LONGEST_NAME = 1000
@@ -35,12 +43,12 @@ def read(
     codes: Mapping[str, Sequence[str]] | None = None,
     strict: bool = True,
 ) -> Table:
-    """A table from a path (see `shoal.io.FORMATS`) or from a pandas, polars or pyarrow frame.
+    """A table from a path (see `shoal.io.FORMATS`), a folder of Parquet files too, or from a frame.
 
     Args:
         na: texts that stand for a missing value, such as "?"; blanks around them do not count.
         types: declared types by column. Those of other columns are read off the cells of a file that has no types, and
-            `inferred` of the table says so; a frame, a Parquet and a Feather file have types of their own.
+            the types that a frame, a Parquet and a Feather file store are kept; `inferred` of the table names them all.
         conventions: what is known about a text file: encoding, separator, decimal sign and so on.
         dates: how dates are written, by column, such as DD.MM.YYYY.
         codes: what stands for a missing value in single columns, such as 99.
@@ -57,7 +65,8 @@ def read(
     told = replace(told, na=texts)
     own = {} if codes is None else codes
     table = _read(source, texts, declared, told, dates or {}, own)
-    table = without_codes(with_types(without_texts(table, texts), declared, texts, own), own)
+    table = without_codes(without_texts(table, texts), own)
+    table = without_codes(with_types(table, declared, texts), own)
     if strict and not isinstance(source, Table):
         check_doubts(table, table.names)
     return table
@@ -88,9 +97,8 @@ def _read(
         raise InputError("the table has no columns.")
     if not all(isinstance(name, str) for name in eager.columns):
         raise InputError("column names must be text: rename them, for example with df.columns.astype(str).")
-    table = Table(eager, conventions=told, dates=dict(dates))
-    # what the values of a type that holds anything are is a fact about the records
-    return replace(table, inferred=frozenset(filter(table.holds_objects, table.names)))
+    # one record can turn whole numbers into fractions, or text: what a frame stores is a fact about the records
+    return Table(eager, conventions=told, dates=dict(dates), inferred=frozenset(eager.columns))
 
 
 def write(
@@ -125,24 +133,51 @@ def read_columnwise(path: Path) -> Table:
     from pyarrow import parquet
 
     if path.is_dir():
-        return Table(nw.from_native(frozen(path).schema.empty_table(), eager_only=True), "parquet", path)
+        return _on_disk(frozen(path).schema.empty_table(), path)
     kind = _check_file(path)
     try:
         empty = parquet.read_schema(path).empty_table()
     except (pa.ArrowException, OSError) as error:
         raise _unreadable(path, kind, error) from None
     _check_names(empty.column_names, path)
-    table = Table(nw.from_native(empty, eager_only=True), "parquet", path)
+    table = _on_disk(empty, path)
     if table.n == 0:
         raise InputError(f"'{path}' has a header but no rows.")
     return table
 
 
-def held(source: Any) -> Any:
-    """What a table is read from by who holds it: a folder of Parquet files one column at a time, others as a whole."""
-    if not isinstance(source, (str, Path)) or not Path(source).is_dir() or not parquet_files(Path(source)):
-        return source
-    return read_columnwise(Path(source))
+def is_parquet(path: Path) -> bool:
+    """Whether a path names a Parquet file, or a folder of them.
+
+    Raises:
+        InputError: it is a folder that only the log of a table format can read.
+    """
+    if path.is_dir():
+        return bool(parquet_files(path))
+    kind = find_format(path)
+    return kind is not None and kind.name == "parquet"
+
+
+def private_folder(path: Path) -> Path:
+    """Make a folder that only its owner can look into, whatever the mask of new files says."""
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.chmod(0o700)
+    return path
+
+
+def private_file(path: Path) -> Path:
+    """Make an empty file that only its owner can read, whatever the mask of new files says."""
+    descriptor = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
+    try:
+        os.fchmod(descriptor, 0o600)
+    finally:
+        os.close(descriptor)
+    return path
+
+
+def _on_disk(empty: Any, path: Path) -> Table:
+    frame = nw.from_native(empty, eager_only=True)
+    return Table(frame, "parquet", path, inferred=frozenset(frame.columns))
 
 
 def _read_path(
@@ -168,7 +203,7 @@ def _read_path(
         raise InputError(f"'{path}' has a header but no rows.")
     if found.cells:
         found = _settled(found, na, types, dates, codes)
-    inferred = frozenset() if kind.typed else frozenset(names) - set(types)
+    inferred = frozenset(names) if kind.typed else frozenset(names) - set(types)
     return Table(
         nw.from_native(found.table, eager_only=True),
         kind.name,
@@ -207,7 +242,9 @@ def _settled(
 def _check_file(path: Path) -> Format:
     """The format of a file that is there and not empty."""
     if path.is_dir():
-        raise InputError(f"'{path}' is a folder: name a {titles()} file in it.")
+        if is_parquet(path):
+            return FORMATS["parquet"]
+        raise InputError(f"'{path}' is a folder: name a {titles()} file in it, or a folder of Parquet files.")
     if not path.exists():
         folder = path.parent if path.parent.is_dir() else None
         near = did_you_mean(path.name, [p.name for p in folder.iterdir()]) if folder else ""
@@ -215,6 +252,8 @@ def _check_file(path: Path) -> Format:
     kind = format_of(path)
     if path.stat().st_size == 0:
         raise InputError(f"'{path}' is empty: a header line and at least one row are needed.")
+    if kind.name == "parquet":
+        refuse_logged(path)
     return kind
 
 

@@ -69,7 +69,7 @@ class Format:
         read: a path and what is asked come in, the content leaves.
         write: a table of Arrow, a path and the manner come in, the file is written.
         keeps: what it preserves of a table besides values.
-        typed: its columns have types of their own, which are the caller's word.
+        typed: its columns are stored with types.
         text: it is written by conventions such as separator and decimal sign.
         extra: the part of the installation that it needs.
         check: refuses, before any work is done, columns that it cannot hold.

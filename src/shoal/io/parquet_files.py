@@ -1,13 +1,15 @@
-"""Parquet files that are one table: a file, or a folder of them, comes in, and is taken as it is now.
+"""Parquet files that are one table, a single file or a folder of them, taken as they are now.
 
 Batches of records know their row numbers: files in the order of their names, folders such as region=North below each
 other as columns. A file that changes while a release is made ends it, because noise would be drawn for other records.
+Tables whose log says which rows are still there (Delta, Iceberg, Hudi) are refused: their files hold deleted rows too.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,9 +21,14 @@ from shoal.errors import InputError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyarrow import parquet
 
 # beside the columns of a batch of records: their numbers in the table
 ROW = "shoal row number"
+# what Hive, Spark and Arrow call the folder of the rows that have no value
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+# how a folder is recognised whose files are not the table: a log beside them says which rows are
+_LOGGED = {"Delta": "_delta_log", "Iceberg": "metadata/*.metadata.json", "Hudi": ".hoodie"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +37,19 @@ class File:
 
     Attributes:
         first: number of its first row.
-        values: what the names of the folders above it say, by column.
+        values: what the names of the folders above it say, by column; None for a missing value.
         mark: size and time of the last change.
         groups: rows of each of its row groups.
+        unpacked: bytes of its values.
     """
 
     path: Path
     rows: int
     first: int
-    values: tuple[tuple[str, str], ...]
+    values: tuple[tuple[str, str | None], ...]
     mark: tuple[int, int]
     groups: tuple[int, ...]
+    unpacked: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +64,10 @@ class Piece:
     file: File
     groups: tuple[int, ...]
     first: int
+
+    @property
+    def rows(self) -> int:
+        return sum(self.file.groups[group] for group in self.groups)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +87,17 @@ class Frozen:
         last = self.files[-1]
         return last.first + last.rows
 
-    def column(self, name: str) -> pa.ChunkedArray:
-        """One column as a whole."""
+    @property
+    def unpacked(self) -> int:
+        return sum(file.unpacked for file in self.files)
+
+    def table(self, columns: Sequence[str]) -> pa.Table:
+        """Some columns as a whole."""
         import pyarrow as pa
 
-        pieces = [batch.column(0) for batch in self.batches([name], 1 << 20)]
-        return pa.chunked_array(pieces, self.schema.field(name).type)
+        schema = pa.schema([self.schema.field(name) for name in columns])
+        kept = (batch.drop_columns([ROW]) for batch in self.batches(columns, 1 << 20))
+        return pa.Table.from_batches(kept, schema)
 
     def fingerprint(self) -> str:
         """A hash of all bytes, by which the same files are recognised; as private as the table."""
@@ -112,6 +130,19 @@ class Frozen:
                     start, groups = row, []
         return tuple(found)
 
+    def shares(self, rows: int) -> tuple[tuple[Piece, ...], ...]:
+        """The table in shares of about so many rows, of one file or of many small ones that follow each other."""
+        found: list[tuple[Piece, ...]] = []
+        share: list[Piece] = []
+        size = 0
+        for piece in self.pieces(rows):
+            if share and size + piece.rows > rows:
+                found.append(tuple(share))
+                share, size = [], 0
+            share.append(piece)
+            size += piece.rows
+        return (*found, tuple(share)) if share else tuple(found)
+
     def batches(self, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
         """All records, with their numbers in `ROW`; batches never reach over the end of a row group."""
         import pyarrow as pa
@@ -122,17 +153,16 @@ class Frozen:
 
     def piece(self, piece: Piece, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
         """The records of a piece, the same batches as of the whole table."""
-        from pyarrow import parquet
-
         stored = [name for name in columns if name not in self.folders]
         file, row = piece.file, piece.first
-        with parquet.ParquetFile(file.path) as opened:
+        with _opened(file.path) as opened:
             for group in piece.groups:
                 if not stored:
                     yield self._with_rows(None, file.groups[group], row, columns, file)
                     row += file.groups[group]
                     continue
-                for batch in opened.iter_batches(size, [group], stored):
+                batches = opened.iter_batches(size, [group], stored)
+                while (batch := _next(batches, file.path)) is not None:
                     yield self._with_rows(batch, batch.num_rows, row, columns, file)
                     row += batch.num_rows
 
@@ -157,15 +187,20 @@ class Frozen:
 def frozen(path: str | Path) -> Frozen:
     """The Parquet file, or all Parquet files of a folder and of the folders in it.
 
+    Columns are those of the first file, found by name in the others, in a type that holds the values of all files:
+    whole numbers of 32 and of 64 bits are one column of 64 bits.
+
     Raises:
-        InputError: there is none, one cannot be read, or they do not have the same columns.
+        InputError: there is none, one cannot be read, they do not have the same columns, or what is there is a table
+            with a log of its own.
     """
     import pyarrow as pa
-    from pyarrow import parquet
 
     path = Path(path)
     if not path.exists():
         raise InputError(f"there is no file or folder '{path}'.")
+    if not path.is_dir():
+        refuse_logged(path)
     found = parquet_files(path) if path.is_dir() else [path]
     if not found:
         raise InputError(f"the folder '{path}' holds no Parquet file (*.parquet): name another.")
@@ -173,20 +208,16 @@ def frozen(path: str | Path) -> Frozen:
     schema: pa.Schema | None = None
     first = 0
     for one in found:
-        try:
-            with parquet.ParquetFile(one) as opened:
-                facts, own = opened.metadata, opened.schema_arrow
-                groups = tuple(facts.row_group(number).num_rows for number in range(facts.num_row_groups))
-        except (pa.ArrowException, OSError) as error:
-            reason = (str(error).splitlines() or ["no reason given"])[0][:160]
-            raise InputError(f"'{one}' cannot be read as Parquet: {reason}") from None
-        own = pa.schema([pa.field(field.name, field.type) for field in own])
-        schema = own if schema is None else schema
-        if own != schema:
-            raise InputError(
-                f"'{one}' has other columns or types than '{found[0]}': files of one table must have the same."
-            )
-        files.append(File(one, sum(groups), first, _folder_values(one, path), _mark(one), groups))
+        with _opened(one) as opened:
+            facts = opened.metadata
+            own = pa.schema([pa.field(field.name, field.type) for field in opened.schema_arrow])
+            groups = tuple(facts.row_group(number).num_rows for number in range(facts.num_row_groups))
+            unpacked = sum(unpacked_sizes(facts))
+        if len(set(own.names)) < len(own.names):
+            repeated = next(name for name in own.names if own.names.count(name) > 1)
+            raise InputError(f"'{one}' has two columns named '{repeated}': rename one.")
+        schema = own if schema is None else _common(schema, own, found[0], one)
+        files.append(File(one, sum(groups), first, _folder_values(one, path), _mark(one), groups, unpacked))
         first += sum(groups)
     assert schema is not None
     if not first:
@@ -195,19 +226,150 @@ def frozen(path: str | Path) -> Frozen:
 
 
 def parquet_files(folder: Path) -> list[Path]:
-    """The Parquet files below a folder in the order of their names; hidden ones, and those of a commit, aside."""
-    return [
+    """The Parquet files below a folder in the order of their names; hidden ones, and those of a commit, aside.
+
+    Raises:
+        InputError: it is, or holds, a table whose log says which of the rows are still there.
+    """
+    refuse_logged(folder)
+    found = [
         path
         for path in sorted(folder.rglob("*.parquet"))
         if not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
     ]
+    between = {above for path in found for above in path.parents if above.is_relative_to(folder)} - {folder}
+    for below in sorted(between):
+        _refuse_log_in(below)
+    return found
 
 
-def _folder_values(path: Path, root: Path) -> tuple[tuple[str, str], ...]:
+def refuse_logged(path: Path) -> None:
+    """Refuse a file or folder of a table whose log says which of the rows are still there."""
+    place = path.absolute() if path.is_dir() else path.absolute().parent
+    _refuse_log_in(place)
+    # a partition of such a table, or its data beside the log
+    while place.name == "data" or ("=" in place.name and not place.name.startswith(".")):
+        place = place.parent
+        _refuse_log_in(place)
+
+
+def _refuse_log_in(folder: Path) -> None:
+    refuse_log(str(folder), lambda log: next(folder.glob(log), None) is not None)
+
+
+def refuse_log(folder: str, there: Callable[[str], bool]) -> None:
+    """Refuse a folder in which `there` finds the log of a table format."""
+    for name, log in _LOGGED.items():
+        if there(log):
+            raise InputError(
+                f"'{folder}' is a table of {name}, whose files still hold rows that were deleted from it: write the "
+                f"version that is to be released as plain Parquet files (spark.read.format('{name.lower()}')"
+                ".load(...).write.parquet(...)), and name those.",
+                code="table-with-a-log",
+            )
+
+
+def unpacked_sizes(facts: parquet.FileMetaData) -> Iterator[int]:
+    """The bytes of the values of each row group, as a file says."""
+    for number in range(facts.num_row_groups):
+        yield facts.row_group(number).total_byte_size
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[parquet.ParquetFile]:
+    """A Parquet file; what cannot be read of it names the file."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        opened = parquet.ParquetFile(path, page_checksum_verification=True)
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(path, error) from None
+    with opened:
+        yield opened
+
+
+def _next(batches: Iterator[pa.RecordBatch], path: Path) -> pa.RecordBatch | None:
+    """The next of the batches of a file, None after the last."""
+    import pyarrow as pa
+
+    try:
+        return next(batches, None)
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: Path, error: Exception) -> InputError:
+    reason = (str(error).splitlines() or ["no reason given"])[0][:160].rstrip(".")
+    return InputError(
+        f"'{path}' cannot be read as Parquet ({reason}): restore it from where it comes from.",
+        code="unreadable",
+    )
+
+
+def _common(before: pa.Schema, own: pa.Schema, first: Path, path: Path) -> pa.Schema:
+    """The columns of the files before and of one more, by name, in types that hold both."""
+    import pyarrow as pa
+
+    if own == before:
+        return before
+    for have, lack, where, beside in ((own, before, path, first), (before, own, first, path)):
+        more = next((name for name in have.names if name not in set(lack.names)), None)
+        if more is not None:
+            raise InputError(
+                f"'{where}' has a column '{more}' and '{beside}' has none: files of one table have the same columns, "
+                "so drop it there, or write it here with missing values.",
+                column=more,
+            )
+    fields = []
+    for field in before:
+        other = own.field(field.name).type
+        type = _wider(field.type, other)
+        if type is None:
+            raise InputError(
+                f"column '{field.name}' is {other} in '{path}' and {field.type} in the files before it, such as "
+                f"'{first}': convert it to one type.",
+                column=field.name,
+            )
+        fields.append(pa.field(field.name, type))
+    return pa.schema(fields)
+
+
+def _wider(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+    """The type that holds every value of two without a loss; None where there is none.
+
+    >>> import pyarrow as pa
+    >>> _wider(pa.int32(), pa.int64()), _wider(pa.uint32(), pa.int32()), _wider(pa.uint64(), pa.int8())
+    (DataType(int64), DataType(int64), None)
+    """
+    import pyarrow as pa
+
+    if one == other:
+        return one
+    if pa.types.is_null(one) or pa.types.is_null(other):
+        return other if pa.types.is_null(one) else one
+    texts = (pa.string(), pa.large_string())
+    if one in texts and other in texts:
+        return pa.large_string()
+    if pa.types.is_floating(one) and pa.types.is_floating(other):
+        return max((one, other), key=lambda type: type.bit_width)
+    if not (pa.types.is_integer(one) and pa.types.is_integer(other)):
+        return None
+    signed = [type for type in (one, other) if pa.types.is_signed_integer(type)]
+    if len(signed) != 1:
+        return max((one, other), key=lambda type: type.bit_width)
+    unsigned = other if signed[0] is one else one
+    bits = max(signed[0].bit_width, 2 * unsigned.bit_width)
+    return {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}.get(bits)
+
+
+def _folder_values(path: Path, root: Path) -> tuple[tuple[str, str | None], ...]:
     if path == root:
         return ()
     parts = [part.partition("=") for part in path.relative_to(root).parts[:-1]]
-    return tuple((name, unquote(value)) for name, equal, value in parts if equal)
+    return tuple(
+        (name, None if value == _NO_VALUE else unquote(value)) for name, equal, value in parts if equal
+    )
 
 
 def _with_folders(files: Sequence[File], schema: pa.Schema, path: Path) -> Frozen:
@@ -222,11 +384,23 @@ def _with_folders(files: Sequence[File], schema: pa.Schema, path: Path) -> Froze
             )
     for number, name in enumerate(names):
         if name in schema.names:
-            raise InputError(f"'{path}': column '{name}' is both in the files and in the names of folders.")
-        values = [file.values[number][1] for file in files]
-        whole = all(value.lstrip("-").isdigit() and str(int(value)) == value for value in values)
-        schema = schema.append(pa.field(name, pa.int32() if whole else pa.string()))
+            raise InputError(
+                f"'{path}': column '{name}' is both in the files and in the names of folders: drop one."
+            )
+        values = {value for file in files if (value := file.values[number][1]) is not None}
+        schema = schema.append(pa.field(name, _named_type(values)))
     return Frozen(tuple(files), schema, names)
+
+
+def _named_type(values: set[str]) -> pa.DataType:
+    """The type of what the names of folders say."""
+    import pyarrow as pa
+
+    whole = bool(values) and all(
+        value.removeprefix("-").isdecimal() and str(int(value)) == value for value in values
+    )
+    largest = max((abs(int(value)) for value in values), default=0) if whole else 1 << 63
+    return pa.int32() if largest < 1 << 31 else pa.int64() if largest < 1 << 63 else pa.string()
 
 
 def _mark(path: Path) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from shoal.display import internal
 from shoal.errors import InputError, did_you_mean
 from shoal.io.arrow_files import parquet_rows, read_parquet
 from shoal.io.codebook import Codebook
-from shoal.io.column_types import ColumnType, converted, type_of
+from shoal.io.column_types import ColumnType, arrow_type, converted, type_of
 from shoal.io.conventions import Conventions
 from shoal.io.formats import FORMATS
 from shoal.io.number_signs import USUAL_SIGNS
@@ -33,7 +33,7 @@ class Table:
         frame: the caller's frame; without rows if the table stays on disk.
         path: the Parquet file of a table whose columns are read one at a time, when asked for.
         codebook: what a statistics package keeps beside the values, for tables that come from its files.
-        inferred: columns whose type nobody declared: it was read off the records, or is one that holds anything.
+        inferred: columns whose type nobody declared: what a file's cells look like, or what a frame stores them as.
         conventions: how the file is written that the table comes from.
         dates: date format by column, where one is declared.
         doubts: by column, one line about cells that can be read in two ways.
@@ -75,6 +75,12 @@ class Table:
         if self.frame.implementation.is_pandas_like():
             return str(self.frame.to_native().dtypes[name]) == "object"
         return isinstance(self.dtype(name), nw.Object)
+
+    def lists_categories(self, name: str) -> bool:
+        """Whether a frame's column is of a type that lists what it can hold; Arrow's is one of storage only."""
+        return not self.frame.implementation.is_pyarrow() and isinstance(
+            self.dtype(name), nw.Categorical | nw.Enum
+        )
 
     @property
     def n(self) -> int:
@@ -161,7 +167,7 @@ class Table:
         categories: Mapping[str, Sequence[Any]] | None = None,
         nullable: Collection[str] = (),
     ) -> Any:
-        """A frame of the caller's own library from arrays, with the caller's dtypes if asked for.
+        """A frame of the caller's own library from arrays, in the types of this table's columns if asked for.
 
         Args:
             categories: what a categorical type of a column may list; elsewhere it lists what the column now holds.
@@ -181,7 +187,13 @@ class Table:
             listed = categories or {}
             return built.to_native().astype(
                 {
-                    name: _pandas_dtype(dtypes[name], columns[name], listed.get(name), name in nullable)
+                    name: _pandas_dtype(
+                        dtypes[name],
+                        columns[name],
+                        listed.get(name),
+                        nullable=name in nullable,
+                        declared=name not in self.inferred,
+                    )
                     for name in columns
                 }
             )
@@ -223,23 +235,16 @@ class Table:
         else:
             column = values
         series = nw.from_native(column, series_only=True).alias(name)
-        left = {other: doubt for other, doubt in self.doubts.items() if other != name}
         return replace(
-            self, frame=self.frame.with_columns(series), inferred=self.inferred - {name}, doubts=left
+            self,
+            frame=self.frame.with_columns(series),
+            inferred=self.inferred - {name},
+            doubts=_without(self.doubts, name),
         )
 
 
-def with_types(
-    table: Table,
-    types: Mapping[str, ColumnType],
-    na: Sequence[str] = (),
-    codes: Mapping[str, Sequence[str]] | None = None,
-) -> Table:
+def with_types(table: Table, types: Mapping[str, ColumnType], na: Sequence[str] = ()) -> Table:
     """The table with its columns in their declared types; columns that have them already stay as they are.
-
-    Args:
-        na: texts that stand for a missing value.
-        codes: the same, by column.
 
     Raises:
         InputError: a value is none of its column's declared type.
@@ -247,7 +252,8 @@ def with_types(
     for name, type in types.items():
         if name not in table.names:
             continue
-        if type_of(table.dtype(name)) == type and name not in table.inferred:
+        if is_plain(table, name, type):
+            table = replace(table, inferred=table.inferred - {name}, doubts=_without(table.doubts, name))
             continue
         if table.path is not None:
             raise InputError(
@@ -256,21 +262,51 @@ def with_types(
             )
         import pyarrow as pa
 
+        series = table.series(name)
         try:
-            stored = table.series(name).to_arrow()
+            # Arrow has no whole numbers of 128 bits
+            stored = (series.cast(nw.Int64()) if "128" in str(series.dtype) else series).to_arrow()
         except pa.ArrowException:
             raise InputError(
                 f"column '{name}' is declared as {type}, but holds values of several types: convert it first."
             ) from None
         chunked = stored if isinstance(stored, pa.ChunkedArray) else pa.chunked_array([stored])
-        if type_of(table.dtype(name)) != type:
+        if chunked.type != arrow_type(type):
             form = table.dates.get(name, table.conventions.date_format)
-            texts = (*na, *(codes or {}).get(name, ()))
             chunked = pa.chunked_array(
-                [converted(chunked.combine_chunks(), type, name, texts, table.conventions, form)]
+                [converted(chunked.combine_chunks(), type, name, na, table.conventions, form)]
             )
         table = table.retyped(name, chunked)
     return table
+
+
+def is_plain(table: Table, name: str, type: ColumnType) -> bool:
+    """Whether a column is stored as every column of a declared type is, in the library of its frame."""
+    if table.path is not None:
+        # such a table is looked at, and not released
+        return type_of(table.dtype(name)) == type
+    native = table.frame.to_native()
+    if table.frame.implementation.is_pyarrow():
+        return bool(native.schema.field(name).type == arrow_type(type))
+    if table.frame.implementation.is_pandas_like():
+        return str(native.dtypes[name]) in _PANDAS_TYPES[type]
+    return type_of(table.dtype(name)) == type and str(table.dtype(name)) in _PLAIN
+
+
+# which of two types is released, with room for a gap or without, follows from what is declared
+_PANDAS_TYPES: Mapping[ColumnType, tuple[str, ...]] = {
+    "integer": ("int64", "Int64"),
+    "decimal": ("float64",),
+    "date": ("datetime64[s]",),
+    "timestamp": ("datetime64[ms]",),
+    "text": ("str",),
+    "boolean": ("bool", "boolean"),
+}
+_PLAIN = ("Int64", "Float64", "Date", "Datetime(time_unit='ms', time_zone=None)", "String", "Boolean")
+
+
+def _without(doubts: Mapping[str, str], name: str) -> dict[str, str]:
+    return {other: doubt for other, doubt in doubts.items() if other != name}
 
 
 def check_doubts(table: Table, names: Sequence[str]) -> None:
@@ -298,18 +334,22 @@ def _pandas_series(values: pa.ChunkedArray, index: Any) -> Any:
     return series
 
 
-def _pandas_dtype(dtype: Any, values: NDArray[Any], listed: Sequence[Any] | None, nullable: bool) -> Any:
-    """The dtype of a released pandas column: the caller's, without what it may tell of the records."""
+def _pandas_dtype(
+    dtype: Any, values: NDArray[Any], listed: Sequence[Any] | None, *, nullable: bool, declared: bool
+) -> Any:
+    """The dtype of a released pandas column: that of the table, without what it may tell of the records."""
     import pandas as pd
 
     if isinstance(dtype, pd.CategoricalDtype):
         # a column of text that is no list of names, such as dates, has no categories to list
         known = listed if listed is not None else sorted({str(v) for v in values if v is not None})
-        kept = dtype.categories.dtype if listed is not None else None
+        kept = dtype.categories.dtype if listed is not None and not declared else None
         return pd.CategoricalDtype(pd.Index(known, dtype=kept), ordered=dtype.ordered)
     if nullable and isinstance(dtype, np.dtype) and dtype.kind in "iub":
         # the one type that has room for "nothing" beside whole numbers or truth values
         return "boolean" if dtype.kind == "b" else dtype.name.replace("int", "Int").replace("uI", "UI")
+    if declared and not nullable:
+        return {"Int64": "int64", "boolean": "bool"}.get(str(dtype), dtype)
     return dtype
 
 

@@ -7,7 +7,7 @@ query is refused for public reasons only.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal, get_args
 
@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from shoal.columns.coding import labels_of, numbers, public_facts
 from shoal.columns.declaration import read_declared
 from shoal.columns.lattice import Lattice
-from shoal.columns.provenance import as_declared, with_listed_type
+from shoal.columns.provenance import as_declared, without_guessed_type
 from shoal.columns.schema import Attribute, Schema
 from shoal.columns.unit import unit_words
 from shoal.decimals import decimal_text
 from shoal.display import internal
 from shoal.errors import ClaimError, InputError, OptionError, did_you_mean
-from shoal.io import Table
+from shoal.io import Table, check_doubts
 from shoal.method.models import Adjacency
 from shoal.query.order import Order
 
@@ -213,8 +213,10 @@ def prepare(data: Any, schema: Schema, neighbours: Neighbours = "replace-one") -
     schema = schema.stepped
     for attribute in schema.attributes:
         table.known(attribute.name)
-    schema = Schema(tuple(with_listed_type(table, attribute) for attribute in schema.attributes))
+    check_doubts(table, [a.name for a in schema.attributes if a.has_domain and not a.type_declared])
     table = as_declared(table, schema.attributes, ())
+    settled = [without_guessed_type(table, attribute.with_declared_type()) for attribute in schema.attributes]
+    schema = Schema(tuple(replace(attribute, places=None) for attribute in settled))
     _check_unit(table, schema)
     refused = frozenset(
         a.name for a in schema.attributes if a.name in chosen_on_records or _is_refused(table, a)
@@ -251,6 +253,9 @@ def prepare(data: Any, schema: Schema, neighbours: Neighbours = "replace-one") -
 def _is_refused(table: Table, attribute: Attribute) -> bool:
     """Whether an answer about a column, or its description, would rest on a fact that only the records tell."""
     if attribute.role in ("identifier", "unit"):
+        return False
+    if attribute.kind_facts.measured and attribute.lo is not None and not table.is_numeric(attribute.name):
+        # texts where numbers are declared are complained about with their row
         return False
     return attribute.name in table.inferred | table.guessed or bool(attribute.from_records)
 

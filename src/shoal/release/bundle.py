@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from shoal.release.protect import Release
     from shoal.report.findings import Findings
 
+# how the path begins that is made of an address such as s3a://bucket/folder
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 # what is being written right now, by any thread; a process that is told to end removes it first
 _UNFINISHED: set[Path] = set()
 # ways to end what others are doing for this process, such as a cluster
@@ -33,6 +36,12 @@ _NEW_PARENTS: set[Path] = set()
 
 def check_output(folder: Path, internal: Path | None = None) -> None:
     """Refuse, before any work is done, what could not be written at the end."""
+    if _ADDRESS.match(str(folder)):
+        address = str(folder).replace(":/", "://", 1)
+        raise OutputError(
+            f"'{address}' is an address, and a release is written to folders that this machine sees: name a folder, "
+            "and copy the bundle from there."
+        )
     if folder.exists() and not folder.is_dir():
         raise OutputError(f"'{folder}' is a file: name a folder that does not exist yet.")
     if folder.is_dir() and any(folder.iterdir()):
@@ -223,6 +232,16 @@ def scratch() -> Iterator[Path]:
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         _UNFINISHED.discard(folder)
+
+
+def unfinished(path: Path) -> None:
+    """Have a path removed when the process is told to end before it is `finished`."""
+    _UNFINISHED.add(path)
+
+
+def finished(path: Path) -> None:
+    """What is at a path stays, or is gone already."""
+    _UNFINISHED.discard(path)
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""Which engine makes a release: what a caller named comes in, a table in memory or one that stays elsewhere leaves."""
+"""Which engine makes a release, and the table for it: in memory, or where it lies."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 from shoal.columns.declaration import missing_texts, read_as_asked
 from shoal.display import internal
 from shoal.errors import OptionError, ShoalError
-from shoal.io import Table, find_format, is_spark_frame, known_format
-from shoal.io.parquet_files import frozen, parquet_files
+from shoal.io import Table, is_parquet, is_spark_frame, known_format
+from shoal.io.parquet_files import frozen
 from shoal.ledger.units import named_dataset
 from shoal.method.presets import DEFAULT_METHOD, configured, preset
 from shoal.progress import Progress, silent
 from shoal.release.bundle import check_output
 from shoal.release.engines.local import LocalRunner
-from shoal.release.engines.run import RAKED, refusal, table_elsewhere, way_of
+from shoal.release.engines.run import COLLECTED, IN_MEMORY, RAKED, refusal, table_elsewhere, way_of
 from shoal.release.request import Request
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Opened:
     """A table to be published: what the caller named, and the table, of which a large file is not in memory yet.
 
     Attributes:
-        may_be_read: nobody asked for the engine, so a file that it turns out not to take is read as a whole.
+        may_be_read: nobody asked for the engine, so files that it turns out not to take are read as a whole.
     """
 
     data: Any
@@ -115,7 +115,7 @@ def opened(
     if engine == "local" and path is None:
         raise OptionError(_NOT_PARQUET)
     method = _asked_method(request)
-    obstacle = _not_in_parts(method, wanted, request)
+    obstacle = _not_in_parts(method, wanted, request, in_memory(data))
     if engine in ("local", "spark") and obstacle:
         raise OptionError(f"engine '{engine}' works through a table in parts: {obstacle}.")
     counted = method.stability != "record"
@@ -125,27 +125,16 @@ def opened(
 
         runner = spark_runner(data, wanted.out, wanted.master, wanted.conf, progress or silent)
         return Opened(data, table_elsewhere(runner, counted=counted, na=na), "spark", runner)
-    parquet = path is not None and _is_parquet(path)
+    parquet = path is not None and is_parquet(path)
     if engine == "local" and not parquet:
         raise OptionError(_NOT_PARQUET)
     if path is not None and parquet and (engine == "local" or (engine is None and not obstacle)):
         files = frozen(path)
         if engine == "local" or path.is_dir() or files.rows * len(files.schema) >= _LARGE:
             local = LocalRunner(files)
-            may_be_read = engine is None and not path.is_dir()
+            may_be_read = engine is None
             return Opened(data, table_elsewhere(local, counted=counted, na=na), "local", local, may_be_read)
-    if path is not None and path.is_dir() and parquet:
-        raise OptionError(
-            f"'{path}' is a folder of Parquet files, which is worked through in parts: {obstacle}."
-        )
     return Opened(data, read_as_asked(data, request))
-
-
-def _is_parquet(path: Path) -> bool:
-    if path.is_dir():
-        return bool(parquet_files(path))
-    kind = find_format(path)
-    return kind is not None and kind.name == "parquet"
 
 
 def _asked_method(request: Request) -> Method:
@@ -158,22 +147,27 @@ def _asked_method(request: Request) -> Method:
         return chosen
 
 
-def _not_in_parts(method: Method, delivery: Delivery, request: Request) -> str:
-    """Why a table has to be in memory as a whole, in words; empty if it has not."""
-    if words := refusal(method):
+def in_memory(data: Any) -> str:
+    """How what a caller named comes into memory, as the way out of a refusal says it."""
+    return COLLECTED if is_spark_frame(data) else IN_MEMORY
+
+
+def _not_in_parts(method: Method, delivery: Delivery, request: Request, way: str) -> str:
+    """Why a table has to be in memory as a whole, in words, with the way into it; empty if it has not."""
+    if words := refusal(method, way):
         return words
     if delivery.evaluate and delivery.target is not None:
-        return "a classifier learns the target from whole tables; leave it out, or use engine=memory"
+        return f"a classifier learns the target from whole tables; leave it out, or use {way}"
     if delivery.statistics:
-        return "the statistics of clusters are kept in memory; use engine=memory"
+        return f"the statistics of clusters are kept in memory; use {way}"
     if delivery.format not in (None, "parquet"):
-        return f"it writes Parquet, not {delivery.format}; leave the format out, or use engine=memory"
+        return f"it writes Parquet, not {delivery.format}; leave the format out, or use {way}"
     if request.get("labels") is not None:
-        return "labels have one entry for each row; use engine=memory"
+        return f"labels have one entry for each row; use {way}"
     schema = request.get("schema")
     weight = None if schema is None else schema.weight
     if weight is not None and way_of(method) == "by_swap":
-        return f"the weights in column '{weight.name}' are looked at beside every swapped column; use engine=memory"
+        return f"the weights in column '{weight.name}' are looked at beside every swapped column; use {way}"
     if weight is not None and weight.release == "raked":
-        return RAKED.replace(": use", "; use").rstrip(".")
+        return RAKED.format(way)
     return ""

@@ -29,7 +29,7 @@ from shoal.release.engines.run import (
 from shoal.release.estimate import Estimate, estimate
 from shoal.release.expected_noise import ExpectedNoise, drowned, noise_of
 from shoal.release.measuring.pages import Look
-from shoal.release.opening import Delivery, Engine, Opened, opened
+from shoal.release.opening import Delivery, Engine, Opened, in_memory, opened
 from shoal.release.protect import Preparation, Release, carry_out, prepare
 from shoal.release.request import Options, Request
 from shoal.release.uses import Uses, declared_name, files_of, names_of
@@ -101,6 +101,8 @@ class Planned:
         if folder is None:
             raise OptionError("out is missing: name a new folder for the bundle.")
         try:
+            if self.runner is not None:
+                self.runner.check_room(folder, len(self.prepared.described.columns))
             charge = self._charged(tell)
         except BaseException:
             if self.runner is not None:
@@ -323,7 +325,7 @@ def _planned(
         )
     if source.runner is not None:
         try:
-            check_engine(prepared)
+            check_engine(prepared, in_memory(source.data))
         except OptionError:
             if not source.may_be_read:
                 raise

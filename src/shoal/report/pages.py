@@ -17,7 +17,7 @@ from shoal.errors import InputError, did_you_mean
 from shoal.evaluation.risk_lines import RiskLine
 from shoal.evaluation.usefulness import most_moved, percent
 from shoal.evaluation.verdict import RISK_WORDS, USE_WORDS, verdict
-from shoal.io import Table, held
+from shoal.io import Table
 from shoal.look import tokens
 from shoal.progress import Progress, silent
 from shoal.report.compare import percent_words
@@ -132,7 +132,7 @@ def bundle_report(
     from shoal.evaluation import evaluate
     from shoal.evaluation.learning import check_target
 
-    before = read_declared(held(original), subject.schema, na=subject.na)
+    before = read_declared(original, subject.schema, na=subject.na)
     check_original(subject, before, folder)
     if target is not None:
         check_target(target, before)  # refused before the long work begins

@@ -108,7 +108,17 @@ def _range(attribute: Attribute, value: Any, found: Sequence[str]) -> Attribute:
     if not lo or not hi:
         raise OptionError(f"column '{attribute.name}': give both ends of its range, or neither.")
     made = attribute.with_domain((lo, hi))
-    return replace(made, type=attribute.type, source=kept)
+    if attribute.type is None:
+        return replace(made, source=kept)
+    return replace(
+        made,
+        type=attribute.type,
+        decimals=attribute.decimals,
+        format=attribute.format,
+        step=attribute.step,
+        places=None,
+        source=kept,
+    )
 
 
 def _suggestion(attribute: Attribute, value: Any, found: Sequence[str]) -> Attribute:

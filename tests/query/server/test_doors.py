@@ -290,7 +290,10 @@ def test_a_new_name_brings_no_new_budget(place: Any) -> None:
 
 def test_the_mark_of_a_table_is_that_of_its_rows() -> None:
     schema = Schema(
-        (Attribute("x", lo=Fraction(0), hi=Fraction(9), step=Fraction(1)), Attribute("t", "nominal"))
+        (
+            Attribute("x", lo=Fraction(0), hi=Fraction(9), step=Fraction(1)),
+            Attribute("t", "nominal", type="text"),
+        )
     )
 
     def mark(xs: list[Any], texts: list[Any]) -> str:

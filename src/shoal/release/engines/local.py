@@ -5,7 +5,6 @@ Memory is that of a batch, of what a task keeps, and of one bucket; the table ca
 
 from __future__ import annotations
 
-import shutil
 import struct
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,7 +18,7 @@ from shoal.io.parquet_files import Frozen
 from shoal.progress import Progress, silent
 from shoal.release.engines.blobs import Blob, batch_of, blobs_in
 from shoal.release.engines.stages import BATCH, Over, Sealed, Stage
-from shoal.release.engines.staging import claim
+from shoal.release.engines.staging import check_room, claim, give_up
 from shoal.release.engines.tasks import numbers_batch
 
 if TYPE_CHECKING:
@@ -83,7 +82,10 @@ class LocalRunner:
             yield
         finally:
             self.folder = None
-            shutil.rmtree(folder, ignore_errors=True)
+            give_up(folder)
+
+    def check_room(self, out: Path, columns: int) -> None:
+        check_room(self.rows * columns, out, [out])
 
     def _run(self, what: str, over: Over, stages: Sequence[Stage]) -> Iterator[pa.RecordBatch]:
         self.files.check_unchanged()

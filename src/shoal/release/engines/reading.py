@@ -78,7 +78,8 @@ class Reading:
         import pyarrow as pa
 
         frame = pa.Table.from_batches([batch]).select(list(self.read))
-        table = without_texts(Table(nw.from_native(frame, eager_only=True), "parquet"), self.na)
+        table = Table(nw.from_native(frame, eager_only=True), "parquet", inferred=frozenset(self.read))
+        table = without_texts(table, self.na)
         return (table, None) if self.schema is None else steps_run(table, self.schema, self.na)
 
     def table(self, batch: pa.RecordBatch) -> Table:

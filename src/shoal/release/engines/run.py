@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,7 +23,7 @@ from shoal.progress import Progress
 from shoal.release.bundle import check_output, staged, write_documents
 from shoal.release.engines.look import Elsewhere, check_positions
 from shoal.release.engines.stages import Runner, Stage
-from shoal.release.engines.staging import WORK, remove_abandoned
+from shoal.release.engines.staging import WORK, give_up, remove_abandoned
 from shoal.release.engines.tasks import assembled
 from shoal.release.protect import Preparation, Release
 
@@ -37,7 +36,10 @@ if TYPE_CHECKING:
     Look = Callable[[Release, Path], tuple[Release, Findings | None]]
 
 
-RAKED = "weights are raked to margins of several columns, which takes the table in memory: use engine=memory."
+# the way out where a table has to be in memory: of files, and of a frame of Spark, which no engine but its own takes
+IN_MEMORY = "engine=memory"
+COLLECTED = "a table in memory (frame.toArrow())"
+RAKED = "weights are raked to margins of several columns, which takes the table in memory; use {}"
 # optimal-dp holds a column in order of rank on the driver
 MOST_OPTIMAL = 1 << 24
 
@@ -58,7 +60,8 @@ class Outcome:
 def table_elsewhere(runner: Runner, *, counted: bool, na: tuple[str, ...] = ()) -> Table:
     """The table of a runner: its columns and types, and who answers for its records."""
     frame = nw.from_native(runner.schema.empty_table(), eager_only=True)
-    return Table(frame, "parquet", records=Elsewhere(runner, counted, na=na))
+    inferred = frozenset(frame.columns)
+    return Table(frame, "parquet", inferred=inferred, records=Elsewhere(runner, counted, na=na))
 
 
 def way_of(method: Method) -> str:
@@ -71,16 +74,20 @@ def way_of(method: Method) -> str:
     return PARTITIONS["alone" if method.stability == "record" else method.partition].in_parts
 
 
-def refusal(method: Method) -> str:
-    """Why a method has no engine, in words, and the nearest that has; empty if it has one."""
+def refusal(method: Method, in_memory: str = IN_MEMORY) -> str:
+    """Why a method has no engine, in words, and the nearest that has; empty if it has one.
+
+    Args:
+        in_memory: how the table comes into memory, `IN_MEMORY` or `COLLECTED`.
+    """
     if not way_of(method):
         return (
             f"method '{method.name}' {_obstacle(method)}, and cannot be distributed exactly: use {_nearest(method)}, "
-            "or engine=memory"
+            f"or {in_memory}"
         )
     if method.l is not None:
         return (
-            f"l of method '{method.name}' joins groups that are far apart; leave it out, or use engine=memory"
+            f"l of method '{method.name}' joins groups that are far apart; leave it out, or use {in_memory}"
         )
     return ""
 
@@ -99,18 +106,18 @@ def _nearest(method: Method) -> str:
     return "ranking-dp or tree-dp" if of_noise else "swap-ranking"
 
 
-def check_engine(prepared: Preparation) -> None:
-    """Refuse what would fail once the budget is spent."""
+def check_engine(prepared: Preparation, in_memory: str = IN_MEMORY) -> None:
+    """Refuse what would fail once the budget is spent; `in_memory` as for `refusal`."""
     described, method = prepared.described, prepared.method
     if prepared.rakes:
-        raise OptionError(RAKED)
+        raise OptionError(f"{RAKED.format(in_memory)}.")
     circumstances = described.circumstances
     of_the_table = MODELS[prepared.statement.model].of_the_table
     one_row_each = circumstances.rows_declared and circumstances.rows_per_unit == 1
     if of_the_table and circumstances.unit is not None and not one_row_each:
         raise OptionError(
             f"method '{method.name}' counts the persons of a group (values of '{circumstances.unit}'), which takes the "
-            "table in memory: use engine=memory, or keep one row per person and declare max_rows = 1.",
+            f"table in memory: use {in_memory}, or keep one row per person and declare max_rows = 1.",
             column=circumstances.unit,
         )
     if way_of(method) != "by_record":
@@ -120,7 +127,7 @@ def check_engine(prepared: Preparation) -> None:
         if missing and not method.link:
             raise OptionError(
                 f"column '{name}' has missing values that stay missing, and link=False gives it an order of its own: "
-                "use engine=memory."
+                f"use {in_memory}."
             )
         if missing:
             check_alike(described.n - missing, (), method, empty=False)
@@ -161,7 +168,7 @@ def carry_out_on_engine(
         )
         seen, found = look(release, written)
         write_documents(seen, aside, undo, internal, None, None, tell, found)
-        shutil.rmtree(aside / WORK, ignore_errors=True)
+        give_up(aside / WORK)
     return replace(release, data=runner.released(folder / written.name), kept=None)
 
 

@@ -9,35 +9,41 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import shutil
+import re
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shoal.errors import InputError, OutputError, ShoalError
-from shoal.io.parquet_files import Frozen, Piece
+from shoal.io.files import private_file
+from shoal.io.parquet_files import Frozen, Piece, frozen
 from shoal.progress import Progress, silent
 from shoal.release.bundle import stoppable
 from shoal.release.engines.blobs import batch_of, blob_schema
 from shoal.release.engines.stages import BATCH, NUMBER, Over, Sealed, Stage, Task
-from shoal.release.engines.staging import claim
+from shoal.release.engines.staging import check_room, claim, give_up, snapshot_folder
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+# the folder of files in that of a snapshot
+FROZEN = "data"
+_PATTERN = re.compile(r"([\[\]{}*?\\])")
 _BLOBS = "bucket int, part int, blob binary"
 _GROUP = "shoal"
 # how lines begin that say why a task failed
 _TELLING = ("RuntimeError:", "shoal.errors.", "MemoryError", "OSError:", "pyarrow.lib.")
+_OWN = re.compile(r"^shoal\.errors\.\w+: ")
 # seconds between two looks at how far a job is
 _LOOK = 0.5
 # seconds that a cancelled job has to end
 _PATIENCE = 60
 _MOST_SHARDS = 32
-# rows of a piece of the input, about
-_PIECE = 1 << 19
+# rows of a task's share of the input, about
+_SHARE = 1 << 19
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +63,18 @@ class _SameCode:
 
 @dataclass(frozen=True, slots=True)
 class _OfFiles:
-    """A task whose worker reads pieces of the input by itself: records that pass through Java cost twice as much.
+    """A task whose worker reads its share of the input by itself: records that pass through Java cost twice as much.
+
+    Batches are those of the files, whichever share they are in: noise does not depend on how files are shared out.
 
     Attributes:
         files: the input, by paths that every worker knows.
-        pieces: those parts of it whose numbers a worker gets.
+        shares: those parts of it whose numbers a worker gets.
     """
 
     task: Task
     files: Frozen
-    pieces: tuple[Piece, ...]
+    shares: tuple[tuple[Piece, ...], ...]
     columns: tuple[str, ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -74,8 +82,7 @@ class _OfFiles:
 
     def _records(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for number in batch.column(0).to_pylist():
-                piece = self.pieces[number]
+            for piece in (piece for number in batch.column(0).to_pylist() for piece in self.shares[number]):
                 path = piece.file.path
                 if not path.exists():
                     raise InputError(f"a worker cannot read '{path}': put it where all workers see it.")
@@ -102,12 +109,24 @@ def code_hash() -> str:
 _hashed: str | None = None
 
 
+def address(path: Path) -> str:
+    """A folder of this file system, whatever Spark's default one is, and wherever its processes were started."""
+    return f"file://{path.absolute()}"
+
+
+def local_folders(session: Any) -> list[Path]:
+    """Where a session keeps what lies between stages, on this machine."""
+    context = session.sparkContext
+    found = context._jvm.org.apache.spark.util.Utils.getConfiguredLocalDirs(context._jsc.sc().conf())
+    return [Path(folder) for folder in found]
+
+
 class SparkRunner:
     """Runs stages on a session of Spark.
 
     Attributes:
         files: the input, which every worker can read under the same path.
-        snapshot: where the input was frozen for this release; removed with the work.
+        snapshot: the folder that the input was frozen in for this release; removed with the work.
         log: where what Spark complains about is written as a whole.
     """
 
@@ -136,7 +155,7 @@ class SparkRunner:
         if self.snapshot is None:
             return self.files.fingerprint()
         names = ", ".join(f"`{name.replace('`', '``')}`" for name in self.schema.names)
-        frame = self.session.read.parquet(str(self.snapshot))
+        frame = self._reading(self.snapshot / FROZEN)
         # sums do not depend on the order of rows; two of them with different seeds are hard to meet by chance
         sums = [f"sum(cast(xxhash64({seed}, {names}) as decimal(38, 0)))" for seed in (1, 2)]
         found = [str(value) for value in frame.selectExpr("count(*)", *sums).collect()[0]]
@@ -148,14 +167,42 @@ class SparkRunner:
     @contextlib.contextmanager
     def working_in(self, folder: Path) -> Iterator[None]:
         claim(folder)
-        yield
+        try:
+            yield
+        finally:
+            give_up(folder)
 
     def close(self) -> None:
         if self.snapshot is not None:
-            shutil.rmtree(self.snapshot, ignore_errors=True)
+            give_up(self.snapshot)
+
+    def check_room(self, out: Path, columns: int) -> None:
+        """What is between stages lies on this machine where the workers do; and all of them can write to `out`."""
+        context = self.session.sparkContext
+        here = [folder for folder in local_folders(self.session) if folder.exists()]
+        check_room(self.rows * columns, out, here if context.master.startswith("local") else [])
+        if self.snapshot is not None:
+            # workers wrote it to the same folder
+            return
+        trial = snapshot_folder(out)
+        try:
+            self._run("trying to write", partial(self._tried, trial / FROZEN, context.defaultParallelism))
+        finally:
+            give_up(trial)
+
+    def _tried(self, place: Path, parts: int) -> None:
+        self.session.range(0, parts, 1, parts).write.parquet(address(place))
+        if frozen(place).rows != parts:
+            raise OutputError(
+                f"workers write to another '{place.parent.parent}' than the driver sees: name a folder that all share."
+            )
 
     def released(self, path: Path) -> Any:
-        return self.session.read.parquet(str(path))
+        return self._reading(path)
+
+    def _reading(self, path: Path) -> Any:
+        # what reads a path takes some signs for patterns
+        return self.session.read.parquet(_PATTERN.sub(r"\\\1", address(path)))
 
     def collect(self, what: str, over: Over, *stages: Stage) -> Sequence[pa.RecordBatch]:
         def job() -> Sequence[pa.RecordBatch]:
@@ -172,7 +219,7 @@ class SparkRunner:
         target = folder / "data"
 
         def job() -> None:
-            self._plan(over, stages, from_arrow_schema(schema)).write.parquet(str(target))
+            self._plan(over, stages, from_arrow_schema(schema)).write.parquet(address(target))
 
         self._run(what, job)
         _tidy(target)
@@ -197,8 +244,8 @@ class SparkRunner:
         # workers have other working folders
         own = tuple(replace(file, path=file.path.absolute()) for file in self.files.files)
         files = replace(self.files, files=own)
-        pieces = files.pieces(min(_PIECE, -(-self.rows // (2 * parallel))))
-        return _OfFiles(task, files, pieces, over.columns), self._numbers(len(pieces))
+        shares = files.shares(min(_SHARE, -(-self.rows // (2 * parallel))))
+        return _OfFiles(task, files, shares, over.columns), self._numbers(len(shares))
 
     def _given(self, stage: Stage) -> Any:
         import pyarrow as pa
@@ -291,7 +338,7 @@ def failure(error: BaseException, what: str, log: Path | None) -> BaseException:
     where = ""
     if log is not None:
         try:
-            log.write_text("".join(traceback.format_exception(error)), "utf-8")
+            private_file(log).write_text("".join(traceback.format_exception(error)), "utf-8")
             where = f" The whole of it is in '{log}', which may hold values of records: keep it inside."
         except OSError:
             where = ""
@@ -304,7 +351,7 @@ def _reason(error: BaseException) -> str:
     told = [line for line in lines if line.startswith(_TELLING)]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     chosen = (told or causes or [_first_line(error)])[-1]
-    return chosen[:240].rstrip(".")
+    return _OWN.sub("", chosen)[:400].rstrip(".")
 
 
 def _first_line(error: BaseException) -> str:

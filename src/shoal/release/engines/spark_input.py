@@ -1,21 +1,29 @@
-"""A table for Spark: paths or a DataFrame and a session come in, a runner over an input that stays as it is leaves.
+"""Tables for Spark, paths or DataFrames, frozen so that they stay as they are, and the sessions that work on them.
 
 A DataFrame is a plan, and a plan that is computed twice can give two tables: it is written to Parquet first, and the
 release is made of what was written.
+
+What a session keeps between stages holds private values. A session that is started here keeps it in a folder of its
+own that nobody else can look into; of any other session the caller is told where it keeps its files.
 """
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import os
-import shutil
 import sys
+import tempfile
+import warnings
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shoal.errors import OptionError, OutputError, needs_extra
-from shoal.io.parquet_files import frozen
+from shoal.errors import ExposedWarning, OptionError, OutputError, needs_extra
+from shoal.io.parquet_files import frozen, refuse_log, refuse_logged
 from shoal.progress import Progress
+from shoal.release.engines.staging import give_up, remove_abandoned, session_folder, snapshot_folder
 
 if TYPE_CHECKING:
     from shoal.release.engines.spark import SparkRunner
@@ -30,6 +38,8 @@ _USUAL = {
 # What a session of ours has on one machine; a cluster has its own address.
 _ALONE = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 _MASTER = "local[*]"
+# the variable that names a session's folders
+_FOLDERS = "SPARK_LOCAL_DIRS"
 
 
 def spark_runner(
@@ -42,25 +52,22 @@ def spark_runner(
     """A runner for a DataFrame of Spark, or for the path of a Parquet file or of a folder of them.
 
     Raises:
-        OptionError: the session is one of Spark Connect; the input is a Delta table; a setting is not KEY=VALUE.
-        InputError: there is no such file.
+        OptionError: the session is one of Spark Connect; a setting is not KEY=VALUE.
+        InputError: there is no such file, or it is one of a table whose log says which rows are still there.
         MissingExtraError: Spark is not installed.
     """
     with needs_extra("spark", "engine 'spark' needs"):
         import pyspark  # noqa: F401
-    from shoal.release.engines.spark import SparkRunner, spark_failures
+    from shoal.release.engines.spark import FROZEN, SparkRunner, address, spark_failures
 
+    if out is not None:
+        remove_abandoned(out)
     if isinstance(data, (str, Path)):
         path = str(data)
         if "://" in path:
             raise OptionError(
                 f"engine 'spark' reads '{path}' through a DataFrame: pass spark.read.parquet('{path}') to "
                 "shoal.protect, with work=."
-            )
-        if (Path(path) / "_delta_log").is_dir():
-            raise OptionError(
-                f"engine 'spark' works on files that stay as they are, and '{path}' is a Delta table: pass a pinned "
-                "version, spark.read.format('delta').option('versionAsOf', N).load(...), to shoal.protect with work=."
             )
         files = frozen(path)
         return SparkRunner(_session(master, conf), files, log=_log_beside(out))
@@ -69,14 +76,16 @@ def spark_runner(
         raise OptionError(
             "work is missing: a Spark DataFrame is released into a folder, name one with work=."
         )
+    _refuse_logged(data)
+    _warn(data.sparkSession)
     # the frame is computed once, beside where the release will be
-    snapshot = snapshot_place(out)
+    snapshot = snapshot_folder(out)
     try:
         with spark_failures(data.sparkSession, snapshot.parent):
-            data.write.parquet(str(snapshot))
-        return SparkRunner(data.sparkSession, frozen(snapshot), snapshot, _log_beside(out))
+            data.write.parquet(address(snapshot / FROZEN))
+        return SparkRunner(data.sparkSession, frozen(snapshot / FROZEN), snapshot, _log_beside(out))
     except BaseException:
-        shutil.rmtree(snapshot, ignore_errors=True)
+        give_up(snapshot)
         raise
 
 
@@ -84,11 +93,33 @@ def _log_beside(out: Path | None) -> Path | None:
     return None if out is None else out.absolute().parent / "shoal-spark.log"
 
 
-def snapshot_place(out: Path) -> Path:
-    """Where the input of a release into `out` is frozen; what an earlier attempt left there is removed."""
-    place = out.absolute().parent / f".{out.name}.input"
-    shutil.rmtree(place, ignore_errors=True)
-    return place
+def _refuse_logged(frame: Any) -> None:
+    """Refuse a plan that reads the files of a table past its log, which says what of them was deleted."""
+    leaves = frame._jdf.queryExecution().analyzed().collectLeaves()
+    for leaf in (leaves.apply(number) for number in range(leaves.size())):
+        if leaf.getClass().getSimpleName() != "LogicalRelation":
+            continue
+        relation = leaf.relation()
+        if relation.getClass().getSimpleName() != "HadoopFsRelation":
+            continue
+        location = relation.location()
+        if location.getClass().getSimpleName() != "InMemoryFileIndex":
+            # who reads through the log has an index of its own
+            continue
+        roots = location.rootPaths()
+        for root in (roots.apply(number) for number in range(roots.size())):
+            if root.toUri().getScheme() == "file":
+                refuse_logged(Path(root.toUri().getPath()))
+            else:
+                refuse_log(root.toString(), partial(_there, frame.sparkSession, root))
+
+
+def _there(session: Any, folder: Any, pattern: str) -> bool:
+    """Whether a folder of any file system that Spark knows holds a file of such a name."""
+    context = session.sparkContext
+    files = folder.getFileSystem(context._jsc.hadoopConfiguration())
+    found = files.globStatus(context._jvm.org.apache.hadoop.fs.Path(folder, pattern))
+    return found is not None and len(found) > 0
 
 
 def _refuse_connect(frame: Any) -> None:
@@ -101,11 +132,13 @@ def _refuse_connect(frame: Any) -> None:
 
 def _session(master: str | None, conf: Sequence[str]) -> Any:
     """The running session, or a new one."""
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
     told = dict(_pair(text) for text in conf)
     running = SparkSession.getActiveSession()
     if running is not None and master is None:
+        _warn(running)
         return running
     # workers run the Python of this environment
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -114,16 +147,84 @@ def _session(master: str | None, conf: Sequence[str]) -> Any:
     settings = {**_USUAL, **(_ALONE if address.startswith("local") else {}), **told}
     if address.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    folders: list[Path] = []
+    if SparkContext._active_spark_context is None:
+        folders = _own_folders(settings.pop("spark.local.dir", ""))
+        settings["spark.local.dir"] = ",".join(map(str, folders))
     for key, value in settings.items():
         builder = builder.config(key, value)
+    # Spark takes the folders of its environment before those of its settings
+    named = os.environ.pop(_FOLDERS, None) if folders else None
     try:
         session = builder.master(address).getOrCreate()
     except Exception as error:
+        for folder in folders:
+            give_up(folder)
         raise OutputError(
             f"Spark does not start at '{address}': {_first_line(error)}. It needs Java 17 or later (JAVA_HOME)."
         ) from None
+    finally:
+        if named is not None:
+            os.environ[_FOLDERS] = named
+    if folders:
+        atexit.register(_ended, session, folders)
     session.sparkContext.setLogLevel("ERROR")
+    _warn(session)
     return session
+
+
+def _own_folders(named: str) -> list[Path]:
+    """New private folders for the files of a session, in the folders that it would have kept them in."""
+    bases = [Path(base.strip()) for base in (os.environ.get(_FOLDERS) or named).split(",") if base.strip()]
+    try:
+        return [session_folder(base) for base in bases or [Path(tempfile.gettempdir())]]
+    except OSError as error:
+        raise OutputError(
+            f"no private folder for the session's files can be made: {error}; name another with "
+            "conf=spark.local.dir=FOLDER."
+        ) from None
+
+
+def _ended(session: Any, folders: Sequence[Path]) -> None:
+    """The process ends: so does its session, and what it kept."""
+    with contextlib.suppress(Exception):
+        session.stop()
+    for folder in folders:
+        give_up(folder)
+
+
+def _warn(session: Any) -> None:
+    """Say where a session keeps private values that others can read."""
+    from shoal.release.engines.spark import local_folders
+
+    context = session.sparkContext
+    if context.getConf().get("spark.io.encryption.enabled", "false") == "true":
+        return
+    what = "what lies between stages, private values among it,"
+    if not context.master.startswith("local"):
+        _tell(
+            f"the workers at '{context.master}' keep {what} in folders of their own: see that nobody else can read "
+            "these, or set spark.io.encryption.enabled=true."
+        )
+        return
+    for folder in local_folders(session):
+        if not _private(folder):
+            _tell(
+                f"this session keeps {what} in '{folder}', where others can read it and where it stays after a crash: "
+                "set spark.local.dir to a folder with the rights 0700."
+            )
+
+
+def _tell(words: str) -> None:
+    warnings.warn(words, ExposedWarning, stacklevel=2)
+
+
+def _private(folder: Path) -> bool:
+    """Whether a folder, or one above it, is closed to others."""
+    return any(
+        above.exists() and not above.stat().st_mode & 0o077
+        for above in (folder.absolute(), *folder.absolute().parents)
+    )
 
 
 def _pair(text: str) -> tuple[str, str]:

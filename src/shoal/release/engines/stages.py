@@ -74,6 +74,9 @@ class Runner(Protocol):
     def working_in(self, folder: Path) -> AbstractContextManager[None]:
         """A folder for what lies between stages: private, and gone afterwards."""
 
+    def check_room(self, out: Path, columns: int) -> None:
+        """Refuse, before the budget is spent, a place that a release of so many columns cannot be written to."""
+
     def fingerprint(self) -> str:
         """A hash by which the same table is recognised; as private as the table."""
 

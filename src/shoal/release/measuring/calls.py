@@ -17,7 +17,7 @@ from shoal.evaluation.measure import evaluate as evaluate_in_memory
 from shoal.evaluation.measured import Check
 from shoal.evaluation.pair import unmatched
 from shoal.evaluation.result import Evaluation
-from shoal.io import Conventions, held, read
+from shoal.io import Conventions, read
 from shoal.progress import Progress, silent
 from shoal.release.engines.stages import Runner
 from shoal.release.measuring.check import check_in_parts
@@ -116,9 +116,9 @@ def evaluate(
         found = evaluated(runners, bundle, columns=columns, na=na, progress=progress)
         note_use("measured", runners[0], found.columns, "shoal.evaluate", dataset, folder=folder_of(released))
         return found
-    after = held(released) if bundle is None else published(of_bundle(released))
+    after = released if bundle is None else published(of_bundle(released))
     plain = nw.dependencies.is_into_dataframe(after) or not hasattr(after, "aligned")
-    before = read(held(original)) if plain else read_declared(held(original), after.schema)
+    before = read(original) if plain else read_declared(original, after.schema)
     measured = evaluate_in_memory(
         before,
         after,
@@ -203,7 +203,7 @@ def check(
     if runner is not None:
         return checked(runner, quasi, confidential, schema=schema, levels=levels, progress=progress)
     more: dict[str, Any] = {"weight": weight, "household": household, "unit": unit, "progress": progress}
-    return check_in_memory(held(table), quasi, confidential, schema=schema, **levels, **more)
+    return check_in_memory(table, quasi, confidential, schema=schema, **levels, **more)
 
 
 def check_runner(

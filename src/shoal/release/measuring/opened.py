@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from shoal.errors import OptionError
-from shoal.io import find_format
-from shoal.io.parquet_files import Frozen, frozen, parquet_files
+from shoal.io import is_parquet
+from shoal.io.parquet_files import Frozen, frozen
 from shoal.release.engines.local import LocalRunner
 from shoal.release.engines.stages import Runner
 
@@ -57,7 +57,7 @@ class Where:
             raise OptionError(
                 f"engine '{self.engine}' works through tables in parts: {obstacle}; use engine=memory."
             )
-        found = [path for path in paths if path is not None and is_parquet(path)]
+        found = [path for path in paths if path is not None and path.exists() and is_parquet(path)]
         if len(found) < len(paths):
             if wanted:
                 odd = next(path for path in paths if path is None or path not in found)
@@ -82,11 +82,3 @@ class Where:
 def large(files: Frozen) -> bool:
     """Whether files are not loaded as a whole unless that is asked for."""
     return files.rows * len(files.schema) >= LARGE
-
-
-def is_parquet(path: Path) -> bool:
-    """Whether a path names a Parquet file that is there, or a folder of them."""
-    if path.is_dir():
-        return bool(parquet_files(path))
-    kind = find_format(path)
-    return kind is not None and kind.name == "parquet" and path.is_file()
