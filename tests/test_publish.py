@@ -293,7 +293,7 @@ def test_what_would_fail_is_refused_before_the_charge(tmp_path: Path) -> None:
     (tmp_path / "full" / "file").touch()
     wrong: list[tuple[dict[str, Any], type[Exception], str]] = [
         ({"out": tmp_path / "full"}, shoal.OutputError, "not empty"),
-        ({"domains": {"a": (0, 3), "b": (0.0, 1.0)}}, shoal.InputError, "outside the domain"),
+        ({"domains": {"a": (0, 3), "b": (0.0, 1.0)}}, shoal.InputError, "lie outside"),
         ({"format": "word"}, shoal.OptionError, "format 'word'"),
         ({"engine": "cluster"}, shoal.OptionError, "engine 'cluster' is not one of memory, local, spark"),
         ({"engine": "local"}, shoal.OptionError, "reads a Parquet file"),

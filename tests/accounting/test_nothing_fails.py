@@ -94,7 +94,7 @@ def test_noise_that_cannot_be_drawn_is_refused_before_the_budget_is_spent(
 
 def test_a_value_outside_its_domain_is_refused_before_the_budget_is_spent() -> None:
     table = read(pd.DataFrame({"a": [1, 5, 200]}))
-    with pytest.raises(InputError, match="column 'a': 1 value outside"):
+    with pytest.raises(InputError, match="some values of column 'a' lie outside 0:100"):
         prepare(table, None, "laplace", 1, domains={"a": (0, 100)})
 
 

@@ -74,8 +74,8 @@ class Records(Protocol):
     def unit(self, name: str, kept: Any) -> tuple[bool, int]:
         """Whether a unit is missing in a row, and the most rows that one unit has."""
 
-    def outside(self, attribute: Attribute, lo: float, hi: float, kept: Any) -> tuple[int, int]:
-        """How many values lie outside of a domain, and the number of the first row with one."""
+    def outside(self, attribute: Attribute, lo: float, hi: float, kept: Any) -> int:
+        """How many values lie outside of a domain."""
 
 
 class RecordsElsewhere(Records, Protocol):
@@ -133,14 +133,11 @@ class InMemory:
         _, counts = np.unique(values if kept is None else values[kept], return_counts=True)
         return False, int(counts.max(initial=0))
 
-    def outside(self, attribute: Attribute, lo: float, hi: float, kept: Rows | None) -> tuple[int, int]:
+    def outside(self, attribute: Attribute, lo: float, hi: float, kept: Rows | None) -> int:
         values = numbers(self._table, attribute)
         values = values if kept is None else values[kept]
         # a missing value is nowhere
-        outside = np.flatnonzero((values < lo) | (values > hi))
-        if not outside.size:
-            return 0, 0
-        return outside.size, int(outside[0] if kept is None else kept[outside[0]])
+        return int(((values < lo) | (values > hi)).sum())
 
 
 def gaps_of(values: NDArray[np.float64], attribute: Attribute) -> NDArray[np.bool_]:

@@ -58,7 +58,7 @@ def checklist(run: Run) -> tuple[Checked, ...]:
     statement = run.facts["statement"]
     facts = MODELS[statement["model"]]
     return (
-        _choices(run, statement, facts.of_the_table),
+        _choices(statement, facts.of_the_table),
         _sources(run),
         _guarantee(statement),
         _seed(statement),
@@ -87,19 +87,14 @@ def blocked(checks: tuple[Checked, ...]) -> bool:
     return any(check.level == "bad" for check in checks)
 
 
-def _choices(run: Run, statement: Mapping[str, Any], of_table: bool) -> Checked:
-    looked = statement["data_dependent"]
-    if not looked:
+def _choices(statement: Mapping[str, Any], of_table: bool) -> Checked:
+    """What is recorded: a choice that was taken from the records voids a claim about them, other facts are limits."""
+    title, lines = "Recorded about the choices", three_parts(statement).recorded
+    if statement["data_dependent"]:
         return Checked(
-            "good", "Nothing was chosen by looking at the records", "Settings were fixed beforehand."
+            "warn" if of_table else "bad", title, " ".join(lines), "Name a public source", "columns"
         )
-    return Checked(
-        "warn" if of_table else "bad",
-        "Something was chosen by looking at the records",
-        " ".join(f"{line[0].upper()}{line[1:]}" for line in looked),
-        "" if of_table else "Go back to the settings you fixed first",
-        sent={"what": "sealed"},
-    )
+    return Checked("warn" if statement["recorded"] else "good", title, " ".join(lines))
 
 
 def _sources(run: Run) -> Checked:

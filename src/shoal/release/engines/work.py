@@ -101,7 +101,7 @@ class Work:
         for name in described.columns:
             lattice = described.lattices[name]
             ends = float(lattice.lo), float(lattice.hi)
-            clipped[name] = self.records.outside(described.attribute(name), *ends, described.kept)[0]
+            clipped[name] = self.records.outside(described.attribute(name), *ends, described.kept)
         return {"values_clipped": clipped, **more}
 
     def heavy_counts(
