@@ -28,6 +28,7 @@ from typing import Any
 import httpx
 
 from shoal.io import write
+from shoal.journal import PLACE
 from shoal.survey import survey
 from shoal.workers import machine_words
 from tools.served_studio import Studio, chromium, served
@@ -102,7 +103,7 @@ def settle(page: Any, studio: Studio) -> None:
     """Everything that a promise needs; how long that takes a person is not measured."""
     name = page.evaluate("() => sessionStorage.getItem('shoal-desk')")
     desk = studio.desks.find(name)
-    with httpx.Client(base_url=studio.origin, headers={"x-shoal": "1"}, timeout=600) as client:
+    with httpx.Client(base_url=studio.origin, headers={"x-shoal": studio.access.key}, timeout=600) as client:
         client.cookies.set(studio.access.cookie_name, studio.access.cookie)
 
         def post(path: str, **body: object) -> None:
@@ -114,7 +115,7 @@ def settle(page: Any, studio: Studio) -> None:
                 post(f"column/{number}", what="range", value=ends)
             else:
                 post(f"column/{number}", what="values", value=None)
-        post("vouch", value="questionnaire")
+            post(f"column/{number}", what="source", value="questionnaire")
 
 
 def opened(page: Any, path: Path) -> tuple[float, float]:
@@ -124,6 +125,7 @@ def opened(page: Any, path: Path) -> tuple[float, float]:
     began, used = time.perf_counter(), time.process_time()
     page.locator("#file").set_input_files(path)
     page.get_by_role("heading", name=path.name).wait_for(timeout=_RUN)
+    page.locator("#show-rows").click()
     page.locator("#grid tbody tr").first.wait_for()
     page.evaluate(_PAINTED)
     return time.perf_counter() - began, time.process_time() - used
@@ -162,6 +164,7 @@ def measure(rows: int) -> Iterator[Line]:
     if path is None:
         sys.exit("Chromium is not installed: 'make test-system' does that with root's rights.")
     with tempfile.TemporaryDirectory() as aside, served() as studio, chromium(path) as browser:
+        os.environ[PLACE] = str(Path(aside) / "journal.jsonl")
         file = Path(aside) / "people.csv"
         table = survey(rows).drop_columns(["savings"])
         write(table.append_column("rent2", table["rent"]).append_column("tax2", table["tax"]), file)
@@ -169,6 +172,7 @@ def measure(rows: int) -> Iterator[Line]:
         page.goto(studio.address)
         # what is loaded once, with the first table of a day, is not what is measured
         page.locator("#survey").click()
+        page.locator("#show-rows").click()
         page.locator("#grid tbody tr").first.wait_for()
         with heartbeats(studio) as beats:
             times = [opened(page, file) for _ in range(_OPENED)]
@@ -192,6 +196,7 @@ def measure(rows: int) -> Iterator[Line]:
         with heartbeats(studio) as beats:
             began = time.perf_counter()
             page.locator("#protect").click()
+            page.locator("#confirm-run").click()
             page.locator("#judge-it").or_(page.locator(".strip.bad")).first.wait_for(timeout=_RUN)
             took = time.perf_counter() - began
         assert page.locator(".strip.bad").count() == 0, page.locator(".strip.bad").inner_text()

@@ -15,6 +15,7 @@ import pytest
 import shoal
 from shoal.errors import InputError, OptionError
 from shoal.mechanisms.promises import claims
+from shoal.method import statement
 from shoal.method.presets import PRESETS, configured
 from shoal.method.recipe import load_recipe, recipe_text
 from shoal.method.tuned import Choice, Tuned
@@ -184,3 +185,105 @@ def test_pairs_take_a_delta(neighbours: str) -> None:
     spent = sum(found.spending.values())  # type: ignore[arg-type]
     assert Fraction(99, 100) * found.rho <= spent <= found.rho
     assert shoal.protect(people(), schema, "pairs-dp", **settings).statement.model == "dp"
+
+
+@pytest.mark.parametrize("delta", ["0.0010001", "0.5", "0.9999"])
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
+def test_no_reason_makes_a_delta_above_one_in_a_thousand_publishable(delta: str, neighbours: str) -> None:
+    schema = shoal.Schema.from_dict({"attribute": [AGE]})
+    data = people().select(["age"])
+    wanted = {"method": "pairs-dp", "epsilon": 1, "delta": delta, "neighbours": neighbours}
+    found = shoal.protect(data, schema, **wanted).statement
+    assert not found.publishable
+    (reason,) = found.not_publishable_because
+    assert reason.startswith(f"δ = {delta} is above 0.001")
+    assert found.verdict.decision == "do not publish"
+    assert found.verdict.next_step == "release again with a smaller δ, 1e-6 say"
+    assert shoal.PrivacyStatement.from_dict(found.to_dict()).to_dict() == found.to_dict()
+    overridden = shoal.protect(
+        data, schema, **(wanted | {"epsilon": 11, "override": "only for an experiment here"})
+    ).statement
+    assert overridden.not_publishable_because == (reason,)
+    with pytest.raises(OptionError, match="override says why an ε"):
+        shoal.protect(data, schema, **wanted, override="only for an experiment here")
+
+
+def test_a_delta_of_one_in_a_thousand_is_publishable_with_a_limit() -> None:
+    found = released(delta="0.001").statement
+    assert found.publishable
+    assert [line for line in found.verdict.limits if line.startswith("δ = 0.001 is large (above 1e-05)")]
+
+
+@pytest.mark.parametrize(
+    ("rows", "delta", "limit"),
+    [
+        (9_999, "1e-5", ""),
+        (20_000, "1e-5", "above 5e-06"),
+        (20_000, "5e-6", ""),
+        (100_000, "1.1e-6", "above 1e-06"),
+    ],
+)
+def test_a_delta_is_judged_by_the_public_number_of_rows(rows: int, delta: str, limit: str) -> None:
+    def limits(found: shoal.PrivacyStatement) -> list[str]:
+        return [line for line in found.verdict.limits if line.startswith("δ")]
+
+    schema = shoal.Schema.from_dict({"attribute": [AGE]})
+    data = people().select(["age"])
+    declared = shoal.protect(data, schema, "pairs-dp", epsilon=1, delta=delta, rows=rows).statement
+    known = released(rows=rows, delta=delta).statement
+    for found in (declared, known):
+        assert found.public_rows == rows
+        assert bool(limits(found)) is bool(limit)
+        assert all(limit in line for line in limits(found))
+        assert shoal.PrivacyStatement.from_dict(found.to_dict()).to_dict() == found.to_dict()
+
+
+def test_the_private_number_of_rows_does_not_judge_a_delta() -> None:
+    schema = shoal.Schema.from_dict({"attribute": [AGE]})
+    few, many = (
+        shoal.protect(people(rows).select(["age"]), schema, "pairs-dp", epsilon=1, delta="1e-5").statement
+        for rows in (40, 20_000)
+    )
+    assert few.verdict == many.verdict
+    assert few.settings == many.settings
+    assert few.public_rows is None
+    assert "public_rows" not in few.to_dict()
+
+
+@pytest.mark.parametrize("delta", ["1e-3", "1e-5", "1e-9"])
+@pytest.mark.parametrize("epsilon", ["0.00001", "0.001", "0.1", "0.3333333333333333", "1", "10"])
+@pytest.mark.parametrize("columns", [1, 2, 7, 40])
+def test_what_columns_cost_alone_is_consistent_with_rho(delta: str, epsilon: str, columns: int) -> None:
+    """At least its part of ε, at most all of it, more for more ρ, and a true bound: ρ of the column implies it."""
+    total, failure = Fraction(epsilon), Fraction(delta)
+    rho = rho_from(total, failure)
+    weights = [Fraction(weight + 1) for weight in range(columns)]
+    shares = {f"c{number}": rho * weight / sum(weights) for number, weight in enumerate(weights)}
+    found = statement._in_epsilon(dict(shares), failure, rho, total)
+    stated = [found[name] for name in shares]
+    assert all(one is not None for one in stated)
+    costs = [one for one in stated if one is not None]
+    assert all(0 < cost <= total for cost in costs)
+    assert costs == sorted(costs)
+    assert sum(costs) >= total
+    for share, cost in zip(shares.values(), costs, strict=True):
+        assert cost * rho >= total * share
+        # rounded up to twelve digits
+        assert cost == total or epsilon_from(share, failure) <= cost
+    assert statement._in_epsilon({"none": Fraction(0)}, failure, rho, total) == {"none": Fraction(0)}
+
+
+def test_a_column_with_a_small_share_is_not_stated_to_cost_nothing() -> None:
+    names = [f"c{number}" for number in range(30)]
+    data = pa.table(
+        {name: [row % 2 for row in range(60)] for name in names} | {"x": [row % 50 for row in range(60)]}
+    )
+    domains: dict[str, Any] = dict.fromkeys(names, (0, 1)) | {"x": (0, 49)}
+    found = shoal.protect(
+        data, method="pairs-dp", epsilon="0.001", delta="0.001", domains=domains, neighbours="replace-one"
+    ).statement
+    assert found.rho is not None
+    assert found.epsilon is not None
+    assert all(
+        cost is not None and 0 < cost <= found.epsilon for cost in found.epsilon_per_attribute.values()
+    )

@@ -7,9 +7,12 @@ itself.
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import pickle
+import pkgutil
 import pprint
 import re
+import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, cached_property
@@ -333,3 +336,121 @@ def test_texts_are_cut() -> None:
     summary = Summary("t" * 500, ("l" * 500,), pa.table({"c" * 500: ["v" * 500]}))
     assert len(as_text(summary)) < 610
     assert len(as_html(summary)) < 800
+
+
+@cache
+def own_types() -> tuple[type, ...]:
+    """Every class of the package that prints its fields by itself if nobody prevents it."""
+    found = []
+    for module in pkgutil.walk_packages(shoal.__path__, "shoal."):
+        if module.name.endswith("__main__"):
+            continue
+        held = vars(importlib.import_module(module.name))
+        found += [
+            kind
+            for kind in held.values()
+            if isinstance(kind, type)
+            and kind.__module__ == module.name
+            and (dataclasses.is_dataclass(kind) or (issubclass(kind, tuple) and hasattr(kind, "_fields")))
+        ]
+    return tuple(found)
+
+
+def holds_arrays(kind: type, annotation: str) -> bool:
+    """Whether a field is declared to hold arrays or tables, and not functions of them."""
+    if "Callable" in annotation:
+        return False
+    named = vars(sys.modules[kind.__module__])
+    tables = {"NDArray", "ArrayLike", "DataFrame", "Table", "Series", "RecordBatch"}
+    return any(
+        word in tables or "ndarray" in repr(named.get(word)) for word in re.findall(r"\w+", annotation)
+    )
+
+
+def test_no_type_of_the_package_prints_arrays_or_tables_that_it_holds() -> None:
+    """Each type is made of marked arrays, whatever its fields are, and asked to show itself."""
+    marks, checked = income(), 0
+    for kind in own_types():
+        if dataclasses.is_dataclass(kind):
+            declared = {field.name: str(field.type) for field in dataclasses.fields(kind)}
+            value = object.__new__(kind)
+        else:
+            declared = {name: str(kind.__annotations__.get(name, "")) for name in kind._fields}  # type: ignore[attr-defined]
+            value = tuple.__new__(kind, [marks] * len(declared))
+        arrays = {name for name, annotation in declared.items() if holds_arrays(kind, annotation)}
+        if not arrays:
+            continue
+        if dataclasses.is_dataclass(kind):
+            for name in declared:
+                object.__setattr__(value, name, marks if name in arrays else "")
+        checked += 1
+        try:
+            text = repr(value)
+        except (AttributeError, TypeError, ValueError, KeyError, IndexError):
+            continue  # a summary that asks for more than arrays: the values of a run are looked at below
+        assert not any(str(mark) in text for mark in marks), (
+            f"{kind.__module__}.{kind.__name__}: {text[:200]}"
+        )
+    assert checked > 100
+
+
+RUNS: dict[str, Callable[[Path], Any]] = {
+    **{
+        name: lambda folder, name=name: MAKERS[name]()  # type: ignore[misc]
+        for name in sorted(MAKERS.keys() - {"seeded", "private tuning", "preparation", "values from data"})
+    },
+    "pairs-dp": lambda folder: protect("pairs-dp", epsilon="1", columns=["income", "rent", "town"]),
+    "suppress": lambda folder: shoal.protect(marked(), SCHEMA, "suppress", k=3, outside="clip"),
+    "internal report": lambda folder: release().save(folder / "out", folder / "in.html", original=marked()),
+    "local engine": lambda folder: on_engine(folder, "tree-dp"),
+    "local engine, ranks": lambda folder: on_engine(folder, "ranking-dp", k=5),
+}
+
+
+def on_engine(folder: Path, method: str, **more: Any) -> Any:
+    pq.write_table(marked(), folder / "marked.parquet")
+    domains = {name: DOMAINS[name] for name in ("income", "rent")}
+    said = {"columns": list(domains), "domains": domains, "outside": "clip", "engine": "local"}
+    inside = folder / "internal.html"
+    return shoal.publish(
+        folder / "marked.parquet",
+        method=method,
+        epsilon=1,
+        out=folder / "out",
+        internal=inside,
+        **said,
+        **more,
+    )
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_nothing_that_a_run_makes_on_its_way_prints_a_record(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every value of every type that is made while a release is, internal ones included."""
+    seen: list[Any] = []
+
+    def noting(before: Callable[..., None]) -> Callable[..., None]:
+        def init(self: Any, *given: Any, **named: Any) -> None:
+            before(self, *given, **named)
+            if len(seen) < 20_000:
+                seen.append(self)
+
+        return init
+
+    for kind in own_types():
+        if dataclasses.is_dataclass(kind):
+            monkeypatch.setattr(kind, "__init__", noting(kind.__init__))  # type: ignore[misc]
+    with words_of(f"{__name__} run {name}"):
+        RUNS[name](tmp_path)
+    assert seen
+    incomes = {str(value) for value in income()}
+    names = {value for value in marked()["who"].to_pylist()}
+    rents = {text for text in texts_of(marked().select(["rent"])) if "." in text}
+    ahead: set[str] = set()
+    for value in seen:
+        text = repr(value)
+        leaked = sorted(mark for mark in incomes | names | rents if mark in text)
+        if leaked:
+            ahead.add(f"{type(value).__module__}.{type(value).__name__} prints {leaked[:2]}: {text[:150]}")
+    assert not ahead, "\n".join(sorted(ahead))

@@ -65,7 +65,9 @@ def small(*names: str, **changes: Any) -> shoal.Schema:
 def test_a_gap_is_an_error_that_names_the_ways_out() -> None:
     data = columns()
     data[JOB][7] = None
-    with pytest.raises(InputError, match=r"1 missing value, the first in row 8: .* category .* separate, or"):
+    with pytest.raises(
+        InputError, match=r"has missing values, the first in row 8: .* category .* separate, or"
+    ):
         protect(table(data, "polars"), "laplace")
 
 
@@ -129,7 +131,7 @@ def test_a_gap_is_one_of_the_values_whether_or_not_the_type_of_the_frame_has_roo
 def test_other_methods_have_a_category_for_names_only(method: str) -> None:
     data = columns(gaps=["age"])
     with pytest.raises(
-        InputError, match=r"column 'age' has 48 missing values.* with pairs-dp, tree-dp or laplace"
+        InputError, match=r"column 'age' has missing values.* with pairs-dp, tree-dp or laplace"
     ):
         protect(table(data, "polars"), method, missing="category")
     with pytest.raises(

@@ -293,7 +293,7 @@ def test_what_would_fail_is_refused_before_the_charge(tmp_path: Path) -> None:
     (tmp_path / "full" / "file").touch()
     wrong: list[tuple[dict[str, Any], type[Exception], str]] = [
         ({"out": tmp_path / "full"}, shoal.OutputError, "not empty"),
-        ({"domains": {"a": (0, 3), "b": (0.0, 1.0)}}, shoal.InputError, "outside the domain"),
+        ({"domains": {"a": (0, 3), "b": (0.0, 1.0)}}, shoal.InputError, "lie outside"),
         ({"format": "word"}, shoal.OptionError, "format 'word'"),
         ({"engine": "cluster"}, shoal.OptionError, "engine 'cluster' is not one of memory, local, spark"),
         ({"engine": "local"}, shoal.OptionError, "reads a Parquet file"),
@@ -387,3 +387,120 @@ def test_every_argument_is_listed_once_and_known() -> None:
     assert set(typing.get_type_hints(Request)) - set(typing.get_type_hints(Options)) == {
         *("schema", "method", "epsilon", "k", "seed")
     }
+
+
+EMPTY_SCHEMA = shoal.Schema.from_dict(
+    {
+        "attribute": [
+            {"name": "a", "type": "integer", "lo": 0, "hi": 9, "source": "questionnaire"},
+            {
+                "name": "since",
+                "kind": "date",
+                "type": "date",
+                "lo": "2000-01-01",
+                "hi": "2000-12-31",
+                "missing": "category",
+                "source": "questionnaire",
+            },
+            {"name": "s", "kind": "nominal", "type": "text", "values": ["x", "y"], "source": "questionnaire"},
+            {"name": "who", "kind": "nominal", "role": "unit", "max_rows": 2, "type": "text"},
+        ]
+    }
+)
+EMPTY_METHODS: dict[str, dict[str, Any]] = {
+    "pairs-dp": {"method": "pairs-dp"},
+    "pairs-dp, declared rows": {"method": "pairs-dp", "rows": 5},
+    "pairs-dp, δ": {"method": "pairs-dp", "delta": "0.000001"},
+    "tree-dp": {"method": "tree-dp", "neighbours": "add-remove"},
+}
+
+
+def few(rows: int) -> pa.Table:
+    """No row, or one."""
+    import datetime
+
+    whole = pa.table(
+        {
+            "a": pa.array([3], pa.int64()),
+            "since": pa.array([datetime.date(2000, 2, 3)], pa.date32()),
+            "s": pa.array(["x"], pa.string()),
+            "who": pa.array(["p"], pa.string()),
+        }
+    )
+    return whole.slice(0, rows)
+
+
+def form(statement: shoal.PrivacyStatement) -> dict[str, Any]:
+    """A statement without what follows from the noisy number of rows."""
+    found = statement.to_dict()
+    found["conditions"] = [line for line in found["conditions"] if not any(c.isdigit() for c in line)]
+    return found
+
+
+@pytest.mark.parametrize("options", EMPTY_METHODS.values(), ids=EMPTY_METHODS)
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_private_number_of_rows_may_be_none(library: str, options: dict[str, Any]) -> None:
+    none, one = (
+        shoal.protect(in_library(few(rows), library), EMPTY_SCHEMA, epsilon=1, **options) for rows in (0, 1)
+    )
+    assert none.statement.publishable
+    assert form(none.statement).keys() == form(one.statement).keys()
+    assert none.statement.settings == one.statement.settings
+    assert none.statement.verdict == one.statement.verdict
+    assert len(none.data) >= 1
+    assert list(none.data.columns if library != "pyarrow" else none.data.column_names) == ["a", "since", "s"]
+
+
+def in_library(table: pa.Table, library: str) -> Any:
+    import polars as pl
+
+    made = {"pyarrow": lambda: table, "pandas": table.to_pandas, "polars": lambda: pl.from_arrow(table)}
+    return made[library]()
+
+
+@pytest.mark.parametrize("options", EMPTY_METHODS.values(), ids=EMPTY_METHODS)
+@pytest.mark.parametrize(("ending", "engine"), [("csv", None), ("parquet", "memory"), ("parquet", "local")])
+def test_bundles_of_no_row_and_of_one_have_the_same_form(
+    ending: str, engine: Any, options: dict[str, Any], tmp_path: Path
+) -> None:
+    found = []
+    for rows in (0, 1):
+        path = tmp_path / str(rows) / f"people.{ending}"
+        path.parent.mkdir()
+        shoal.io.write(few(rows), path)
+        out = path.parent / "out"
+        published = shoal.publish(path, EMPTY_SCHEMA, epsilon=1, out=out, engine=engine, **options)
+        bundle = shoal.Bundle.load(out)
+        data = (
+            parquet.read_schema(out / "data.parquet")
+            if ending == "parquet"
+            else (out / "data.csv").open().readline()
+        )
+        log = [
+            line
+            for line in (out / "log.toml").read_text().splitlines()
+            if not line.startswith(("input", "made"))
+        ]
+        log = (out / "log.toml").read_text().splitlines()[0]
+        found.append((files(out), data, published.release.statement.verdict, bundle.statement.settings, log))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("method", ["laplace", "ranking-dp", "pairs-dp"])
+def test_without_rows_a_public_number_of_them_is_refused(method: str, tmp_path: Path) -> None:
+    k = {"k": 1} if method == "ranking-dp" else {}
+    neighbours = {"neighbours": "replace-one"} if method == "pairs-dp" else {}
+    data = few(0).select(["a"])
+    with pytest.raises(shoal.InputError, match="no rows"):
+        shoal.protect(data, EMPTY_SCHEMA, method, epsilon=1, columns=["a"], **k, **neighbours)
+
+
+def test_nothing_can_be_measured_without_rows_and_that_is_said_before_the_charge(tmp_path: Path) -> None:
+    ledger = str(tmp_path / "ledger.sqlite")
+    for more in ({"evaluate": True}, {"internal": tmp_path / "internal.html"}):
+        with pytest.raises(shoal.InputError, match="nothing to measure"):
+            shoal.publish(
+                few(0), EMPTY_SCHEMA, epsilon=1, out=tmp_path / "out", ledger=ledger, dataset="people", **more
+            )
+    assert not (tmp_path / "out").exists()
+    assert not (tmp_path / "ledger.sqlite").exists()

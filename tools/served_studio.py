@@ -26,7 +26,8 @@ class Studio:
 
     @property
     def address(self) -> str:
-        return self.access.address
+        """One that opens the page once."""
+        return self.access.new_address()
 
     @property
     def origin(self) -> str:

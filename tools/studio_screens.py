@@ -5,6 +5,7 @@ python -m tools.studio_screens
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import tempfile
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from shoal.journal import PLACE
 from tools.served_studio import Studio, chromium, served
 
 HERE = Path(__file__).parents[1] / "docs" / "studio"
@@ -29,6 +31,7 @@ def walk(page: Any) -> Iterator[str]:
     page.get_by_role("heading", name="Publish the table.").wait_for()
     yield "1-start"
     page.locator("#survey").click()
+    page.locator("#show-rows").click()
     page.locator("#grid tbody tr").first.wait_for()
     yield "1-data"
     page.locator("#continue").click()
@@ -49,6 +52,7 @@ def walk(page: Any) -> Iterator[str]:
     page.locator("#cancel").wait_for(timeout=_PATIENCE)
     page.locator("#judge-it").wait_for(timeout=_PATIENCE)
     page.locator("#protect").click()
+    page.locator("#confirm-run").click()
     page.locator("#cancel").wait_for(timeout=_PATIENCE)
     page.locator("#judge-it").click(timeout=_PATIENCE)
     page.locator("#part .plot, #part .pairs").first.wait_for()
@@ -60,10 +64,10 @@ def walk(page: Any) -> Iterator[str]:
     page.locator("#range-epsilon").focus()
     for _ in range(3):
         page.keyboard.press("PageUp")
-    page.locator("#tainted").wait_for()
+    page.locator("#first-settings").wait_for()
     yield "3-tainted"
-    page.locator("#sealed").click()
-    page.locator("#to-sealed").wait_for()
+    page.locator("#first-settings").click()
+    page.locator("#first-settings").wait_for(state="detached")
     page.locator("#step-publish").click()
     page.get_by_role("heading", name="Ready to publish").wait_for()
     yield "5-publish"
@@ -100,7 +104,8 @@ def main() -> None:
         with chromium(path) as browser:
             for size in SIZES:
                 for look in LOOKS:
-                    # a studio remembers what was looked at, so every walk has its own
+                    # a journal remembers what was shown, so every walk has its own
+                    os.environ[PLACE] = str(Path(aside) / size / look / "journal.jsonl")
                     with served() as studio:
                         shots(studio, browser, Path(aside), size, look)
         HERE.mkdir(parents=True, exist_ok=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 Value = TypeVar("Value")
@@ -27,7 +27,7 @@ class Summary:
 
     title: str
     lines: tuple[str, ...] = ()
-    table: Any = None
+    table: Any = field(default=None, repr=False)
 
 
 def displayed(summarise: Callable[[Any], Summary]) -> Callable[[type[Value]], type[Value]]:

@@ -94,7 +94,7 @@ def test_noise_that_cannot_be_drawn_is_refused_before_the_budget_is_spent(
 
 def test_a_value_outside_its_domain_is_refused_before_the_budget_is_spent() -> None:
     table = read(pd.DataFrame({"a": [1, 5, 200]}))
-    with pytest.raises(InputError, match="column 'a': 1 value outside"):
+    with pytest.raises(InputError, match="some values of column 'a' lie outside 0:100"):
         prepare(table, None, "laplace", 1, domains={"a": (0, 100)})
 
 
@@ -123,3 +123,65 @@ def test_a_depth_that_the_drawn_number_of_rows_does_not_allow_becomes_smaller() 
             depth=3,
             domains={"a": (0, 9), "b": (0, 9)},
         )
+
+
+def stratified(**more: object) -> tuple[pd.DataFrame, shoal.Schema]:
+    """Two strata of four rows; the illness is the same in all rows of the second one."""
+    table = pd.DataFrame(
+        {
+            "region": ["north"] * 4 + ["south"] * 4,
+            "age": [20, 21, 30, 31, 40, 41, 50, 51],
+            "illness": ["flu", "gout", "flu", "gout", "flu", "flu", "flu", "flu"],
+            **more,
+        }
+    )
+    roles = {
+        "region": "quasi-identifier",
+        "age": "quasi-identifier",
+        "illness": "confidential",
+        "weight": "weight",
+    }
+    facts = {
+        "region": {"kind": "nominal", "values": ["north", "south"]},
+        "age": {"lo": 0, "hi": 120},
+        "illness": {"kind": "nominal", "values": ["flu", "gout"]},
+        "weight": {},
+    }
+    entries = [{"name": name, "role": roles[name], **facts[name]} for name in table]
+    return table, shoal.Schema.from_dict({"attribute": entries})
+
+
+@pytest.mark.parametrize("method", ["k-anonymity", "anatomy", "swap-ranking", "swap-mdav"])
+def test_an_l_out_of_reach_in_a_stratum_is_refused_before_the_budget_is_spent(method: str) -> None:
+    table, schema = stratified()
+    assert prepare(read(table), schema, method, k=2, l=2).method.l == 2
+    with pytest.raises(
+        OptionError,
+        match="l = 2 cannot be reached: column 'illness' has 1 different value in the stratum region=south",
+    ):
+        prepare(read(table), schema, method, k=2, l=2, strata=["region"])
+
+
+@pytest.mark.parametrize("method", ["swap-ranking", "swap-mdav"])
+def test_an_l_out_of_reach_among_rows_of_equal_weight_is_refused_before_a_swap(method: str) -> None:
+    table, schema = stratified(weight=[1.5] * 4 + [2.5] * 4)
+    with pytest.raises(
+        OptionError, match="column 'illness' has 1 different value in the whole table, among rows of"
+    ):
+        prepare(read(table), schema, method, k=2, l=2)
+
+
+@pytest.mark.parametrize(
+    ("method", "settings"),
+    [("k-anonymity", {}), ("anatomy", {}), ("mdav-dp", {"epsilon": 1}), ("xm-23", {"epsilon": 1})],
+)
+def test_given_labels_that_strata_cut_below_k_are_refused_before_the_budget_is_spent(
+    method: str, settings: dict[str, object]
+) -> None:
+    table, schema = stratified()
+    labels = [0, 0, 0, 1, 1, 1, 0, 0]
+    columns = {"columns": ["age"]} if "epsilon" in settings else {}
+    common = {"k": 3, "labels": labels, **settings, **columns}
+    prepare(read(table), schema, method, **common)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="cluster 1 has 1 records, fewer than k = 3"):
+        prepare(read(table), schema, method, strata=["region"], **common)  # type: ignore[arg-type]

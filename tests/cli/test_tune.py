@@ -82,7 +82,7 @@ def test_a_private_choice_is_stated_by_the_release(here: Path, capsys: pytest.Ca
         (["--utility", "sse"], "utility 'sse' is not one of"),
         (["--seeds", "0"], "seeds must be"),
         (["--out", "people.csv"], "'people.csv' is not a new folder"),
-        (["--domain", "age=30:40"], "outside the domain"),
+        (["--domain", "age=30:40"], "lie outside"),
     ],
 )
 def test_bad_input_is_one_line(

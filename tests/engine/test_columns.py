@@ -137,7 +137,7 @@ def test_rows_with_gaps_can_be_dropped(tmp_path: Path) -> None:
     holes = pa.array([None if i % 7 == 0 else 0.5 for i in range(N)])
     parquet.write_table(people().set_column(4, "x", holes), tmp_path / "gaps.parquet", row_group_size=700)
     asked: dict[str, Any] = {"method": "ranking-dp", "k": 20, "domains": DOMAINS}
-    with pytest.raises(shoal.InputError, match="'x' has 715 missing values, the first in row 1:"):
+    with pytest.raises(shoal.InputError, match="'x' has missing values, the first in row 1:"):
         released(tmp_path / "gaps.parquet", tmp_path / "out", **asked)
     made = released(tmp_path / "gaps.parquet", tmp_path / "out", missing="drop", **asked)
     expected = shoal.protect(

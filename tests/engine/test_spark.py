@@ -84,7 +84,7 @@ def test_a_session_on_this_machine(tmp_path: Path) -> None:
         assert not list(tmp_path.glob(".frame.input*"))
         with pytest.raises(shoal.OptionError, match="work is missing"):
             shoal.protect(frame, **asked)
-        with pytest.raises(shoal.InputError, match="outside the domain 0:10"):
+        with pytest.raises(shoal.InputError, match="lie outside 0:10"):
             shoal.protect(frame, work=tmp_path / "no", **{**asked, "domains": {"a": (0, 10)}})
         assert not (tmp_path / "no").exists()
         assert not list(tmp_path.glob(".no.input*"))

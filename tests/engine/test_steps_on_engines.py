@@ -88,7 +88,7 @@ def test_steps_and_weights_as_in_memory(method: str, weight: str, tmp_path: Path
     [
         ("age", 250, 0, "row 251 lies in none of the bands"),
         ("job", 333, "pilot", "pilot"),
-        ("income", 120, 20_000, "1 value outside the domain 0:10000, the first in row 121"),
+        ("income", 120, 20_000, "some values of column 'income' lie outside 0:10000: widen"),
     ],
 )
 def test_what_is_wrong_for_a_step_is_told_in_the_same_words(

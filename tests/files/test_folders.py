@@ -142,7 +142,7 @@ def test_the_default_partition_is_a_missing_value(tmp_path: Path) -> None:
     assert found.is_integer("year")
     assert found.series("year").to_list() == [2019] * 20 + [2020] * 20 + [None] * 20
     asked: dict[str, Any] = {**ASKED, "domains": {"age": (0, 120), "year": (2000, 2030)}}
-    with pytest.raises(shoal.InputError, match="'year' has 20 missing values, the first in row 41:"):
+    with pytest.raises(shoal.InputError, match="'year' has missing values, the first in row 41:"):
         shoal.publish(tmp_path / "in", out=tmp_path / "out", engine="local", **asked)
     made = shoal.publish(tmp_path / "in", out=tmp_path / "out", engine="local", missing="drop", **asked)
     assert made.release.internal["rows_released"] == 40

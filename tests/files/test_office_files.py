@@ -280,7 +280,7 @@ def test_one_policy_for_missing_values_serves_dp_and_classical_methods(
 def test_a_method_without_a_place_for_gaps_refuses_them_under_the_same_policy() -> None:
     frame = pd.DataFrame({"age": [31.0, None, 45.0, 60.0] * 10})
     schema = shoal.Schema.from_dict({"attribute": [{"name": "age", "lo": 0, "hi": 99, "missing": "keep"}]})
-    with pytest.raises(InputError, match="column 'age' has 10 missing values"):
+    with pytest.raises(InputError, match="column 'age' has missing values"):
         shoal.protect(frame, schema, "insensitive-dp", epsilon=1, k=2)
 
 

@@ -50,7 +50,7 @@ def settled_recipe(table: Path, tmp_path_factory: pytest.TempPathFactory) -> Rec
     tab.column("hours per week", "suggestion")
     tab.column("income", "range", ["0", "300000"])
     tab.column("sex", "values")
-    tab.post("vouch", value="questionnaire")
+    tab.vouch("questionnaire")
     tab.promise("card", "given-partition")
     tab.promise("typed", "20", "k")
     found = tab.desk.recipe

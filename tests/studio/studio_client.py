@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from html import unescape
 from pathlib import Path
@@ -30,7 +31,7 @@ class Tab:
 
     def __init__(self, desks: Desks) -> None:
         self.desks = desks
-        self.client = TestClient(create_app(desks, ACCESS), base_url=BASE, headers={OWN_HEADER: "1"})
+        self.client = TestClient(create_app(desks, ACCESS), base_url=BASE, headers={OWN_HEADER: ACCESS.key})
         # how a page gets here is tested with the guard; every test would pay for it
         self.client.cookies.set(ACCESS.cookie_name, ACCESS.cookie, domain="127.0.0.1")
         self.name = desks.new().name
@@ -51,9 +52,20 @@ class Tab:
         assert answer.status_code == 200
         return unescape(answer.text)
 
+    def run(self, kind: str = "release", **body: Any) -> str:
+        """Start a run, and confirm what it costs."""
+        asked = self.post(f"run/{kind}", **body)
+        sent = re.search(r"id=\"confirm-run\"[^>]*data-body='([^']+)'", asked)
+        return asked if sent is None else self.post(f"run/{kind}", **json.loads(sent[1]))
+
     def column(self, name: str, what: str, value: Any = None) -> str:
         number = self.desk.recipe.schema.names.index(name)
         return self.post(f"column/{number}", what=what, value=value)
+
+    def vouch(self, source: str) -> None:
+        """Say of one column after the other where it is known from."""
+        for attribute in self.desk.recipe.schema.attributes:
+            self.column(attribute.name, "source", source)
 
     def promise(self, what: str, value: str, name: str = "") -> str:
         return self.post("promise", what=what, value=value, name=name)
@@ -64,8 +76,10 @@ def job_of(desk: Desk) -> dict[str, Any]:
     assert desk.source is not None
     return {
         "data": str(desk.source.path),
-        "request": json.loads(json.dumps(desk.recipe.to_json(desk.tuned))),
-        "looked": desk.repeated,
+        "name": desk.source.name,
+        "mark": desk.mark,
+        "request": json.loads(json.dumps(desk.recipe.to_json())),
+        "dataset": desk.dataset,
         "quasi": [a.name for a in desk.recipe.taken if a.role == "quasi-identifier"],
         "people": 300,
         "on": None if desk.another is None else str(desk.another.path),
@@ -74,7 +88,8 @@ def job_of(desk: Desk) -> dict[str, Any]:
 
 def finished(desk: Desk, kind: str = "release") -> Run:
     """A run that was made in this process, as the worker makes it."""
-    run = Run(letter(desk), kind, desk.recipe, desk.tuned, desk.folder / f"run-{len(desk.runs)}")
+    folder = desk.folder / f"run-{len(desk.runs)}"
+    run = Run(letter(desk), kind, desk.recipe, folder, desk.dataset, desk.content, desk.ledger)
     if kind == "rehearse" and desk.another is not None:
         run.on, run.mark = desk.another.name, desk.another.mark
     run.folder.mkdir()

@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from shoal.errors import InputError
 from shoal.io import Conventions, write
+from shoal.release.publish import Planned
 from shoal.studio.desks import Desks, sweep
+from shoal.studio.recipe import Recipe
+from shoal.studio.worker import buy, release
 from shoal.survey import survey
 
-from .studio_client import Tab, finished
+from .studio_client import Tab, finished, job_of
 
 
 def test_a_file_is_read_and_no_range_is_taken_from_it(tab: Tab, table: Path) -> None:
     page = tab.upload(table)
     assert "300 rows, 4 columns" in page
-    assert "No value is missing" in page
+    # what the values are is shown on request
+    assert "No value is missing" not in page
+    assert 'id="show-rows"' in page
+    assert 'id="grid"' not in page
     assert all(a.lo is None and not a.values for a in tab.desk.recipe.schema.attributes)
     columns = tab.post("step/columns")
     assert "needs a range" in columns
-    assert "Confirm 2 values" in columns
+    assert "List its values" in columns
+    assert "missing</small>" not in columns
     assert "0 to 120, common knowledge" in columns
     assert "4 to settle" in columns
 
@@ -55,6 +66,7 @@ def test_how_the_file_is_written_has_its_effect_at_once(tab: Tab, tmp_path: Path
     odd = tmp_path / "odd.csv"
     odd.write_text("a;b\n1,5;x\n?;y\n", "utf-8")
     tab.upload(odd)
+    tab.post("rows")
     page = tab.post("written", separator=";", decimal=",", na="?")
     assert "Missing values in a" in page
     assert tab.desk.recipe.schema.file == Conventions(separator=";", decimal=",", na=("?",))
@@ -63,6 +75,8 @@ def test_how_the_file_is_written_has_its_effect_at_once(tab: Tab, tmp_path: Path
 
 def test_any_window_of_the_table_is_one_request(tab: Tab, table: Path) -> None:
     tab.upload(table)
+    assert "shown on request" in tab.client.get(f"/desk/{tab.name}/rows?start=290&count=50").text
+    assert "No value is missing" in tab.post("rows")
     rows = tab.client.get(f"/desk/{tab.name}/rows?start=290&count=50").text
     assert rows.count("<tr>") == 10
     assert ">300<" in rows
@@ -78,13 +92,12 @@ def test_low_above_high_stands_in_the_cell_and_is_not_used(tab: Tab, table: Path
     assert 'value="120"' in tab.post("step/columns")
 
 
-def test_a_range_changed_after_a_look_is_known_from_these_records(settled: Tab) -> None:
+def test_a_range_changed_after_its_column_was_shown_needs_a_source_again(settled: Tab) -> None:
     assert "ready" in settled.column("income", "range", ["0", "400000"])
     settled.column("income", "look")
     page = settled.column("income", "range", ["0", "350000"])
-    assert "from the data" in page
-    settled.promise("card", "dp")
-    assert "domains read off the records: income" in settled.post("step/promise").lower()
+    assert "needs a source" in page
+    assert "domain" not in settled.desk.recipe.schema["income"].source
     assert "ready" in settled.column("income", "source", "law")
 
 
@@ -161,17 +174,84 @@ def test_a_file_named_at_the_start_is_read_where_it_lies(tmp_path: Path, table: 
     assert table.is_file()
 
 
+def in_place(path: Path, recipe: Recipe, place: Path) -> Iterator[Tab]:
+    """A tab about a file that is read where it lies, of which everything is settled."""
+    desks = Desks(path, place=place)
+    tab = Tab(desks)
+    tab.desk.settle(recipe)
+    yield tab
+    desks.close()
+
+
+@pytest.fixture
+def lying(tmp_path: Path, table: Path, settled_recipe: Recipe) -> Iterator[Tab]:
+    path = Path(shutil.copy(table, tmp_path / "people.csv"))
+    yield from in_place(path, settled_recipe, tmp_path)
+
+
+def changed_on_disk(tab: Tab) -> None:
+    assert tab.desk.source is not None
+    path = tab.desk.source.path
+    header, first, *rest = path.read_text("utf-8").splitlines()
+    path.write_text("\n".join([header, *rest, first]) + "\n", "utf-8")
+
+
+CHANGED = "'people.csv' has changed on disk since it was opened: read it again (page Data), and check what is declared."
+
+
+def test_a_file_that_changed_after_it_was_shown_is_not_released(lying: Tab, tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger.sqlite"
+    job = {**job_of(lying.desk), "folder": str(lying.desk.folder), "ledger": str(ledger), "dataset": "people"}
+    changed_on_disk(lying)
+    for kind in (release, buy):
+        with pytest.raises(InputError) as refused:
+            kind({**job, "price": "0.1"}, lambda message: None)
+        assert str(refused.value) == CHANGED
+    # nothing is written or charged
+    assert list(lying.desk.folder.iterdir()) == []
+    assert not ledger.exists()
+
+
+def test_a_file_that_changes_during_the_run_leaves_nothing(
+    lying: Tab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carry_out = Planned.carry_out
+
+    def late(self: Planned, *given: Any) -> Any:
+        changed_on_disk(lying)
+        return carry_out(self, *given)
+
+    monkeypatch.setattr(Planned, "carry_out", late)
+    with pytest.raises(InputError, match="has changed on disk"):
+        finished(lying.desk)
+    assert lying.desk.releases == []
+
+
+def test_a_changed_file_is_read_again_with_what_is_declared_and_its_runs_are_gone(lying: Tab) -> None:
+    run = finished(lying.desk)
+    before = lying.desk.recipe
+    changed_on_disk(lying)
+    assert 'id="reread"' in lying.post("step/data")
+    lying.post("reread")
+    assert lying.desk.recipe == before
+    assert lying.desk.runs == []
+    assert not run.folder.exists()
+    # what is shown now can be released
+    assert finished(lying.desk).state == "done"
+
+
 @pytest.mark.parametrize("card", ["k-anonymity", "swapping"])
-def test_looking_does_not_spoil_promises_about_the_table_itself(settled: Tab, card: str) -> None:
+def test_settings_changed_after_a_measurement_are_a_limit_of_claims_about_the_table_too(
+    settled: Tab, card: str
+) -> None:
     settled.promise("card", card)
     finished(settled.desk)
     settled.post("step/judge")
     settled.promise("typed", "9", "k")
-    assert settled.desk.tuned == ("k",)
     ahead = settled.desk.look_ahead()
     assert ahead.verdict is not None
     assert ahead.verdict.level == "amber"
-    assert "Go back to the settings" not in settled.post("step/promise")
+    assert {"code": "settings-changed", "facts": {"settings": ["k"]}} in ahead.statement["recorded"]
 
 
 def test_codes_of_a_file_can_be_texts(tab: Tab, tmp_path: Path) -> None:
@@ -180,6 +260,7 @@ def test_codes_of_a_file_can_be_texts(tab: Tab, tmp_path: Path) -> None:
     path.write_text("code,n\n007,1\n010,2\n", "utf-8")
     tab.upload(path)
     tab.column("code", "type", "text")
+    tab.post("rows")
     assert "007" in tab.client.get(f"/desk/{tab.name}/rows").text
 
 
@@ -198,13 +279,20 @@ def test_a_column_is_recoded_before_it_is_protected(settled: Tab) -> None:
     assert settled.desk.recipe.schema.steps == ()
 
 
-def test_a_recoded_column_is_not_taken_for_one_that_was_changed_after_a_look(settled: Tab) -> None:
+def test_another_recoding_after_a_measurement_is_recorded_as_a_change(settled: Tab) -> None:
     settled.post("column/0", what="recode", breaks="0, 40, 120")
-    settled.desk.looks.judge(settled.desk.recipe)
-    assert settled.desk.tuned == ()
+    finished(settled.desk)
+    settled.post("step/judge")
+
+    def recorded() -> dict[str, Any]:
+        ahead = settled.desk.look_ahead()
+        assert ahead.statement is not None, ahead.problems
+        return {one["code"]: one["facts"] for one in ahead.statement["recorded"]}
+
+    assert "settings-changed" not in recorded()
     settled.post("column/0", what="take back", value=0)
-    settled.post("column/0", what="recode", breaks="0, 50, 120")
-    assert settled.desk.tuned == ("domain:age",)
+    settled.post("column/0", what="recode", breaks="0, 50, 120", source="questionnaire")
+    assert recorded()["settings-changed"] == {"settings": ["steps", "domain:age"]}
 
 
 def test_bounds_of_a_step_are_from_these_records_once_they_were_looked_at(settled: Tab) -> None:
@@ -248,7 +336,7 @@ def test_a_scale_follows_the_records_only_after_a_look(tab: Tab, table: Path) ->
     tab.post("column/3", what="slide", name="hi", value=1000)
     income = tab.desk.recipe.schema["income"]
     assert income.lo is not None
-    assert income.source["domain"] == "these records"
+    assert "domain" not in income.source
 
 
 def test_what_becomes_of_a_weight_is_a_choice(settled: Tab) -> None:

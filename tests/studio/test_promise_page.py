@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import zipfile
 from dataclasses import replace
 from io import BytesIO
@@ -17,6 +18,7 @@ from registries import forgotten_afterwards
 import shoal
 from shoal.evaluation.verdict import verdict
 from shoal.io import read
+from shoal.journal import Journal
 from shoal.method.models import MODELS
 from shoal.method.presets import PRESETS
 from shoal.method.recipe import load_recipe
@@ -109,10 +111,110 @@ def test_problems_are_the_library_s_with_a_way_out(settled: Tab) -> None:
     settled.promise("setting", "30", "k")
     settled.column("income", "range", ["0", "20000"])
     page = settled.promise("typed", "30", "k")
-    assert "outside the domain 0:20000" in page
+    assert "Some values of column 'income' lie outside 0:20000" in page
     assert "Go to income" in page
     page = settled.post("promise", what="outside", value="clip")
-    assert "outside the domain" not in page
+    assert "lie outside" not in page
+
+
+def test_how_many_values_lie_outside_is_told_on_request_only(settled: Tab) -> None:
+    settled.column("income", "range", ["0", "20000"])
+    page = settled.post("step/promise")
+    sentence = (
+        "Some values of column 'income' lie outside 0:20000: widen the domain, or clip with outside=\"clip\"."
+    )
+    assert sentence in page
+    table = read(settled.desk.source.path)
+    count = int((np.asarray(table.numeric("income")) > 20_000).sum())
+    assert f"{count} values" not in page
+    for end in ("19999", "20001"):
+        # whichever range is tried, the answer is the same
+        settled.column("income", "range", ["0", end])
+        assert sentence.replace("20000", end) in settled.post("step/promise")
+        assert "values outside" not in settled.column("income", "open")
+    settled.column("income", "range", ["0", "20000"])
+    assert "income" not in settled.desk.viewed
+    page = settled.promise("look", "income")
+    assert f"{count} values." in page
+    assert "income" in settled.desk.viewed
+
+
+def order(page: str) -> list[str]:
+    """The buttons of the page that run something, from left to right, in the panel and in the sheet of a phone."""
+    return re.findall(r'data-send="run/(rehearse|release)"', page)
+
+
+def test_rehearse_and_protect_stay_where_they_are(settled: Tab) -> None:
+    first = settled.post("step/promise")
+    assert order(first) == ["rehearse", "release"] * 2
+    assert settled.desk.rehearses_first
+    finished(settled.desk, "rehearse")
+    after = settled.post("step/promise")
+    assert not settled.desk.rehearses_first
+    assert order(after) == order(first)
+    # the key that runs something runs what costs nothing, before and after
+    for page in (first, after):
+        assert re.findall(r'id="(\w+)" data-run', page) == ["rehearse"]
+    settled.promise("card", "k-anonymity")
+    assert order(settled.post("step/promise")) == order(first)
+    finished(settled.desk)
+    settled.post("step/judge")
+    assert order(settled.post("step/promise")) == order(first)
+
+
+@pytest.mark.parametrize(
+    ("card", "words"),
+    [
+        ("dp", "spends <b>ε = 1</b> per row of the data set <b>people</b>."),
+        ("approximate-dp", "spends <b>ε = 1, δ = "),
+        ("k-anonymity", "has no ε that adds up: no budget of the data set <b>people</b> is spent."),
+    ],
+)
+def test_the_real_run_is_confirmed_with_what_it_costs(
+    settled: Tab, card: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[str] = []
+    monkeypatch.setattr("shoal.studio.runs.start", lambda run, job, told: started.append(run.kind))
+    settled.promise("card", card)
+    page = settled.post("run/release")
+    assert words in page
+    assert started == []
+    settled.run()
+    assert started == ["release"]
+
+
+def test_a_run_that_costs_something_else_than_was_confirmed_is_asked_about_again(
+    settled: Tab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[str] = []
+    monkeypatch.setattr("shoal.studio.runs.start", lambda run, job, told: started.append(run.kind))
+    settled.promise("card", "dp")
+    page = settled.post("run/release")
+    confirmed = json.loads(re.search(r"id=\"confirm-run\"[^>]*data-body='([^']+)'", page)[1])
+    # changed in another window meanwhile
+    settled.promise("typed", "2", "epsilon")
+    assert "ε = 2" in settled.post("run/release", **confirmed)
+    settled.promise("typed", "1", "epsilon")
+    settled.post("promise", what="ledger", ledger="/tmp/ledger.sqlite", **{"data-set": "survey"})
+    assert "is charged to the ledger /tmp/ledger.sqlite" in settled.post("run/release", **confirmed)
+    assert started == []
+
+
+def test_a_rehearsal_needs_no_confirmation_and_a_private_choice_does(
+    settled: Tab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[str] = []
+    monkeypatch.setattr("shoal.studio.runs.start", lambda run, job, told: started.append(run.kind))
+    settled.promise("card", "dp")
+    settled.column("sex", "publish")
+    settled.promise("method", "ranking-dp")
+    assert "spends <b>ε = 0.1</b> per row" in settled.post("run/buy", price="0.1")
+    assert started == []
+    settled.run("rehearse")
+    assert started == ["rehearse"]
+    settled.desk.runs.clear()
+    settled.run("buy", price="0.1")
+    assert started == ["rehearse", "buy"]
 
 
 def test_text_where_numbers_are_declared_is_named_with_its_row(tab: Tab, tmp_path: Path) -> None:
@@ -122,47 +224,19 @@ def test_text_where_numbers_are_declared_is_named_with_its_row(tab: Tab, tmp_pat
     tab.column("pay", "kind", "numeric")
     tab.column("pay", "range", ["0", "100"])
     tab.column("n", "range", ["0", "10"])
-    tab.post("vouch", value="law")
+    tab.vouch("law")
     page = tab.post("step/promise")
     assert "'much'" in page
     assert "row 2" in page
-
-
-def test_settings_changed_after_judge_void_an_epsilon_promise_until_they_are_taken_back(settled: Tab) -> None:
-    run = finished(settled.desk)
-    assert settled.desk.tuned == ()
-    # nobody looked yet: settings may still change
-    settled.promise("typed", "25", "k")
-    assert settled.desk.look_ahead().verdict.level != "red"
-    settled.promise("typed", "20", "k")
-    settled.post("step/judge")
-    assert run.seen
-    page = settled.promise("typed", "25", "k")
-    assert "k was chosen by looking at the records" in page.lower()
-    assert "Do not publish" in page
-    assert 'tuned = "k"' in settled.desk.look_ahead().recipe
-    page = settled.promise("sealed", "")
-    assert "was made with these settings" in page
-    assert "Do not publish" not in page
-    assert settled.desk.tuned == ()
-
-
-def test_a_new_tab_does_not_launder_a_look(settled: Tab, table: Path) -> None:
-    finished(settled.desk)
-    settled.post("step/judge")
-    other = Tab(settled.desks)
-    other.upload(table)
-    assert other.desk.repeated
-    assert "columns" in other.desk.tuned or "method" in other.desk.tuned
 
 
 def test_a_rehearsal_may_be_looked_at_as_often_as_wanted(settled: Tab) -> None:
     assert settled.desk.rehearses_first
     finished(settled.desk, "rehearse")
     page = settled.post("step/judge")
-    assert "Made-up people: settings that you choose from this stay clean." in page
+    assert "Made-up people: nothing of these records is shown." in page
     settled.promise("typed", "25", "k")
-    assert settled.desk.tuned == ()
+    assert settled.desk.look_ahead().statement["recorded"] == []
     assert not settled.desk.rehearses_first
     assert "Nothing to publish yet" in settled.post("step/publish")
 
@@ -172,7 +246,7 @@ def test_a_run_that_was_never_looked_at_gives_way_to_the_next(
 ) -> None:
     first = finished(settled.desk)
     monkeypatch.setattr("shoal.studio.runs.start", lambda run, job, told: None)
-    settled.post("run/release")
+    settled.run()
     assert first not in settled.desk.runs
     assert not first.folder.exists()
 
@@ -181,10 +255,13 @@ def test_publish_checks_the_bundle_and_gives_it_out(settled: Tab, tmp_path: Path
     finished(settled.desk)
     page = settled.post("step/publish")
     assert "Ready to publish" in page
-    assert "Nothing was chosen by looking at the records" in page
+    assert "Nothing is recorded that bears on what is declared." in page
     found = settled.client.get(f"/desk/{settled.name}/bundle.zip")
     assert found.headers["content-type"] == "application/zip"
     with zipfile.ZipFile(BytesIO(found.content)) as archive:
+        # neither when the files were made nor how they lie on this machine
+        assert {one.date_time for one in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+        assert {one.external_attr >> 16 for one in archive.infolist()} == {0o644}
         archive.extractall(tmp_path)
     bundle = shoal.Bundle.load(tmp_path / "release-A")
     assert bundle.statement.publishable
@@ -196,31 +273,31 @@ def test_publish_checks_the_bundle_and_gives_it_out(settled: Tab, tmp_path: Path
     assert load_recipe(ahead) == recipe
 
 
-def test_what_was_tuned_blocks_the_download_until_somebody_says_why(settled: Tab, tmp_path: Path) -> None:
-    finished(settled.desk)
-    settled.post("step/judge")
-    settled.promise("typed", "25", "k")
+def test_what_was_taken_from_the_records_blocks_the_download_until_somebody_says_why(
+    settled: Tab, tmp_path: Path
+) -> None:
+    settled.column("income", "source", "these records")
     run = finished(settled.desk)
     settled.desk.judge(run.letter)
     page = settled.post("step/publish")
     assert "Not ready to publish" in page
-    assert "k was chosen by looking at the records" in page.lower()
+    assert "Recorded: domains read off the records: income" in page
     refused = settled.client.get(f"/desk/{settled.name}/bundle.zip")
     assert "not ready to be published" in refused.text
-    assert "20 characters" in settled.post("override", reason="because", name="release-B")
+    assert "20 characters" in settled.post("override", reason="because", name="release-A")
     assert "Type the name of the folder" in settled.post(
         "override", reason="the minister asked for it today", name="x"
     )
-    page = settled.post("override", reason="the minister asked for it today", name="release-B")
+    page = settled.post("override", reason="the minister asked for it today", name="release-A")
     assert "Download the bundle" in page
     found = settled.client.get(f"/desk/{settled.name}/bundle.zip")
     with zipfile.ZipFile(BytesIO(found.content)) as archive:
         archive.extractall(tmp_path)
         names = [Path(name).name for name in archive.namelist()]
     assert "override.json" in names
-    kept = json.loads((tmp_path / "release-B" / "override.json").read_text("utf-8"))
+    kept = json.loads((tmp_path / "release-A" / "override.json").read_text("utf-8"))
     assert kept["reason"] == "the minister asked for it today"
-    statement = shoal.Bundle.load(tmp_path / "release-B").statement
+    statement = shoal.Bundle.load(tmp_path / "release-A").statement
     assert statement.override == kept["reason"]
     assert not statement.publishable
 
@@ -235,10 +312,10 @@ def test_private_advice_never_stands_in_a_bundle(settled: Tab) -> None:
     page = settled.post("step/publish")
     assert "is shown by Judge, and not before" in page
     assert not any(line in page for line in facts["measured"])
-    assert settled.desk.looks.sealed is None
+    assert used(settled) == []
     settled.post("step/judge")
     assert all(line in settled.post("step/publish") for line in facts["measured"])
-    assert settled.desk.looks.sealed == run.recipe
+    assert used(settled) == ["released", "measured"]
 
 
 def test_a_rehearsal_shows_nothing_of_a_run_that_was_not_opened(settled: Tab) -> None:
@@ -247,7 +324,7 @@ def test_a_rehearsal_shows_nothing_of_a_run_that_was_not_opened(settled: Tab) ->
     run = finished(settled.desk)
     page = settled.post("judge", run="A")
     assert not run.seen
-    assert settled.desk.looks.sealed is None
+    assert used(settled) == []
     assert page.count('class="dot run"') == 1
     # it can be chosen, and then it is drawn
     assert 'id="run-B"' in page
@@ -327,6 +404,11 @@ def test_the_verdict_has_the_words_and_lights_of_every_other_page(settled: Tab) 
     assert "Internal, not for publication: Usefulness" in officer
 
 
+def used(tab: Tab) -> list[str]:
+    """What the journal knows of the table of a tab."""
+    return [entry.kind for entry in Journal.open().entries() if entry.kind != "declared"]
+
+
 def page_text(page: str, place: str) -> str:
     return page.partition(f'id="{place}"')[2].partition("</section>")[0]
 
@@ -340,9 +422,7 @@ def test_a_private_choice_is_offered_where_the_claim_can_carry_it(settled: Tab) 
     assert "choose k privately" in settled.post("step/promise")
     told: list[Any] = []
     buy({**job_of(settled.desk), "price": "0.1"}, told.append)
-    run = Run(
-        "Z", "buy", settled.desk.recipe, (), settled.desk.folder / "none", state="done", bought=told[-1]
-    )
+    run = Run("Z", "buy", settled.desk.recipe, settled.desk.folder / "none", state="done", bought=told[-1])
     heard(settled.desk, run)
     assert settled.desk.recipe.settings["k"] == str(told[-1]["k"])
     ahead = settled.desk.look_ahead()
@@ -357,7 +437,7 @@ def test_a_private_choice_is_offered_where_the_claim_can_carry_it(settled: Tab) 
 def test_what_was_learned_stays_with_the_run_that_it_is_about(settled: Tab) -> None:
     first, second = (finished(settled.desk, "rehearse") for _ in range(2))
     learned = Run(
-        "Z", "learn", settled.desk.recipe, (), settled.desk.folder / "none", state="done", of=first.folder
+        "Z", "learn", settled.desk.recipe, settled.desk.folder / "none", state="done", of=first.folder
     )
     learned._facts = {"target": "sex"}
     # somebody looks at another one meanwhile
@@ -371,7 +451,6 @@ def test_what_was_learned_stays_with_the_run_that_it_is_about(settled: Tab) -> N
 def test_compared_settings_arrive_one_by_one_and_can_be_taken(settled: Tab) -> None:
     told: list[Any] = []
     more = {
-        "rehearsed": True,
         "methods": ["mdav-dp", "ranking-dp"],
         "ks": [5, 50],
         "rows": 300,
@@ -380,7 +459,7 @@ def test_compared_settings_arrive_one_by_one_and_can_be_taken(settled: Tab) -> N
     compare({**job_of(settled.desk), **more}, told.append)
     arrived = [len(message["dots"]) for message in told if message["event"] == "dots"]
     assert arrived == [1, 2, 3, 4]
-    run = Run("Z", "compare", settled.desk.recipe, (), settled.desk.folder / "none", state="done")
+    run = Run("Z", "compare", settled.desk.recipe, settled.desk.folder / "none", state="done")
     run.dots, run.loss = told[-1]["dots"], told[-1]["loss"]
     finished(settled.desk, "rehearse")
     settled.desk.runs.append(run)
@@ -392,7 +471,7 @@ def test_compared_settings_arrive_one_by_one_and_can_be_taken(settled: Tab) -> N
     page = settled.post("judge", what="take", value={"method": "ranking-dp", "k": 50})
     assert "What do you want to promise?" in page
     assert (settled.desk.recipe.method, settled.desk.recipe.settings["k"]) == ("ranking-dp", "50")
-    assert settled.desk.tuned == ()
+    assert settled.desk.look_ahead().statement["recorded"] == []
 
 
 def test_cards_say_nothing_that_does_not_hold() -> None:

@@ -49,12 +49,10 @@ def test_a_rehearsal_on_another_file_spoils_nothing_and_names_it(settled: Tab, l
     run = finished(settled.desk, "rehearse")
     page = settled.post("step/judge")
     assert "Rehearsal on 250 people of another table: nothing was spent, charged or spoiled." in page
-    assert "People of last-year.csv, and nobody of the table: settings that you choose" in page
+    assert "People of last-year.csv, and nobody of the table: nothing of these records is shown" in page
     assert len(run.kept[0]) == 250
     settled.promise("typed", "25", "k")
-    assert settled.desk.tuned == ()
-    assert not settled.desk.repeated
-    assert settled.desk.looks.sealed is None
+    assert settled.desk.look_ahead().statement["recorded"] == []
     # made-up people again: nothing of the file is left
     page = settled.post("people", what="made up")
     assert "people who do not exist" in page
@@ -94,7 +92,7 @@ def test_what_is_wrong_with_the_file_is_said_beside_the_choice(
     assert "In last-year.csv: column 'income' is declared as decimal, but row 7 holds 'much'" in page
     older = table.set_column(0, "age", pa.array([121, *table.column("age").to_pylist()[1:]]))
     page = taken(settled, changed(last_year, tmp_path, older))
-    assert "In last-year.csv: column 'age': 1 value outside the domain 0:120, the first in row 1" in page
+    assert "In last-year.csv: some values of column 'age' lie outside 0:120" in page
     assert "In last-year.csv" not in settled.promise("outside", "clip")
     # what is settled later can be wrong for it, too
     page = settled.promise("typed", "260", "k")
@@ -124,24 +122,32 @@ def test_the_table_itself_is_refused_however_it_is_written(settled: Tab, table: 
     assert copies(settled) == []
 
 
-def test_to_rehearse_on_a_file_is_a_look_at_that_file(desks: Desks, settled: Tab, last_year: Path) -> None:
-    taken(settled, last_year)
-    run = finished(settled.desk, "rehearse")
+def questions(tab: Tab) -> list[str]:
+    return [one.sentence for one in tab.desk.look_ahead().problems if one.code == "same-records"]
+
+
+def test_a_file_that_was_rehearsed_on_is_asked_about_when_it_is_opened(
+    desks: Desks, settled: Tab, last_year: Path
+) -> None:
     other = Tab(desks)
     other.upload(last_year)
-    assert not other.desk.repeated
-    settled.post("step/judge")
-    assert run.seen
-    assert not settled.desk.repeated
-    assert other.desk.repeated
-    # no settings were fixed before it, so there are none to go back to, nor later
     other.desk.settle(settled.desk.recipe)
-    for _ in range(2):
-        ahead = other.desk.look_ahead()
-        assert ahead.verdict is not None
-        assert ahead.verdict.level == "red"
-        assert "Go back to the settings" not in other.post("step/promise")
-        other.desk.looks.judge(other.desk.recipe)
+    assert questions(other) == []
+    taken(settled, last_year)
+    finished(settled.desk, "rehearse")
+    assert questions(other) == [
+        "The journal of use knows a table with the same content without a data set name (rehearsed once). Are these "
+        "the same records? The answer is kept as your declaration."
+    ]
+    page = other.post("step/promise")
+    answer = other.desk.look_ahead().problems[-1].fixes[0][1]
+    assert "Yes, the same records" in page
+    other.post("promise", **answer)
+    assert questions(other) == []
+    recorded = other.desk.look_ahead().statement["recorded"]
+    assert {"code": "rehearsed-on-records", "facts": {"count": 1}} in recorded
+    # nothing of it is about the table that it was a rehearsal for
+    assert settled.desk.look_ahead().statement["recorded"] == []
 
 
 def test_settings_are_compared_on_the_same_people(
@@ -158,8 +164,8 @@ def test_settings_are_compared_on_the_same_people(
     # its dots are shown as they arrive
     other = Tab(desks)
     other.upload(last_year)
-    assert other.desk.repeated
-    assert not settled.desk.repeated
+    assert "measured once" in questions(other)[0]
+    assert questions(settled) == []
 
 
 @pytest.mark.system
@@ -202,7 +208,7 @@ def test_a_walk_with_last_year_s_file(walk: Walk, last_year: Path, tmp_path: Pat
     page.reload()
     page.locator("#people-now", has_text="last-year.csv").wait_for()
     walk.type("#value-k", "30")
-    assert page.locator("#tainted").count() == 0
+    assert page.locator("#recorded").count() == 0
     page.locator("#made-up").click()
     page.locator("#rehearse-note", has_text="people who do not exist").wait_for()
     walk.run("protect")

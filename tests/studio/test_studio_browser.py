@@ -17,11 +17,12 @@ from shoal.cli import run as command
 from shoal.io import write
 from shoal.ledger import open_ledger
 from shoal.studio.desk import PEOPLE
+from shoal.studio.guard import hand_over
 from shoal.studio.promises import CARDS
 from shoal.survey import survey
 from tools.served_studio import Studio
 
-from .studio_walker import DESKTOP, FEW, PATIENCE, PHONE, Walk, people, settle, shut_out, walking
+from .studio_walker import DESKTOP, FEW, PATIENCE, PHONE, Walk, people, settle, shut_out, vouch, walking
 
 pytestmark = pytest.mark.system
 # on a phone some controls are folded away
@@ -41,6 +42,24 @@ def checked(bundle: Path, original: Path, tmp_path: Path) -> None:
     assert command(["evaluate", str(original), str(data)]) == 0
 
 
+def test_a_browser_that_is_given_the_file_arrives_and_the_file_works_once(
+    browser: Any, studio: Studio, tmp_path: Path
+) -> None:
+    path = hand_over(studio.access, tmp_path)
+    for allowed in (True, False):
+        context = browser.new_context()
+        page = context.new_page()
+        page.goto(path.as_uri())
+        if allowed:
+            page.locator("#survey").wait_for()
+            assert page.url == f"{studio.origin}/"
+            page.reload()
+            page.locator("#survey").wait_for()
+        else:
+            page.get_by_text("each address works once").wait_for()
+        context.close()
+
+
 def test_from_a_file_to_a_bundle_with_a_rehearsal_first(walk: Walk, tmp_path: Path) -> None:
     original = people(tmp_path)
     walk.choose(original)
@@ -52,10 +71,10 @@ def test_from_a_file_to_a_bundle_with_a_rehearsal_first(walk: Walk, tmp_path: Pa
     assert "Rehearse" in walk.page.locator("#statement .button.primary").inner_text()
     walk.run("rehearse")
     walk.judge()
-    walk.page.get_by_text("settings that you choose from this stay clean").wait_for()
+    walk.page.get_by_text("nothing of these records is shown").first.wait_for()
     walk.go("promise")
     walk.type("#value-k", "30")
-    assert walk.page.locator("#tainted").count() == 0
+    assert walk.page.locator("#recorded").count() == 0
     walk.run("protect")
     walk.judge()
     walk.page.get_by_role("heading", name="Could someone find row 17?").wait_for()
@@ -97,6 +116,7 @@ def test_adult_with_a_taxonomy_through_all_steps(
 ) -> None:
     original = data_file("adult.csv")
     walk.choose(original)
+    walk.rows()
     with walk.page.expect_response("**/written"):
         walk.page.locator("#written-na").fill("?")
         walk.page.locator("#written-na").press("Tab")
@@ -129,8 +149,7 @@ def test_adult_with_a_taxonomy_through_all_steps(
     walk.page.locator("summary", has_text="A taxonomy").click()
     with walk.page.expect_response("**/column/**"):
         walk.page.locator(f"#taxonomy-file-{married}").set_input_files(tree)
-    with walk.page.expect_response("**/vouch"):
-        walk.page.locator("#vouch").select_option("questionnaire")
+    vouch(walk, [names.index(name) for name in sorted(kept)])
     walk.page.get_by_text("all settled").wait_for()
     walk.go("promise")
     walk.card(card)
@@ -178,7 +197,7 @@ def test_two_tabs_do_not_mix_and_a_reload_keeps_its_own(browser: Any, studio: St
 
 
 @slow
-def test_looking_costs_and_a_reload_does_not_launder_it(walk: Walk, tmp_path: Path) -> None:
+def test_what_was_measured_is_recorded_and_a_reload_does_not_change_that(walk: Walk, tmp_path: Path) -> None:
     page = walk.page
     walk.survey()
     walk.go("promise")
@@ -188,32 +207,45 @@ def test_looking_costs_and_a_reload_does_not_launder_it(walk: Walk, tmp_path: Pa
     walk.judge()
     walk.go("promise")
     walk.type("#value-k", "100")
-    page.locator("#tainted").wait_for()
+    changed = page.locator("#recorded", has_text="settings changed: k.")
+    changed.wait_for()
     page.reload()
-    page.locator("#tainted").wait_for()
-    page.locator("#same summary").click()
-    assert 'tuned = "k"' in page.locator("#same pre").last.inner_text()
+    changed.wait_for()
     walk.run("protect")
     walk.judge()
+    walk.go("publish")
+    page.get_by_role("heading", name="Ready to publish").wait_for()
+    bundle = walk.download(tmp_path / "found")
+    statement = shoal.Bundle.load(bundle).statement
+    assert [one.code for one in statement.recorded] == ["earlier-releases", "settings-changed"]
+    assert statement.verdict.code == "publish-with-limits"
+    # the way back to what was fixed first
+    walk.go("promise")
+    page.locator("#first-settings").click()
+    changed.wait_for(state="detached")
+    assert page.locator("#value-k").input_value() == "250"
+    walk.clean()
+
+
+@slow
+def test_a_range_taken_from_the_records_blocks_the_download(walk: Walk, tmp_path: Path) -> None:
+    page = walk.page
+    walk.choose(people(tmp_path))
+    settle(walk)
+    vouch(walk, [3], "these records")
+    walk.go("promise")
+    walk.card("given-partition")
+    walk.type("#value-k", "20")
+    walk.run("protect")
     walk.go("publish")
     assert page.locator("main h1").inner_text() == "Not ready to publish"
     assert page.locator("#download").count() == 0
     page.locator("#anyway").click()
     page.locator("#reason").fill("the council decided so on Monday")
-    page.locator("#folder-name").fill("release-B")
+    page.locator("#folder-name").fill("release-A")
     page.locator("#override").click()
     bundle = walk.download(tmp_path / "found")
     assert "the council decided so on Monday" in (bundle / "override.json").read_text("utf-8")
-    assert 'tuned = "k"' in (bundle / "method.toml").read_text("utf-8")
-    # the way back: the first run is still clean
-    walk.go("promise")
-    page.locator("#sealed").click()
-    page.locator("#to-sealed").wait_for()
-    walk.go("judge")
-    with page.expect_response("**/judge"):
-        page.locator("#run-A").click()
-    walk.go("publish")
-    page.get_by_role("heading", name="Ready to publish").wait_for()
     walk.clean()
 
 
@@ -259,6 +291,8 @@ def test_nobody_is_shut_out_of_any_screen(
         look("too large")
         walk.choose(people(tmp_path))
         look("data")
+        walk.rows()
+        look("rows")
         walk.go("columns")
         look("columns, unsettled")
         page.locator("#lo-0").fill("9")
@@ -312,6 +346,9 @@ def test_nobody_is_shut_out_of_any_screen(
         page.locator("#made-up").click()
         page.locator("#made-up").wait_for(state="detached")
         page.locator("#protect").click()
+        page.locator("#confirm-run:enabled").wait_for()
+        look("what a run costs")
+        page.locator("#confirm-run").click()
         page.locator("#cancel").wait_for()
         look("running")
         page.locator("#judge-it").wait_for(timeout=240_000)
@@ -327,15 +364,18 @@ def test_nobody_is_shut_out_of_any_screen(
             look(tab)
         walk.go("promise")
         walk.type("#value-k", "100")
-        page.locator("#tainted").wait_for()
-        look("tainted")
-        page.locator("#protect").click()
+        page.locator("#recorded").wait_for()
+        look("recorded")
+        walk.protect()
         page.locator("#cancel").wait_for()
         os.killpg(walk.desk.running._process.pid, signal.SIGKILL)
         page.locator(".strip.bad").wait_for()
         look("a killed worker")
         walk.go("publish")
         look("publish")
+        walk.go("columns")
+        with page.expect_response("**/column/**"):
+            page.evaluate(CHANGED, ["from-2", "these records"])
         walk.go("promise")
         walk.run("protect")
         walk.judge()
@@ -362,6 +402,9 @@ def test_a_keyboard_is_enough(walk: Walk) -> None:
         pytest.fail(f"{target} cannot be reached by Tab")
 
     reach("#survey")
+    page.keyboard.press("Enter")
+    page.locator("#show-rows").wait_for()
+    reach("#show-rows")
     page.keyboard.press("Enter")
     page.locator("#grid tbody tr").first.wait_for()
     reach("#grid")
@@ -409,12 +452,53 @@ def test_a_keyboard_is_enough(walk: Walk) -> None:
     page.keyboard.press("Alt+4")
     page.get_by_role("heading", name="Is it still useful, and is it safe?").wait_for()
     page.keyboard.press("Alt+3")
+    # Enter again and again never starts the real run
     reach("#protect")
+    page.keyboard.press("Enter")
+    page.locator("#confirm-run:enabled").wait_for()
+    page.keyboard.press("Enter")
+    page.locator("#cost[open]").wait_for(state="detached")
+    assert page.evaluate("() => document.activeElement.id") == "protect"
+    assert walk.desk.running is None
+    page.keyboard.press("Enter")
+    page.locator("#confirm-run:enabled").wait_for()
+    reach("#confirm-run")
     page.keyboard.press("Enter")
     page.locator("#judge-it").wait_for(timeout=240_000)
     page.keyboard.press("Alt+5")
     page.get_by_role("heading", name="Ready to publish").wait_for()
     reach("#download")
+    walk.clean()
+
+
+@slow
+def test_a_double_click_never_starts_the_real_run(walk: Walk, tmp_path: Path) -> None:
+    page = walk.page
+    walk.choose(people(tmp_path))
+    settle(walk)
+    walk.go("promise")
+    walk.card("given-partition")
+    walk.type("#value-k", "20")
+    box = page.locator("#protect").bounding_box()
+    place = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    # the question comes between the two presses, wherever it stands
+    page.add_style_tag(
+        content="#cost, #confirm-run { position: fixed; inset: 0; width: 100vw; height: 100vh; }"
+    )
+    page.mouse.click(*place)
+    page.locator("#cost[open]").wait_for()
+    page.mouse.click(*place)
+    assert page.locator("#confirm-run:enabled").count() == 0
+    page.locator("#confirm-run:enabled").wait_for()
+    assert walk.desk.runs == []
+    page.mouse.click(*place)
+    page.locator("#judge-it").wait_for(timeout=PATIENCE)
+    # a rehearsal's place is never taken by the real run: the same key and the same place rehearse again
+    before = page.locator("#rehearse").bounding_box()
+    walk.run("rehearse")
+    assert page.locator("#rehearse").bounding_box() == before
+    page.keyboard.press("Control+Enter")
+    page.locator("#strip .stage", has_text="Rehearsal").first.wait_for()
     walk.clean()
 
 
@@ -448,7 +532,8 @@ def test_a_range_is_moved_on_sliders_and_looking_at_it_is_remembered(walk: Walk,
     page.locator(".histogram").wait_for()
     slid(walk, "#slide-hi", "PageDown", 5)
     page.locator("#status-0", has_text="outside").wait_for()
-    assert page.locator("#source-0").input_value() == "these records"
+    # who vouched for the range before did not vouch for this one
+    assert "domain" not in walk.desk.recipe.schema["age"].source
     # all steps of one slider are undone at once
     page.keyboard.press("Control+z")
     page.locator("#status-0", has_text="from the data").wait_for()
@@ -505,7 +590,6 @@ def test_a_column_is_recoded_with_a_look_at_what_it_becomes(walk: Walk, tmp_path
     walk.card("k-anonymity")
     walk.run("protect")
     walk.judge()
-    assert walk.desk.tuned == ()
     walk.go("publish")
     bundle = walk.download(tmp_path / "found")
     assert "(40,120]" in (bundle / "data.csv").read_text("utf-8")
@@ -570,9 +654,8 @@ def test_settings_are_compared_live_shown_by_a_click_and_taken_by_a_double_click
     recipe = walk.desk.recipe
     assert words.startswith(f"{recipe.method}, ")
     assert f"k = {recipe.settings['k']}" in words
-    # compared on made-up people: what is taken from them stays clean
-    assert walk.desk.tuned == ()
-    assert page.locator("#tainted").count() == 0
+    # compared on made-up people: nothing is recorded
+    assert page.locator("#recorded").count() == 0
     walk.clean()
 
 
@@ -588,7 +671,6 @@ def test_a_ledger_is_charged_before_the_run_and_says_what_is_left(walk: Walk, tm
     walk.card("dp")
     page.locator("#advanced summary").click()
     walk.type("#ledger", str(ledger))
-    walk.type("#data-set", "people")
     walk.run("protect")
     walk.go("publish")
     page.get_by_text("Charged to the ledger: ε 1 spent, of 2.5, 1.5 left.").wait_for()
@@ -603,6 +685,8 @@ def test_a_ledger_is_charged_before_the_run_and_says_what_is_left(walk: Walk, tm
             document.getElementById("protect").click();
         }"""
     )
+    page.locator("#cost-words", has_text="ε = 2 per row of the data set people").wait_for()
+    page.locator("#confirm-run").click()
     bad = page.locator(".strip.bad .stage")
     bad.wait_for(timeout=PATIENCE)
     assert bad.inner_text() == (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +17,7 @@ from shoal.method.recipe import load_recipe
 from shoal.survey import survey
 
 from .studio_client import Tab, finished
-from .studio_walker import Walk
+from .studio_walker import Walk, vouch
 
 TOTALS = {"sex": "female = 5080\nmale = 4920", "region": "East = 3000\nNorth = 4000\nSouth = 3000"}
 WAITS = "Column 'weight': a raked weight needs public margins, one [[margin]] for each column."
@@ -43,7 +44,7 @@ def weighted(tab: Tab, sample: Path) -> Tab:
     tab.column("sex", "values")
     tab.column("region", "values")
     tab.column("weight", "role", "weight")
-    tab.post("vouch", value="questionnaire")
+    tab.vouch("questionnaire")
     tab.promise("card", "given-partition")
     tab.promise("typed", "20", "k")
     return tab
@@ -198,12 +199,18 @@ def test_one_weight_is_released_and_no_other(weighted: Tab) -> None:
     assert words in weighted.column("age", "release", "masked")
 
 
-def test_another_choice_about_the_weight_after_judge_is_a_choice_by_looking(weighted: Tab) -> None:
-    weighted.desk.looks.judge(weighted.desk.recipe)
+def test_another_choice_about_the_weight_after_judge_is_recorded_as_a_change(weighted: Tab) -> None:
+    finished(weighted.desk)
+    weighted.post("step/judge")
+
+    def changed() -> list[Any]:
+        recorded = weighted.desk.look_ahead().statement["recorded"]
+        return [one["facts"] for one in recorded if one["code"] == "settings-changed"]
+
     rake(weighted)
-    assert weighted.desk.tuned == ("columns",)
+    assert changed() == [{"settings": ["steps"]}]
     weighted.column("weight", "release", "dropped")
-    assert weighted.desk.tuned == ()
+    assert changed() == []
 
 
 def test_raked_weights_are_rehearsed_released_and_the_same_without_the_window(
@@ -227,7 +234,9 @@ def test_raked_weights_are_rehearsed_released_and_the_same_without_the_window(
     shutil.copy(sample, tmp_path)
     shutil.copy(run.bundle / "method.toml", tmp_path)
     monkeypatch.chdir(tmp_path)
-    assert command(["protect", "sample.csv", "--config", "method.toml", "--out", "release"]) == 0
+    # under the same name, as the page offers it
+    again = ["--config", "method.toml", "--dataset", "sample", "--out", "release"]
+    assert command(["protect", "sample.csv", *again]) == 0
     assert load_recipe(tmp_path / "release" / "method.toml") == load_recipe(run.bundle / "method.toml")
     ahead = tmp_path / "ahead.toml"
     ahead.write_text(weighted.desk.look_ahead().recipe, "utf-8")
@@ -249,8 +258,7 @@ def test_a_walk_with_a_raked_weight(walk: Walk, sample: Path, tmp_path: Path) ->
             page.locator("#confirm").click()
     with page.expect_response("**/column/**"):
         page.locator("#role-3").select_option("weight")
-    with page.expect_response("**/vouch"):
-        page.locator("#vouch").select_option("questionnaire")
+    vouch(walk, range(3))
     page.locator("#name-3").click()
     page.locator("#weight-words", has_text="was not released").wait_for()
     page.locator("#release-3").select_option("raked")

@@ -9,6 +9,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.display import internal
+
 Numbers = NDArray[np.float64]
 Computed = Mapping[str, Numbers]
 Relation = Literal[">=", "<=", "=="]
@@ -43,6 +45,7 @@ class Event:
         return f"{self.statistic}: {sign} {self.value:.6g}"
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Learnt:
     """A linear combination of statistics that separates the two sides (Fisher's discriminant, on search runs)."""

@@ -22,6 +22,7 @@ from shoal.auditing.trial import Released, Stage, World, make_stage, release
 from shoal.columns.declaration import read_as_asked
 from shoal.columns.describe import Described
 from shoal.columns.schema import Schema
+from shoal.display import internal
 from shoal.errors import OptionError, did_you_mean
 from shoal.mechanisms import MECHANISMS
 from shoal.mechanisms.base import Progress
@@ -188,6 +189,7 @@ def audit_prepared(
     )
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class _Batch:
     """A task for a worker: so many runs of one world, seen through the statistics."""
@@ -201,6 +203,7 @@ class _Batch:
         return self.statistics.compute(self.world.outputs(self.runs, noise_source(self.seed)))
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class _Duel:
     """A pair of data sets with the runs of both sides so far."""
@@ -211,6 +214,7 @@ class _Duel:
     statistics: Statistics
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class _Chosen:
     """What the search hands to the test."""

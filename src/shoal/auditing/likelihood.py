@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.auditing.trial import World
+from shoal.display import internal
 from shoal.mechanisms import MECHANISMS
 from shoal.noise.families import NOISES
 from shoal.sensitivity.local import CALIBRATIONS
@@ -24,6 +25,7 @@ _ASSIGNED = 8
 _LARGEST = 4_000
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Blocks:
     """The clusters of one attribute group: which columns, their means, their noise scales, their sizes."""
@@ -34,6 +36,7 @@ class Blocks:
     sizes: NDArray[np.int64]
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class LikelihoodRatio:
     """log P(release | left) - log P(release | right), summed over attribute groups."""

@@ -9,6 +9,7 @@ from itertools import zip_longest
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.display import internal
 from shoal.partition import Partition
 
 Matrix = NDArray[np.float64]
@@ -34,6 +35,7 @@ class Domain:
         return tuple(float(v) for v in np.where(self.whole, rounded, inside))
 
 
+@internal()
 @dataclass(frozen=True, slots=True)
 class Pair:
     """Two data sets that differ in one record: what it is on the left and on the right, None for absent."""

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from shoal.auditing.likelihood import LikelihoodRatio
 from shoal.auditing.neighbours import Point
 from shoal.auditing.trial import Outputs
+from shoal.display import internal
 
 Matrix = NDArray[np.float64]
 Numbers = NDArray[np.float64]
@@ -27,6 +28,7 @@ _PAIRWISE = 32
 _RADII = (0.05, 0.25)
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Statistics:
     """What to compute, knowing the pair of data sets that is to be told apart.

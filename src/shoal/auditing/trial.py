@@ -28,6 +28,7 @@ Columns = Mapping[str, NDArray[Any]]
 Matrix = NDArray[np.float64]
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Released:
     """All that one run publishes: the table and, where a method keeps them, the statistics of its clusters."""
@@ -36,6 +37,7 @@ class Released:
     statistics: Columns = field(default_factory=dict)
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Outputs:
     """What many runs published.
@@ -130,6 +132,7 @@ def published(world: World, rebuilt: Rebuilt, source: Source) -> Released:
     return Released(columns, rebuilt.statistics or {})
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Stage:
     """The actual data set and the method under audit, from which the worlds of neighbours are made.

@@ -113,9 +113,10 @@ def _check_plot(plot: Path | None) -> None:
 def _draw(audits: list[Audit], plot: Path) -> None:
     from shoal.auditing.plot import plot_svg
     from shoal.errors import OutputError
+    from shoal.io.private import private_text
 
     try:
-        plot.write_text(plot_svg(audits), encoding="utf-8")
+        private_text(plot, plot_svg(audits))
     except OSError as error:
         raise OutputError(f"cannot write '{plot}': {error.strerror}.") from None
 

@@ -75,6 +75,9 @@ def check(typed: Mapping[str, Any]) -> None:
     from shoal.release.measuring.calls import check_runner
 
     declared = None if typed["schema"] is None else Schema.load(typed["schema"])
+    if declared is not None and _is_released(typed["table"]):
+        # the steps before protection were taken
+        declared = replace(declared.stepped, before=None)
     survey = (typed[name] for name in ("weight", "household", "unit"))
     runner = check_runner(options.where(typed), _data_in(typed["table"]), declared, *survey)
     with progress_bar() as progress:
@@ -96,11 +99,16 @@ def check(typed: Mapping[str, Any]) -> None:
         raise typer.Exit(1)
 
 
+def _is_released(table: Path) -> bool:
+    """Whether a table is that of a bundle: its folder, or a file in it."""
+    return any((folder / "statement.json").is_file() for folder in (table, table.parent))
+
+
 def _data_in(table: Path) -> Path:
     """The table that is named, or the data of a release whose folder is."""
     if not (table / "statement.json").is_file():
         return table
-    return next((path for name in ("data", "data.parquet") if (path := table / name).exists()), table)
+    return next((path for path in (table / "data", *sorted(table.glob("data.*"))) if path.exists()), table)
 
 
 def _in_memory(typed: Mapping[str, Any], declared: Schema | None, progress: Progress) -> Check:

@@ -29,6 +29,7 @@ def hold_out(
     """
     from shoal.evaluation.held_out import divide
     from shoal.io import read, write
+    from shoal.io.private import private_file
 
     if not 0 < share < 1:
         raise OptionError(f"--share must be above 0 and below 1, got {share:g}.")
@@ -43,7 +44,7 @@ def hold_out(
     try:
         for place, rows in ((rest, kept), (control, aside)):
             written.append(place)
-            write(table.rows(rows).frame.to_native(), place)
+            write(table.rows(rows).frame.to_native(), private_file(place))
     except BaseException:
         for place in written:
             place.unlink(missing_ok=True)

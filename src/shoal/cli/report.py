@@ -95,7 +95,7 @@ def report(
         noted = {"ledger": ledger, "dataset": dataset}
         shown = ["histogram"]
         options.note_use(noted, "measured", records, subject.columns, "report", released=bundle, views=shown)
-    size = write_page(place, page)
+    size = write_page(place, page, private=private)
     say_verdict(public_verdict(subject.statement))
     results().print(f"Written to {place}: one page, {size / 1e6:.1f} MB, which works offline.", markup=False)
     if private:
@@ -120,14 +120,19 @@ def check_place(place: Path, bundle: Path | None = None) -> None:
         raise OutputError(f"no permission to write to '{parent}': choose another place.")
 
 
-def write_page(place: Path, page: str) -> int:
-    """Write aside and rename, so that an interruption leaves no half page; the number of bytes."""
+def write_page(place: Path, page: str, *, private: bool = True) -> int:
+    """Write aside and rename, so that an interruption leaves no half page; the number of bytes.
+
+    Args:
+        private: it holds facts about the original records, and only its owner may read it.
+    """
     content = page.encode()
     number, aside = tempfile.mkstemp(prefix=f".{place.name}.partial-", dir=place.absolute().parent)
     try:
         with os.fdopen(number, "wb") as file:
             file.write(content)
-        Path(aside).chmod(0o644)
+        if not private:
+            Path(aside).chmod(0o644)
         if place.exists():
             raise OutputError(f"'{place}' appeared meanwhile: name a new file, nothing is overwritten.")
         os.rename(aside, place)

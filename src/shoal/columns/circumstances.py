@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 TAKEN_FROM_DATA = "taken from the data"
 # ε per person above which nobody is protected in practice
 MOST_EPSILON = Fraction(10)
+# δ above which a release is never published: one person in a thousand may be disclosed outright
+MOST_DELTA = Fraction(1, 1000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,7 @@ class Circumstances:
         bought: settings that were chosen on the records under a budget of their own.
         most_epsilon: the ε per person above which a release is not to be published.
         override: why one above it is published all the same.
+        public_rows: the number of rows where it is public, declared or known under replace-one.
         steps: what was done to every record before protection, in words.
         weight: what becomes of the survey weight, in words; empty where there is none.
         weighted: the release has a weight.
@@ -87,6 +90,7 @@ class Circumstances:
     bought: Tuned | None = None
     most_epsilon: Fraction = MOST_EPSILON
     override: str = ""
+    public_rows: int | None = None
     steps: tuple[str, ...] = ()
     weight: str = ""
     weighted: bool = False

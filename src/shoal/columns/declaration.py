@@ -128,6 +128,7 @@ def read_declared(
     na: Sequence[str] = (),
     types: Mapping[str, str] | None = None,
     file: Conventions | Mapping[str, Any] | None = None,
+    empty: bool = False,
 ) -> Table:
     """The table, read as the schema and the caller declare, after the steps of the schema.
 
@@ -143,17 +144,16 @@ def read_declared(
     if isinstance(data, Table) and data.steps:
         # it was read before, and its columns are no longer of the declared types
         return with_steps(data, schema)
+    named = declared_types(schema, types)
     codes = {} if schema is None else {a.name: a.na for a in schema.attributes if a.na}
-    table = read(
-        data, missing_texts(na), declared_types(schema, types), told, dates, codes=codes, strict=False
-    )
+    table = read(data, missing_texts(na), named, told, dates, codes=codes, strict=False, empty=empty)
     return with_steps(table, schema, (*missing_texts(na), *told.na))
 
 
-def read_as_asked(data: Any, request: Mapping[str, Any]) -> Table:
-    """The table, read as the keyword arguments of `shoal.protect` say."""
+def read_as_asked(data: Any, request: Mapping[str, Any], *, empty: bool = False) -> Table:
+    """The table, read as the keyword arguments of `shoal.protect` say; without rows only where it may be `empty`."""
     told = {name: request[name] for name in ("na", "types", "file") if request.get(name) is not None}
-    return read_declared(data, request.get("schema"), **told)
+    return read_declared(data, request.get("schema"), empty=empty, **told)
 
 
 def missing_texts(na: Sequence[str] | None) -> tuple[str, ...]:

@@ -157,12 +157,12 @@ class Described:
             with problems.collected():
                 lattice = self.lattices[name]
                 ends = float(lattice.lo), float(lattice.hi)
-                count, row = records.outside(self.attribute(name), *ends, self.kept)
+                count = records.outside(self.attribute(name), *ends, self.kept)
                 hint = ""
                 if count and self.table.records is None:
                     values = self.original(name)
                     hint = missing_codes_hint(name, values[(values < ends[0]) | (values > ends[1])])
-                self._check_outside(name, count, row, self.n, hint)
+                self._check_outside(name, count, self.n, hint)
 
     def _present(self, name: str) -> NDArray[np.float64]:
         values = self.original(name)
@@ -180,19 +180,18 @@ class Described:
     def _outside(self, name: str, values: NDArray[np.float64]) -> int:
         """How many values lie outside the domain, where that is no error."""
         lattice = self.lattices[name]
-        outside = (values < float(lattice.lo)) | (values > float(lattice.hi))
-        count = int(outside.sum())
-        row = int(np.flatnonzero(outside)[0]) if count else 0
-        self._check_outside(name, count, row if self.kept is None else int(self.kept[row]), values.size)
+        count = int(((values < float(lattice.lo)) | (values > float(lattice.hi))).sum())
+        self._check_outside(name, count, values.size)
         return count
 
-    def _check_outside(self, name: str, count: int, row: int, n: int, hint: str = "") -> None:
+    def _check_outside(self, name: str, count: int, n: int, hint: str = "") -> None:
+        """Refuse values outside the domain; their number would answer a query about any range that is tried."""
         lattice = self.lattices[name]
         lo, hi = float(lattice.lo), float(lattice.hi)
         if count and self.outside == "error":
             raise InputError(
-                f"column '{name}': {count} value{'s' if count > 1 else ''} outside the domain {lo:.12g}:{hi:.12g}, "
-                f'the first in row {row + 1}: widen the domain, or clip with outside="clip".{hint}',
+                f"some values of column '{name}' lie outside {lo:.12g}:{hi:.12g}: widen the domain, or clip with "
+                f'outside="clip".{hint}',
                 code="outside-domain",
                 option="outside",
             )
@@ -210,6 +209,7 @@ def describe(
     *,
     free: bool = False,
     flags: bool = False,
+    empty: bool = False,
     may_stay: Collection[str] = (),
     problems: Problems,
 ) -> Described:
@@ -221,10 +221,11 @@ def describe(
         kinds: of columns that the method takes.
         free: the method's claim does not need domains known beforehand: those not declared come from the data.
         flags: the method can have "missing" as a place of its own in columns with an order.
+        empty: the number of rows is private, so a table without rows is described like any other.
         may_stay: kinds of columns whose values may stay missing in their rows, as far as the method's claim goes.
         problems: takes note of columns that cannot be released as they are; they are left out of what is returned.
     """
-    if table.n == 0:
+    if table.n == 0 and not empty:
         raise InputError("the table has no rows: there is nothing to protect.")
     texts = tuple(dict.fromkeys((*declared.na, *declared.file.na)))
     table = with_steps(table, declared.schema, texts)
@@ -422,7 +423,7 @@ def _unit_circumstances(records: Records, schema: Schema, kept: NDArray[np.int64
         raise InputError(f"unit column '{unit.name}' has missing values: every row needs its person.")
     if unit.max_rows is not None and most > unit.max_rows:
         raise InputError(
-            f"unit column '{unit.name}': somebody has {most} rows, more than the declared max_rows = {unit.max_rows}: "
+            f"unit column '{unit.name}': somebody has more rows than the declared max_rows = {unit.max_rows}: "
             "raise it, or keep fewer rows per person."
         )
     return Circumstances(

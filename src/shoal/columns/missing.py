@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.display import internal
 from shoal.errors import InputError, Problems
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ POLICIES: Mapping[str, str] = {
 _MOST_CODES = 4
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Gaps:
     """Where values are missing, after the policies were applied.
@@ -61,8 +63,8 @@ def settle_gaps(
         if policies[name] == "error":
             problems.add(
                 InputError(
-                    f"column '{name}' has {gaps.count} missing value{'s' if gaps.count > 1 else ''}, the first in row "
-                    f"{gaps.first + 1}: fill the gaps, leave the column out (columns= names those to "
+                    f"column '{name}' has missing values, the first in row {gaps.first + 1}: fill the gaps, "
+                    "leave the column out (columns= names those to "
                     "release), or choose what becomes of them with missing=: category (for numbers, dates and orders "
                     "with pairs-dp, tree-dp or laplace), separate, or drop, after which no guarantee holds as it "
                     "stands.",

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from shoal.columns.attribute import Attribute
 from shoal.columns.coding import labels_of, numbers
 from shoal.columns.provenance import beyond_bounds
+from shoal.display import internal
 from shoal.io import Table, first_row
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 Rows = NDArray[np.int64]
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Absent:
     """Missing values of a column.
@@ -72,8 +74,8 @@ class Records(Protocol):
     def unit(self, name: str, kept: Any) -> tuple[bool, int]:
         """Whether a unit is missing in a row, and the most rows that one unit has."""
 
-    def outside(self, attribute: Attribute, lo: float, hi: float, kept: Any) -> tuple[int, int]:
-        """How many values lie outside of a domain, and the number of the first row with one."""
+    def outside(self, attribute: Attribute, lo: float, hi: float, kept: Any) -> int:
+        """How many values lie outside of a domain."""
 
 
 class RecordsElsewhere(Records, Protocol):
@@ -108,7 +110,7 @@ class InMemory:
     def absent(self, attribute: Attribute) -> Absent:
         gaps = gaps_of(numbers(self._table, attribute), attribute)
         self._absent[attribute.name] = gaps
-        return Absent(int(gaps.sum()), int(np.argmax(gaps)), gaps)
+        return Absent(int(gaps.sum()), int(np.argmax(gaps)) if gaps.size else 0, gaps)
 
     def kept(self, dropping: Iterable[str]) -> Rows | None:
         dropped = np.zeros(self.n, dtype=np.bool_)
@@ -119,6 +121,8 @@ class InMemory:
     def ends(self, attribute: Attribute, kept: Rows | None) -> tuple[float, float]:
         values = numbers(self._table, attribute)
         values = values if kept is None else values[kept]
+        if not values.size:
+            return np.inf, -np.inf
         return float(np.nanmin(values)), float(np.nanmax(values))
 
     def unit(self, name: str, kept: Rows | None) -> tuple[bool, int]:
@@ -127,16 +131,13 @@ class InMemory:
             return True, 0
         values = column.to_numpy()
         _, counts = np.unique(values if kept is None else values[kept], return_counts=True)
-        return False, int(counts.max())
+        return False, int(counts.max(initial=0))
 
-    def outside(self, attribute: Attribute, lo: float, hi: float, kept: Rows | None) -> tuple[int, int]:
+    def outside(self, attribute: Attribute, lo: float, hi: float, kept: Rows | None) -> int:
         values = numbers(self._table, attribute)
         values = values if kept is None else values[kept]
         # a missing value is nowhere
-        outside = np.flatnonzero((values < lo) | (values > hi))
-        if not outside.size:
-            return 0, 0
-        return outside.size, int(outside[0] if kept is None else kept[outside[0]])
+        return int(((values < lo) | (values > hi)).sum())
 
 
 def gaps_of(values: NDArray[np.float64], attribute: Attribute) -> NDArray[np.bool_]:

@@ -85,7 +85,7 @@ def _about_cells(attribute: Attribute, table: Table) -> list[str]:
             absent = np.isnan(numbers(table, attribute))
         except InputError as error:
             return [str(error)]
-    found = []
+    found = _about_range(attribute, table)
     if absent.any() and attribute.missing is None:
         found.append(
             f"column '{name}' has missing values, the first in row {int(np.argmax(absent)) + 1}: say what becomes of "
@@ -107,6 +107,23 @@ def _about_cells(attribute: Attribute, table: Table) -> list[str]:
                 "not released."
             )
     return found
+
+
+def _about_range(attribute: Attribute, table: Table) -> list[str]:
+    """Values that a release refuses unless it is told to clip them."""
+    if attribute.lo is None or attribute.hi is None:
+        return []
+    values = numbers(table, attribute)
+    lattice = attribute.lattice(integer=table.is_integer(attribute.name))
+    outside = (values < float(lattice.lo)) | (values > float(lattice.hi))
+    count = int(outside.sum())
+    if not count:
+        return []
+    return [
+        f"column '{attribute.name}': {count} value{'s' if count > 1 else ''} outside the domain "
+        f"{float(lattice.lo):.12g}:{float(lattice.hi):.12g}, the first in row {int(np.argmax(outside)) + 1}: widen the "
+        'domain, or clip with outside="clip".'
+    ]
 
 
 def _about_unit(attribute: Attribute) -> list[str]:

@@ -15,6 +15,7 @@ from shoal.columns.attribute import MISSING_VALUE, Attribute
 from shoal.columns.coding import numbers
 from shoal.columns.guess import stored_kind
 from shoal.columns.kinds import KIND_FACTS, Kind
+from shoal.display import internal
 from shoal.errors import InputError
 from shoal.evaluation.anonymity import as_arrow
 from shoal.evaluation.pair import Pair
@@ -30,6 +31,7 @@ FLAT_DISTANCE = math.log2(1 + 2 / 3)
 _DAY_MILLISECONDS = 86_400_000.0
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Ordered:
     """A column of numbers, places in an order, or days; missing values are NaN.
@@ -53,6 +55,7 @@ class Ordered:
         return self.domain[1] - self.domain[0]
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Nominal:
     """A column of names as codes; a missing value is a value of its own.

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.display import internal
 from shoal.evaluation.groups import places
 
 # whole numbers where records are counted, parts of persons where those are
 Counts = NDArray[np.int64] | NDArray[np.float64]
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupCounts:
     """How often each value occurs in each group; pairs that do not occur are left out.

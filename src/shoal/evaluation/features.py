@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.columns.coding import numbers
+from shoal.display import internal
 from shoal.errors import InputError
 from shoal.evaluation.pair import Pair
 from shoal.io import Table
@@ -19,6 +20,7 @@ _MOST_LABELS = 50
 Columns = list[NDArray[np.float64]]
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Features:
     """The same attributes of both tables, missing values as NaN.

@@ -8,10 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.display import internal
+
 # a table of this many places for each value is quicker than a sort
 _COUNTED = 8
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class RowGroups:
     """Which rows are identical.

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.display import internal
 from shoal.errors import InputError, OptionError, needs_extra
 from shoal.evaluation.features import Features, make_features
 from shoal.evaluation.interval import CONFIDENCE
@@ -62,6 +63,7 @@ class Settings:
                 raise OptionError(f"{name} is {getattr(self, name)}: give a whole number from {least} on.")
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class _Task:
     """Rows to train with and rows to test: features and classes of both tables.
@@ -78,6 +80,7 @@ class _Task:
     classes: int
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class _Scores:
     """One run: share of right answers, and the F-measure of each class (NaN where it never occurs)."""

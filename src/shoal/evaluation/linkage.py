@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.display import internal
 from shoal.evaluation.groups import row_groups
 from shoal.evaluation.interval import Interval, wilson
 
@@ -141,6 +142,7 @@ def _workers(rows: int) -> int:
     return -1 if rows >= THREADS_FROM else 1
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class _Search:
     """The distinct original records in a tree.

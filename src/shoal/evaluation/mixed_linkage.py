@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.display import internal
 from shoal.evaluation.columns import Codes, Column, Nominal, Ordered
 from shoal.evaluation.groups import row_groups
 from shoal.evaluation.interval import wilson
@@ -23,6 +24,7 @@ _TABLE_ENTRIES = 4_000_000
 _SAMPLE_SEED = 20170901
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class _Records:
     """The distinct original records, one line each.

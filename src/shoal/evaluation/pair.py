@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 
 from shoal.columns.declaration import read_declared
 from shoal.columns.schema import Attribute
+from shoal.display import internal
 from shoal.errors import InputError, OptionError
 from shoal.io import Table, read
 from shoal.taxonomy import Taxonomy
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Pair:
     """The tables to compare.

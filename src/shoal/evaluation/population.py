@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from shoal import summaries
 from shoal.columns.labels import texts
-from shoal.display import displayed
+from shoal.display import displayed, internal
 from shoal.errors import InputError, OptionError
 from shoal.io import Table, first_row, read
 
@@ -40,6 +40,7 @@ class Estimate:
     records: int
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Design:
     """How records stand for a population: with weights, drawn independently within strata.

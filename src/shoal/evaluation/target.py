@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.columns.schema import Attribute
+from shoal.display import internal
 from shoal.errors import InputError, OptionError
 from shoal.io import Table
 
@@ -25,6 +26,7 @@ _THRESHOLD = re.compile(
 _OPPOSITE = {">": "<=", ">=": "<", "<": ">=", "<=": ">"}
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Target:
     """A column as a class attribute; the classes are those of the original table.

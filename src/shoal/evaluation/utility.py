@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.display import internal
+
 # Of standardised columns: less spread than this within a pair's common rows is rounding, not information.
 NO_SPREAD = 1e-12
 # a correlation, or a change of one, that readers of a table would remark
@@ -67,6 +69,7 @@ def row_errors(original: NDArray[np.float64], released: NDArray[np.float64]) -> 
     return RowErrors(sse, float(np.sum(np.abs(error))), _ratio(sse / rows, _variance(truth)), rows)
 
 
+@internal()
 @dataclass(frozen=True, slots=True)
 class Moments:
     """How many values a column has, their mean and variance; NaN without a value."""
@@ -115,6 +118,7 @@ def variance_variation(before: Moments, after: Moments) -> float:
     return _ratio(abs(after.variance - before.variance), before.variance)
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Distribution:
     """The different values of a column in ascending order, and how often each occurs."""
@@ -197,6 +201,7 @@ def correlations(values: NDArray[np.float64]) -> NDArray[np.float64]:
     ).correlations()
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Products:
     """What correlations are made from: sums over the rows that both columns of a pair have, of standardised values.

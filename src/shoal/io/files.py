@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -42,6 +41,7 @@ def read(
     *,
     codes: Mapping[str, Sequence[str]] | None = None,
     strict: bool = True,
+    empty: bool = False,
 ) -> Table:
     """A table from a path (see `shoal.io.FORMATS`), a folder of Parquet files too, or from a frame.
 
@@ -54,6 +54,7 @@ def read(
         codes: what stands for a missing value in single columns, such as 99.
         strict: refuse a column without a declared type whose cells can be read in two ways. Otherwise the table keeps
             its doubts, for those who use the column.
+        empty: take a file that has a header and no rows: how many there are is then private.
 
     Raises:
         InputError: the file is missing, empty, not a table, has two columns of one name, can be read in two ways, or
@@ -64,7 +65,7 @@ def read(
     texts = tuple(dict.fromkeys((*na, *told.na)))
     told = replace(told, na=texts)
     own = {} if codes is None else codes
-    table = _read(source, texts, declared, told, dates or {}, own)
+    table = _read(source, texts, declared, told, dates or {}, own, empty=empty)
     table = without_codes(without_texts(table, texts), own)
     table = without_codes(with_types(table, declared, texts), own)
     if strict and not isinstance(source, Table):
@@ -79,11 +80,13 @@ def _read(
     told: Conventions,
     dates: Mapping[str, str],
     codes: Mapping[str, Sequence[str]],
+    *,
+    empty: bool,
 ) -> Table:
     if isinstance(source, Table):
         return source
     if isinstance(source, (str, Path)):
-        return _read_path(Path(source), na, types, told, dates, codes)
+        return _read_path(Path(source), na, types, told, dates, codes, empty=empty)
     try:
         frame = nw.from_native(source)
     except nw.exceptions.DuplicateError as error:
@@ -158,23 +161,6 @@ def is_parquet(path: Path) -> bool:
     return kind is not None and kind.name == "parquet"
 
 
-def private_folder(path: Path) -> Path:
-    """Make a folder that only its owner can look into, whatever the mask of new files says."""
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path.chmod(0o700)
-    return path
-
-
-def private_file(path: Path) -> Path:
-    """Make an empty file that only its owner can read, whatever the mask of new files says."""
-    descriptor = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
-    try:
-        os.fchmod(descriptor, 0o600)
-    finally:
-        os.close(descriptor)
-    return path
-
-
 def _on_disk(empty: Any, path: Path) -> Table:
     frame = nw.from_native(empty, eager_only=True)
     return Table(frame, "parquet", path, inferred=frozenset(frame.columns))
@@ -187,6 +173,8 @@ def _read_path(
     told: Conventions,
     dates: Mapping[str, str],
     codes: Mapping[str, Sequence[str]],
+    *,
+    empty: bool,
 ) -> Table:
     import pyarrow as pa
 
@@ -199,7 +187,7 @@ def _read_path(
         raise _unreadable(path, kind, error) from None
     names = found.table.column_names
     _check_names(names, path)
-    if found.table.num_rows == 0:
+    if found.table.num_rows == 0 and not empty:
         raise InputError(f"'{path}' has a header but no rows.")
     if found.cells:
         found = _settled(found, na, types, dates, codes)

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shoal.display import internal
 from shoal.errors import Extra, InputError, OptionError, did_you_mean
 from shoal.io.conventions import Conventions
 
@@ -30,6 +31,7 @@ class Asked:
     conventions: Conventions = field(default_factory=Conventions)
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Content:
     """What a reader found.

@@ -184,15 +184,18 @@ class Frozen:
         return pa.record_batch(arrays, names=[*columns, ROW])
 
 
-def frozen(path: str | Path) -> Frozen:
+def frozen(path: str | Path, *, empty: bool = False) -> Frozen:
     """The Parquet file, or all Parquet files of a folder and of the folders in it.
 
     Columns are those of the first file, found by name in the others, in a type that holds the values of all files:
     whole numbers of 32 and of 64 bits are one column of 64 bits.
 
+    Args:
+        empty: take files without rows.
+
     Raises:
-        InputError: there is none, one cannot be read, they do not have the same columns, or what is there is a table
-            with a log of its own.
+        InputError: there is none, one cannot be read, they do not have the same columns, they hold no rows, or what
+            is there is a table with a log of its own.
     """
     import pyarrow as pa
 
@@ -220,7 +223,7 @@ def frozen(path: str | Path) -> Frozen:
         files.append(File(one, sum(groups), first, _folder_values(one, path), _mark(one), groups, unpacked))
         first += sum(groups)
     assert schema is not None
-    if not first:
+    if not first and not empty:
         raise InputError(f"'{path}' has a header but no rows.")
     return _with_folders(files, schema, path)
 

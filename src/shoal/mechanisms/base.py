@@ -111,6 +111,7 @@ class Mechanism:
         Once the budget is spent nothing may fail depending on records or draws, because a rerun until it succeeds is
         another mechanism.
         """
-        check_k(method.size, described.n)
+        if method.neighbours == "replace-one":
+            check_k(method.size, described.n)
         if self.check is not None:
             self.check(method, described, plan, labels)

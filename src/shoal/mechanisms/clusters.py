@@ -153,7 +153,7 @@ def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | 
 def outlines(method: Method, described: Described, plan: Plan, labels: ArrayLike | None) -> Iterator[Group]:
     """The attribute groups without their values: enough to see whether they can be clustered and masked."""
     blank = np.broadcast_to(np.int64(0), (described.n,))
-    given = labels_in_use(labels, described)
+    given, strata = labels_in_use(labels, described), rows_by_stratum(method, described)
     for columns in method.resolve_groups(described.columns):
         yield Group(
             columns,
@@ -162,6 +162,7 @@ def outlines(method: Method, described: Described, plan: Plan, labels: ArrayLike
             given,
             trees=tuple(described.tree(column) for column in columns),
             gaps={column: described.gaps[column] for column in columns if column in described.gaps},
+            strata=strata,
         )
 
 

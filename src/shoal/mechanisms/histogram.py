@@ -12,9 +12,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.display import internal
+
 Integers = NDArray[np.int64]
 
 
+@internal()
 @dataclass(frozen=True, eq=False)
 class Histogram:
     """Positions of the records of one attribute. Private.

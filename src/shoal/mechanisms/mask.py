@@ -10,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.display import internal
 from shoal.errors import OptionError, did_you_mean
 from shoal.method.method import Method
 from shoal.method.stages import Group
@@ -20,6 +21,7 @@ from shoal.partition import Partition
 from shoal.sensitivity.local import CALIBRATIONS, cluster_scales
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Masked:
     """What is known of every cluster, one array per attribute of the group; safe to post-process at will.
@@ -32,6 +34,7 @@ class Masked:
     summaries: tuple[NDArray[np.int64], ...]
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Clusters:
     """The clusters of a group, with what a claim "given the partition" takes as fixed.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -101,11 +102,20 @@ def fraction(value: Any) -> Fraction:
         or value < 0
     ):
         raise ValueError
+    # budgets that were converted are decimal numbers of twelve digits
+    if len(Decimal(repr(value)).as_tuple().digits) <= 12:
+        return exact(value, "a number")
     for largest in _DENOMINATORS:
         near = Fraction(value).limit_denominator(largest)
         if float(near) == value:
             return near
     return exact(value, "a number")
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise TypeError
+    return value
 
 
 def _text(value: Any) -> str:
@@ -209,7 +219,13 @@ _FIELDS: Mapping[str, Callable[[Any], Any]] = {
 _IN_RHO: Mapping[str, Callable[[Any], Any]] = {"delta": fraction, "rho": fraction}
 # only where they are not as usual
 _WHERE_SET: Mapping[str, Callable[[Any], Any]] = {
-    **{"most_epsilon": fraction, "override": _text, "steps": _texts, "counted": _counted}
+    **{
+        "most_epsilon": fraction,
+        "override": _text,
+        "steps": _texts,
+        "counted": _counted,
+        "public_rows": _whole,
+    }
 }
 # what a statement says in other words, too
 _DERIVED = ("sentence", "publishable", "verdict", "neighbours", "not_publishable_because")

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from shoal import partition as algorithms
 from shoal.columns.lattice import Lattice
 from shoal.columns.missing import patterns
+from shoal.display import internal
 from shoal.errors import OptionError
 from shoal.origin import Outside
 from shoal.partition import Partition
@@ -36,6 +37,7 @@ Stability = Literal["record", "rank", "data", "caller", "private", "each"]
 Progress = Callable[[int, int], None]
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Group:
     """The attributes that are partitioned together, as positions on their public lattices.

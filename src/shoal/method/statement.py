@@ -28,7 +28,14 @@ from shoal.method.method import Method
 from shoal.method.models import MODELS, Adjacency, Model, ModelFacts
 from shoal.method.parts import CANNOT_CHECK, RESTS_ON_DECLARATIONS, three_parts
 from shoal.method.stages import PARTITIONS
-from shoal.method.verdict import DATA_DEPENDENT, PublicVerdict, Reason, public_verdict, too_much
+from shoal.method.verdict import (
+    DATA_DEPENDENT,
+    PublicVerdict,
+    Reason,
+    likely_to_fail,
+    public_verdict,
+    too_much,
+)
 from shoal.noise import epsilon_from
 from shoal.sensitivity.local import CALIBRATIONS
 
@@ -52,6 +59,7 @@ class PrivacyStatement:
         rho: what the release costs in ρ, where its noise is accounted for in ρ; ε and δ follow from it.
         most_epsilon: the ε per person above which it would not be publishable.
         override: why it is published although its ε is above that.
+        public_rows: the public number of rows that δ is judged by, where there is a δ and the number is public.
         steps: what was done to every record before protection, and what became of its survey weight.
         mechanism: which one drew the noise.
         arithmetic: "exact" where noise is drawn by exact arithmetic, "none" without noise, "not-stated" where a stage
@@ -92,6 +100,7 @@ class PrivacyStatement:
     publication: dict[str, Any] = field(default_factory=dict)
     recorded: tuple[Recorded, ...] = ()
     counted: str = "rows"
+    public_rows: int | None = None
 
     @property
     def publishable(self) -> bool:
@@ -173,6 +182,7 @@ class PrivacyStatement:
             **({} if self.most_epsilon == MOST_EPSILON else {"most_epsilon": float(self.most_epsilon)}),
             **({"override": self.override} if self.override else {}),
             **({"steps": list(self.steps)} if self.steps else {}),
+            **({} if self.public_rows is None else {"public_rows": self.public_rows}),
             "method": self.method,
             "settings": self.settings,
             "attributes": self.attributes,
@@ -350,7 +360,12 @@ def state(
         model=model,
         target=facts.target,
         epsilon=epsilon,
-        epsilon_per_attribute=_in_epsilon(_stated(plan.stated, factor, private), method.delta),
+        epsilon_per_attribute=_in_epsilon(
+            _stated(plan.stated, factor, private),
+            method.delta,
+            None if rho is None else rho * factor,
+            epsilon,
+        ),
         spending=_stated(spending, factor, private),
         adjacency=adjacency if facts.budgeted else None,
         unit=unit,
@@ -362,7 +377,8 @@ def state(
         + ((_SIZE_IS_PUBLIC,) if facts.budgeted and not adjacency.hides_size else ())
         + _no_joint_k(method, len(lattices)),
         obstacles=_obstacles(method, facts, circumstances)
-        + ((excess,) if excess is not None and not circumstances.override else ()),
+        + ((excess,) if excess is not None and not circumstances.override else ())
+        + likely_to_fail(method.delta),
         method=method.name,
         settings={name: _plain(value) for name, value in method.settings().items()},
         attributes={
@@ -384,6 +400,7 @@ def state(
         publication=dict(circumstances.publication),
         recorded=circumstances.recorded,
         counted="persons" if persons else "rows",
+        public_rows=None if rho is None else circumstances.public_rows,
     )
 
 
@@ -405,11 +422,21 @@ def _stated(shares: Mapping[str, Fraction], factor: int, private: bool) -> dict[
     return {name: None if private else share * factor for name, share in shares.items()}
 
 
-def _in_epsilon(shares: dict[str, Fraction | None], delta: Fraction) -> dict[str, Fraction | None]:
-    """What is stated in ρ, each by itself, as the ε at the same δ."""
-    if not delta:
+def _in_epsilon(
+    shares: dict[str, Fraction | None], delta: Fraction, rho: Fraction | None, epsilon: Fraction | None
+) -> dict[str, Fraction | None]:
+    """Convert shares of ρ to the ε that each costs by itself at the same δ.
+
+    The conversion alone gives 0 for a small enough ρ, because δ covers all of it, and it is rounded up. So a share is
+    stated at no less than its proportion of the total ε and at no more than the total: it is 0 only where its ρ is 0,
+    grows with its ρ, and the shares of disjoint measurements add up to at least what the measurements cost together.
+    """
+    if rho is None or epsilon is None:
         return shares
-    return {name: None if share is None else epsilon_from(share, delta) for name, share in shares.items()}
+    return {
+        name: None if share is None else min(max(epsilon_from(share, delta), epsilon * share / rho), epsilon)
+        for name, share in shares.items()
+    }
 
 
 def _conditions(

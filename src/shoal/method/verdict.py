@@ -13,6 +13,7 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Any, Literal
 
+from shoal.columns.circumstances import MOST_DELTA
 from shoal.method.models import MODELS, Adjacency
 from shoal.method.odds import belief_words, budget_words, factor_words
 
@@ -202,6 +203,28 @@ def too_much(facts: Mapping[str, Any], most: Fraction) -> Reason | None:
     return Reason.of("epsilon-too-large", **budget_facts(facts), limit=float(most))
 
 
+def likely_to_fail(delta: Fraction) -> tuple[Reason, ...]:
+    """Explain why δ is too large to be published, whatever the reason for it; empty where it is not.
+
+    >>> [reason.text for reason in likely_to_fail(Fraction("0.5"))]
+    ['δ = 0.5 is above 0.001: the guarantee may fail outright with that probability.']
+    >>> likely_to_fail(Fraction("0.001"))
+    ()
+    """
+    if delta <= MOST_DELTA:
+        return ()
+    return (Reason.of("delta-too-large", delta=float(delta), limit=float(MOST_DELTA)),)
+
+
+def large_delta(public_rows: int | None) -> float:
+    """δ above which a verdict names a limit: 1e-5, or less where the public number of rows asks for less.
+
+    >>> large_delta(None), large_delta(100), large_delta(1_000_000)
+    (1e-05, 1e-05, 1e-07)
+    """
+    return LARGE_DELTA if public_rows is None else min(LARGE_DELTA, 1 / (10 * max(public_rows, 1)))
+
+
 def _reasons(statement: Mapping[str, Any]) -> Iterable[Reason]:
     facts = MODELS[statement["model"]]
     if facts.of_the_table:
@@ -241,8 +264,9 @@ def _of_budget(statement: Mapping[str, Any]) -> Iterable[Reason]:
         yield Reason.of("epsilon-weak", **facts, limit=STRONG_EPSILON)
     else:
         yield Reason.of("epsilon-strong", **facts, limit=STRONG_EPSILON)
-    if statement.get("delta", 0) > LARGE_DELTA:
-        yield Reason.of("delta-large", delta=statement["delta"], limit=LARGE_DELTA)
+    limit = large_delta(statement.get("public_rows"))
+    if statement.get("delta", 0) > limit:
+        yield Reason.of("delta-large", delta=statement["delta"], limit=limit)
 
 
 def error_reasons(expected: Mapping[str, Any]) -> Iterable[Reason]:
@@ -429,6 +453,16 @@ RULES: Mapping[str, Rule] = {
         lambda facts: f"{_epsilon(facts)} is above {budget_words(facts['limit'])}: {_effect(facts)}.",
         "take a smaller ε, 1 say, or give the reason why this one has to be (option override)",
     ),
+    "delta-too-large": Rule(
+        "red",
+        Part.COMPUTED,
+        f"δ is above {float(MOST_DELTA):g}",
+        lambda facts: (
+            f"δ = {facts['delta']:g} is above {facts['limit']:g}: the guarantee may fail outright with that "
+            "probability."
+        ),
+        "release again with a smaller δ, 1e-6 say",
+    ),
     DATA_DEPENDENT: Rule(
         "red",
         Part.RECORDED,
@@ -482,7 +516,7 @@ RULES: Mapping[str, Rule] = {
     "delta-large": Rule(
         "amber",
         Part.COMPUTED,
-        f"δ is above {LARGE_DELTA:g}",
+        f"δ is above {LARGE_DELTA:g}, or above 1/(10 · rows) where the number of rows is public",
         lambda facts: (
             f"δ = {facts['delta']:g} is large (above {facts['limit']:g}): among so many people somebody may be told of "
             "outright."

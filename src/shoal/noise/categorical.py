@@ -15,6 +15,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shoal.display import internal
 from shoal.errors import InputError, OptionError, did_you_mean
 from shoal.noise.entropy import Source
 from shoal.noise.epsilon import shown
@@ -41,6 +42,7 @@ _FEWEST_BITS = 4
 _TRIES = 16
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Scoring:
     """How concepts are scored and how large the differences must be to count: public, whatever the records.

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.display import internal
 from shoal.errors import OptionError
 from shoal.noise.entropy import Source
 from shoal.noise.entropy import source as source_for
@@ -82,6 +83,7 @@ def elliptope_deviation(signs: int, epsilon: float | Fraction) -> float:
     return math.sqrt(2 * (products + 1) * (products + 2) / (signs + 1)) / float(epsilon)
 
 
+@internal()
 @dataclass(frozen=True, eq=False)
 class _Half:
     """ε·t and what R is made of: d uniform unit vectors in d + 1 dimensions, whose products are R.

@@ -13,6 +13,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.display import internal
 from shoal.errors import OptionError, did_you_mean
 from shoal.noise.box import discrete_box
 from shoal.noise.box_shape import LatticeBox
@@ -29,6 +30,7 @@ DrawNumbers = Callable[[int, Fraction, tuple[int, ...], str, Source], Draws]
 DrawColumns = Callable[[tuple[int, ...], tuple[Fraction, ...], int, Source], Draws]
 
 
+@internal()
 @dataclass(frozen=True, slots=True)
 class NoiseFamily:
     """A kind of noise for cluster sums.

@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.display import internal
 from shoal.noise.entropy import Source
 from shoal.noise.exact import geometric_exp
 
 WORD = 64
 
 
+@internal()
 @dataclass(eq=False)
 class Uniforms:
     """n independent uniform reals in [0, 1), of which so far some leading words are known.
@@ -72,6 +74,7 @@ def below(left: Uniforms, right: Uniforms) -> NDArray[np.bool_]:
     return result
 
 
+@internal()
 @dataclass(frozen=True, eq=False)
 class Exponentials:
     """Real numbers with P(X > x) = exp(-x): a whole part and a uniform real that was accepted.

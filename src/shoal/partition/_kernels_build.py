@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from shoal.display import internal
 from shoal.partition._kernels_cache import cached
 from shoal.partition._kernels_tree import Tree, close_boxes
 from shoal.partition._kernels_vector import LEAF, distances_within
@@ -21,6 +22,7 @@ SAMPLE = 256
 SHELL_RUN = 8
 
 
+@internal()
 class Shell(NamedTuple):
     """The outermost records at some moment, roughly farthest first; records that left since are still listed."""
 

@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from shoal.display import internal
 from shoal.partition._kernels_brute import NO_INDEX
 from shoal.partition._kernels_build import Shell, build_shell
 from shoal.partition._kernels_cache import cached
@@ -18,6 +19,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
+@internal()
 class Task(NamedTuple):
     """The table, what has been done to it, and working memory."""
 

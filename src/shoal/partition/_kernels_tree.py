@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from shoal.display import internal
 from shoal.partition._kernels_brute import NO_INDEX, offer
 from shoal.partition._kernels_vector import (
     FAN,
@@ -30,6 +31,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
+@internal()
 class Tree(NamedTuple):
     """Everything the searches read; all arrays are changed in place when records leave."""
 
@@ -47,6 +49,7 @@ class Tree(NamedTuple):
     group_stamp: Integers  # (groups,)
 
 
+@internal()
 class Scratch(NamedTuple):
     """Working memory of one search."""
 

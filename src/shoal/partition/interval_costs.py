@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shoal.decimals import exact
+from shoal.display import internal
 from shoal.errors import InputError, OptionError
 from shoal.noise import parse_epsilon
 from shoal.partition import double_double as dd
@@ -33,6 +34,7 @@ COMPILED_FROM = 4096
 COMPILED_FROM_ONCE_LOADED = 128
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Costs:
     """What a cluster of sorted values i .. j-1 costs: its squared error plus its expected noise.

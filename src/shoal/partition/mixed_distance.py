@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shoal.display import internal
 from shoal.errors import InputError, OptionError
 
 # Squared distances are whole multiples of a small unit; their sums stay below 2^60, so that the sum for a record that
@@ -21,6 +22,7 @@ from shoal.errors import InputError, OptionError
 _LARGEST_BITS = 60
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Ends:
     """One attribute as the distance to a corner sees it.

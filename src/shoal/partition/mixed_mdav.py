@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shoal.display import internal
 from shoal.errors import InputError
 from shoal.partition.base import Partition, as_matrix, check_k
 
@@ -19,6 +20,7 @@ Matrix = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class _Concepts:
     """One nominal attribute: its tree, and the squared distances to the concepts asked for so far.

@@ -322,7 +322,7 @@ def _check_unit(table: Table, schema: Schema) -> None:
         )
     if unit.max_rows is not None and most > unit.max_rows:
         raise InputError(
-            f"unit column '{unit.name}': somebody has {most} rows, more than the declared max_rows = {unit.max_rows}: "
+            f"unit column '{unit.name}': somebody has more rows than the declared max_rows = {unit.max_rows}: "
             "raise it, or keep fewer rows per person."
         )
 

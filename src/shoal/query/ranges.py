@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from shoal.columns.dates import day_text, is_day
 from shoal.columns.lattice import Lattice
 from shoal.columns.schema import Attribute
+from shoal.display import internal
 from shoal.errors import OptionError, did_you_mean
 from shoal.query.facts import Facts
 from shoal.query.parsing import as_list, as_mapping, as_number, as_text, check_keys
@@ -51,6 +52,7 @@ PART_OPTIONS = ("range", "values", "prior", "distance")
 Read = Callable[[str], Fraction]
 
 
+@internal()
 @dataclass(frozen=True, slots=True)
 class Expected:
     """One part of an answer: the answers there are, what is expected of them, and which of them are near each other."""

@@ -67,7 +67,7 @@ def _risky(method: Method, described: Described) -> list[str]:
 def _about_rows(described: Described) -> str | None:
     if described.n >= _FEW_ROWS:
         return None
-    rows = "one row" if described.n == 1 else f"{described.n} rows"
+    rows = {0: "no rows", 1: "one row"}.get(described.n, f"{described.n} rows")
     return (
         f"the table has {rows}: whoever is in it is protected by noise alone, and what is released says little; "
         "collect more "

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from shoal.columns.attribute import MISSING_VALUE, Attribute
 from shoal.errors import OptionError, OutputError, ShoalError
 from shoal.io import Codebook, Conventions, check_writable, known_format, read, write
+from shoal.io.private import private_file, private_folder
 from shoal.method.log import LOG, log_text
 from shoal.method.recipe import recipe_text
 from shoal.progress import Progress, silent
@@ -161,10 +162,10 @@ def write_documents(
     if internal is None:
         return
     page = internal_report(release, evaluation, original, progress, found)
-    undo.enter_context(_parents(internal))
-    with open(internal, "x", encoding="utf-8") as file:
-        undo.push(_unless_done(internal))
-        file.write(page)
+    undo.enter_context(_parents(internal, private=True))
+    private_file(internal, new=True)
+    undo.push(_unless_done(internal))
+    internal.write_text(page, "utf-8")
 
 
 @contextlib.contextmanager
@@ -188,12 +189,12 @@ def staged(folder: Path) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def _parents(path: Path) -> Iterator[None]:
+def _parents(path: Path, *, private: bool = False) -> Iterator[None]:
     """Make the folders above a path; those that were made vanish again on failure."""
     above = path.absolute().parent
     missing = [folder for folder in (above, *above.parents) if not folder.exists()]
     _NEW_PARENTS.update(missing)
-    above.mkdir(parents=True, exist_ok=True)
+    private_folder(above) if private else above.mkdir(parents=True, exist_ok=True)
     try:
         yield
     except BaseException:

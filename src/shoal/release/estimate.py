@@ -56,7 +56,7 @@ def estimate(prepared: Preparation, *, in_parts: bool = False) -> Estimate:
     Args:
         in_parts: the table is never in memory as a whole.
     """
-    n = prepared.described.n
+    n = max(prepared.described.n, 1)
     smallest = max(_FIRST_PROBE, 4 * prepared.method.size)
     rows, seconds, exponent = _probe(lambda size: _run_seconds(prepared, size), min(n, smallest), n)
     expected = seconds * (n / rows) ** exponent
@@ -105,7 +105,7 @@ def made_up(described: Described, rows: int) -> Described:
     plain = []
     for attribute in described.attributes:
         # the value that stands for missing ones is no text in a table
-        bare = replace(attribute, missing=None, type=None, decimals=None)
+        bare = replace(attribute, missing=None, type=None, decimals=None, format=None)
         tree = bare.tree
         if tree is None:
             plain.append(replace(bare, kind="numeric", ordered=()))

@@ -332,7 +332,8 @@ def public_description(
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
         raise OptionError(f"n must be a whole number, at least 1, got {n!r}.")
     given = domains or {}
-    declared = schema or Schema(tuple(Attribute(name, kind="numeric") for name in given))
+    # the form of a domain, a range or a list of names, settles the kind
+    declared = schema or Schema(tuple(Attribute(name, kind="nominal") for name in given))
     for name in (*given, *(columns or ())):
         if name not in declared:
             raise OptionError(

@@ -103,7 +103,8 @@ def protect(
             "work is for a Spark DataFrame: leave it out, or save the release with release.save()."
         )
     tell("reading the table", 0, 1)
-    table = read_as_asked(data, {"schema": schema, **options})
+    # whether it may be is for the method to say
+    table = read_as_asked(data, {"schema": schema, **options}, empty=True)
     prepared = prepare(table, schema, method, epsilon, k, seed, **options)
     if schema is None and prepared.declared.columns is None and prepared.described.left_out:
         warnings.warn(

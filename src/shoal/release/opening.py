@@ -118,6 +118,8 @@ def opened(
     obstacle = _not_in_parts(method, wanted, request, in_memory(data))
     if engine in ("local", "spark") and obstacle:
         raise OptionError(f"engine '{engine}' works through a table in parts: {obstacle}.")
+    # without rows there is nothing to protect, unless nobody is to know
+    private = method.neighbours == "add-remove"
     counted = method.stability != "record"
     na = missing_texts(request.get("na"))
     if engine == "spark":
@@ -129,12 +131,12 @@ def opened(
     if engine == "local" and not parquet:
         raise OptionError(_NOT_PARQUET)
     if path is not None and parquet and (engine == "local" or (engine is None and not obstacle)):
-        files = frozen(path)
+        files = frozen(path, empty=private)
         if engine == "local" or path.is_dir() or files.rows * len(files.schema) >= _LARGE:
             local = LocalRunner(files)
             may_be_read = engine is None
             return Opened(data, table_elsewhere(local, counted=counted, na=na), "local", local, may_be_read)
-    return Opened(data, read_as_asked(data, request))
+    return Opened(data, read_as_asked(data, request, empty=private))
 
 
 def _asked_method(request: Request) -> Method:

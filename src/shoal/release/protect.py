@@ -338,7 +338,12 @@ def prepare(
     source = noise_source(seed)
     described = with_tuning(described, chosen, settled)
     circumstances = _with_seed(described.circumstances, source)
-    circumstances = replace(circumstances, most_epsilon=declared.most_epsilon, override=declared.override)
+    circumstances = replace(
+        circumstances,
+        most_epsilon=declared.most_epsilon,
+        override=declared.override,
+        public_rows=described.n if settled.neighbours == "replace-one" else settled.rows,
+    )
     described = replace(described, circumstances=circumstances)
     statement = _statement(settled, described, plan)
     notes = (*described.notes, *found, *advice(settled, described, plan))
@@ -378,23 +383,26 @@ class Angle:
         flags: it can have "missing" as a place of its own in columns with an order.
         generalise: groups of values can be released.
         may_stay: kinds of columns whose values may stay missing in their rows, as far as its claim goes.
+        empty: it takes a table without rows, because their number is private.
     """
 
     kinds: tuple[str, ...]
     free: bool
     flags: bool
     generalise: bool
+    empty: bool
     may_stay: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, method: Method) -> Angle:
         free = MODELS[privacy_model(method, 1)].of_the_table or ENTRIES[method.mechanism].claim.free
+        empty = method.neighbours == "add-remove"
         claim = promise_of(method, 2)
         stay = MODELS[claim.model].given_partition or claim.shows_gaps
         # a method that empties cells does so with names, too; others have a category for them
         emptied = ENTRIES[method.mechanism].claim.free
         may_stay = tuple(kind for kind, facts in KIND_FACTS.items() if stay and (facts.ordered or emptied))
-        return cls(method.kinds, free, PARTITIONS[method.partition].flags, method.generalise, may_stay)
+        return cls(method.kinds, free, PARTITIONS[method.partition].flags, method.generalise, empty, may_stay)
 
 
 # a table and what is declared about it come in; the described table leaves, and what is wrong with it
@@ -410,6 +418,7 @@ def look_at(table: Table, declared: Declaration, angle: Angle) -> tuple[Describe
         angle.kinds,
         free=angle.free,
         flags=angle.flags,
+        empty=angle.empty,
         may_stay=angle.may_stay,
         problems=problems,
     )
@@ -429,7 +438,8 @@ def _looked_at(
         problems.add(problem)
     with problems.collected():
         noise_allowed(method, len(described.columns))
-    if method.k is not None:
+    # a private number of rows is compared with nothing
+    if method.k is not None and method.neighbours == "replace-one":
         with problems.collected():
             check_k(method.k, described.n)
     return described

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from shoal import summaries
 from shoal.columns.declaration import read_as_asked
 from shoal.display import displayed
-from shoal.errors import OptionError, ShoalError
+from shoal.errors import InputError, OptionError, ShoalError
 from shoal.evaluation import Evaluation
 from shoal.io import check_writable
 from shoal.io.fingerprint import fingerprint
@@ -319,6 +319,11 @@ def _planned(
     tell("preparing the release", 0, 1)
     prepared = prepare(table, **request)
     check_writable(prepared.described.columns, delivery.format or table.format)
+    if not prepared.described.n and (delivery.evaluate or delivery.internal is not None):
+        raise InputError(
+            "the table has no rows, and there is nothing to measure: leave out evaluate and internal, and the release "
+            "is made."
+        )
     if delivery.statistics and not prepared.mechanism.statistics:
         raise OptionError(
             f"statistics is for the methods xm-*: '{prepared.method.name}' keeps none of its clusters."

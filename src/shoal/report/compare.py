@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from shoal.columns.attribute import MISSING_VALUE, Attribute
 from shoal.columns.dates import day_text
 from shoal.columns.kinds import Kind
+from shoal.display import internal
 from shoal.evaluation.utility import Moments
 from shoal.io import Table
 from shoal.report.source import Ends, Marginal, source_of
@@ -33,6 +34,7 @@ _POINTS = np.linspace(0.0, 1.0, 101)
 _NAMED = (5, 25, 50, 75, 95)
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Distribution:
     """Shares of the rows, of the original (None without one) and of the released table.
@@ -63,6 +65,7 @@ class Change:
     change: str
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Comparison:
     """One attribute of both tables.

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from shoal.columns.declaration import read_declared
+from shoal.display import internal
 from shoal.errors import CancelledError, InputError, ShoalError
 from shoal.evaluation.risk_lines import BEYOND, linkage_line
 from shoal.io import Table, read
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _OF_ALL_ROWS = ("actual_k", "groups", "unique_share", "actual_k_per_attribute")
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Findings:
     """Facts about the original data.

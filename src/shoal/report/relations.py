@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from shoal.columns.attribute import MISSING_VALUE, Attribute
 from shoal.columns.coding import labels_of, numbers
+from shoal.display import internal
 from shoal.io import Table
 from shoal.report.compare import bin_edges, place_edges, top_labels
 from shoal.report.source import source_of
@@ -30,6 +31,7 @@ _CELLS = 16
 _LEFT_OUT = -1
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Correlations:
     """Pearson correlations of the columns with an order; NaN where a column is constant."""
@@ -39,6 +41,7 @@ class Correlations:
     after: Floats
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Axis:
     """One column cut into few cells: equal parts of its range, or labels.
@@ -59,6 +62,7 @@ class Axis:
         return len(self.labels) if self.edges is None else self.edges.size - 1
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class PairTable:
     """Two columns together: shares of the rows in each cell.
@@ -102,6 +106,7 @@ class KeptPair:
         return "kept" if left >= KEPT else "weakened" if left >= WEAKENED else "lost"
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Pairs:
     """Two-way tables.

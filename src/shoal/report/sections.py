@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from shoal.display import internal
 from shoal.errors import OptionError
 from shoal.method.parts import CANNOT_CHECK, three_parts
 from shoal.report.measures import measure_lines
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from shoal.report.subject import Subject
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Page:
     """What a page is made from.

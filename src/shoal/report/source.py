@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from shoal.columns.attribute import MISSING_VALUE, Attribute
 from shoal.columns.coding import labels_of, numbers
+from shoal.display import internal
 from shoal.evaluation.utility import Distribution, Moments, correlations
 from shoal.io import Table
 from shoal.report.excerpt import excerpt
@@ -33,6 +34,7 @@ def sampled(n: int) -> Rows:
     return np.sort(np.random.default_rng(0).choice(n, MOST_ROWS, replace=False))
 
 
+@internal()
 @dataclass(frozen=True, slots=True)
 class Ends:
     """Smallest and largest value of a column, and whether all of them are whole numbers."""
@@ -50,6 +52,7 @@ class Ends:
         return cls(float(values.min()), float(values.max()), whole)
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Marginal:
     """A column with an order: its values and how often each occurs, missing ones left out.
@@ -117,6 +120,7 @@ class Source(Protocol):
         """The rows that are looked at together."""
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class OfTable:
     """The answers of a table that is here, or that is read column by column."""
@@ -154,6 +158,7 @@ class OfTable:
         return excerpt(self.table, rows, self.table.names)
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Counted:
     """The answers about a table that was counted where it is.

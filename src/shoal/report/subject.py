@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from shoal.columns.circumstances import TAKEN_FROM_DATA
 from shoal.columns.schema import Attribute, Schema
+from shoal.display import internal
 from shoal.errors import InputError, OptionError
 from shoal.io import Table, read, read_columnwise, table_name
 from shoal.io.parquet_files import parquet_files
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from shoal.release.protect import Release
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Subject:
     """A released table with everything public about it.
@@ -68,6 +70,7 @@ class Subject:
         return float(attribute.lo), float(attribute.hi)
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Measurable:
     """A bundle as measures take a release: without rows in input order, which a bundle never holds."""

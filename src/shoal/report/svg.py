@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from html import escape
 
 from shoal.columns.dates import day_text
+from shoal.display import internal
 
 WIDTH = 360
 _DAYS_OF_A_YEAR = 365.25
 
 
+@internal()
 @dataclass(frozen=True, slots=True)
 class Scale:
     """Values from `low` to `high` on the places from `start` to `end` of a drawing."""

@@ -13,6 +13,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.display import internal
 from shoal.errors import OptionError
 from shoal.noise import round_up_scale
 from shoal.partition import Partition
@@ -23,6 +24,7 @@ Whole = NDArray[np.int64]
 _ROUNDING = Fraction(1, 2**40)
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Edges:
     """Records of one attribute sorted inside their clusters, with the values at both ends of each cluster.

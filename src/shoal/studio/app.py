@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import asdict
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, Response, StreamingResponse
@@ -120,6 +121,33 @@ def written(desk: At, desks: All, body: Payload) -> Response:
     return HTMLResponse(whole(desk, desks, "data") + (views.problem(desk.problem) if desk.problem else ""))
 
 
+@router.post("/desk/{desk}/reread")
+def reread(desk: At, desks: All) -> Response:
+    """A file that has changed on disk is read again, with what is declared about it."""
+    desk.reread()
+    return HTMLResponse(whole(desk, desks, "data") + (views.problem(desk.problem) if desk.problem else ""))
+
+
+@router.post("/desk/{desk}/rows")
+def show_rows(desk: At, desks: All) -> Response:
+    """The rows are shown from now on; the journal notes it."""
+    with desk.lock:
+        desk.show(desk.sheet.names, "rows")
+        desk.rows_shown = True
+        return HTMLResponse(whole(desk, desks, "data"))
+
+
+@router.post("/desk/{desk}/dataset")
+def dataset(desk: At, desks: All, body: Payload) -> Response:
+    """The name under which the journal publishes what is recorded, and the ledger charges."""
+    with desk.lock:
+        name = " ".join(str(body.get("data-set", "")).split())
+        if not name:
+            raise OptionError("name the data set: the same name for everything about the same people.")
+        desk.dataset = name
+        return HTMLResponse(whole(desk, desks, "data"))
+
+
 @router.get("/desk/{desk}/rows")
 def rows(desk: At, start: int = 0, count: int = column_views.WINDOW) -> Response:
     return HTMLResponse(column_views.window(desk, start, count))
@@ -171,13 +199,6 @@ def look(desk: At) -> Response:
         return HTMLResponse(views.step(desk, "columns"))
 
 
-@router.post("/desk/{desk}/vouch")
-def vouch(desk: At, body: Payload) -> Response:
-    with desk.lock:
-        changing.vouch(desk, str(body.get("value", "")))
-        return HTMLResponse(views.step(desk, "columns"))
-
-
 # 3 promise
 
 
@@ -192,19 +213,23 @@ def promise(desk: At, body: Payload) -> Response:
             desk.promise(method=value)
         elif what == "slider":
             desk.slide(name, int(value))
-        elif what == "sealed":
-            desk.back_to_sealed()
+        elif what == "first":
+            desk.back_to_first()
+        elif what in ("same", "not same"):
+            desk.uses.journal.declare_same(desk.dataset, [value], same=what == "same")
         elif what == "undo":
             desk.undo()
         elif what == "ledger":
-            desk.ledger, desk.dataset = str(body.get("ledger", "")), str(body.get("data-set", ""))
+            desk.ledger = str(body.get("ledger", "")).strip()
+        elif what == "look":
+            changing.look(desk, value)
         elif what == "leave":
             changing.change(desk, desk.recipe.schema.names.index(value), "publish", None)
         elif what in ("outside", "missing"):
             desk.set(what, value)
         else:
             desk.set(name, value)
-        method = what in ("card", "method", "sealed", "undo", "leave", "setting", "outside", "missing")
+        method = what in ("card", "method", "first", "undo", "leave", "setting", "outside", "missing")
         return HTMLResponse(promise_views.promised(desk, method=method, moved=name, by=what))
 
 
@@ -221,18 +246,23 @@ def expect(desk: At) -> Response:
 
 @router.post("/desk/{desk}/run/{kind}")
 def run(desk: At, kind: str, body: Payload) -> Response:
+    """Start a run. One that spends a budget is confirmed first, with what it costs."""
     with desk.lock:
-        if kind == "compare":
+        price = str(body.get("price", ""))
+        if kind in ("release", "buy"):
+            cost = starting.cost(desk, kind, price)
+            if body.get("confirmed") != asdict(cost):
+                return HTMLResponse(promise_views.ask_cost(cost, kind, price))
+            starting.start(desk, kind, **({"price": price} if price else {}))
+        elif kind == "compare":
             starting.compare(desk)
-        elif kind == "buy":
-            starting.start(desk, "buy", price=str(body.get("price", "0.1")))
         elif kind == "learn":
             starting.learn(desk, str(body.get("target", "")))
-        elif kind in ("release", "rehearse"):
+        elif kind == "rehearse":
             starting.start(desk, kind)
         else:
             raise OptionError(f"there is no run of the kind '{kind}'.")
-        return HTMLResponse(views.strip(desk))
+        return HTMLResponse(fragment("#ask", "") + views.strip(desk))
 
 
 @router.post("/desk/{desk}/cancel")
@@ -306,6 +336,7 @@ def bundle(desk: At) -> Response:
         raise OptionError("there is no run to publish.")
     if publishing.blocked(publishing.checklist(chosen)) and not chosen.override:
         raise OptionError("this release is not ready to be published: see the list of what was checked.")
+    desk.note_run(chosen, "downloaded")
     name = f'attachment; filename="{publishing.release_name(chosen)}.zip"'
     return Response(
         publishing.zipped(chosen), media_type="application/zip", headers={"content-disposition": name}

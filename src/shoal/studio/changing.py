@@ -1,6 +1,6 @@
-"""Columns are changed: a desk and what was typed or moved come in; the next recipe is settled, or the reason kept.
+"""Changes of what is declared about columns: each settles the next recipe, or keeps what was typed with the reason.
 
-What was looked at before it was changed is known from these records from then on, until somebody names another source.
+A range or list that is changed after the values were shown has no source any more: somebody has to name it again.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from shoal.columns.attribute import RECORDS, SOURCES, Attribute
+from shoal.columns.attribute import RECORDS, Attribute
 from shoal.columns.declaration import read_declared
 from shoal.errors import OptionError, ShoalError
+from shoal.io.private import private_text
 from shoal.studio.desk import Desk
 from shoal.studio.editing import Draft, changed, range_words, short_problem, step_of
-from shoal.studio.looking import after_a_look
 from shoal.studio.recipe import with_attribute
 from shoal.taxonomy import Taxonomy
 
@@ -36,6 +36,7 @@ def change(desk: Desk, number: int, what: str, value: Any, merge: str = "") -> N
         return
     found: Sequence[str] = ()
     if what in ("values", "ordered") and value is None:
+        look(desk, attribute.name)
         found = sorted(entry["value"] for entry in desk.seen.listed(attribute)["values"])
     try:
         made = changed(attribute, what, value, found)
@@ -50,8 +51,10 @@ def change(desk: Desk, number: int, what: str, value: Any, merge: str = "") -> N
         made = replace(attribute, lo=None, hi=None)
     else:
         desk.drafts.pop(attribute.name, None)
-    if what in _SEEN and attribute.name in desk.looks.columns:
-        made = after_a_look(attribute, made)
+    if found:
+        made = replace(made, source={**made.source, "domain": RECORDS})
+    elif what in _SEEN and attribute.name in desk.viewed:
+        made = replace(made, source={fact: one for fact, one in made.source.items() if fact != "domain"})
     _replace(desk, attribute, made, merge)
     if what == "type" and desk.source is not None:
         desk.table = read_declared(desk.source.path, desk.recipe.schema)
@@ -85,7 +88,7 @@ def recode(desk: Desk, number: int, form: Mapping[str, str]) -> None:
     """One more step before protection: bands, new names, a level, or values cut at the top or at the bottom."""
     attribute = desk.column(number)
     told = dict(form)
-    if not told.get("source") and attribute.name in desk.looks.columns:
+    if not told.get("source") and attribute.name in desk.viewed:
         told["source"] = RECORDS
     try:
         made = desk.recipe.schema.with_steps(step_of(attribute, told))
@@ -112,7 +115,7 @@ def give_taxonomy(desk: Desk, number: int, text: str, name: str = "") -> None:
         change(desk, number, "taxonomy", text)
         return
     path = desk.folder / f"taxonomy-{number}{Path(name).suffix}"
-    path.write_text(text, "utf-8")
+    private_text(path, text)
     try:
         change(desk, number, "taxonomy", Taxonomy.load(path))
     except ShoalError as error:
@@ -122,20 +125,11 @@ def give_taxonomy(desk: Desk, number: int, text: str, name: str = "") -> None:
         path.unlink(missing_ok=True)
 
 
-def vouch(desk: Desk, source: str) -> None:
-    """Where all columns are known from that have no public source yet."""
-    if source not in SOURCES:
-        raise OptionError(f"source '{source}' is not one of {', '.join(SOURCES)}.")
-    schema = desk.recipe.schema
-    made = tuple(
-        changed(a, "source", source) if not a.source or RECORDS in a.source.values() else a
-        for a in schema.attributes
-    )
-    desk.settle(replace(desk.recipe, schema=replace(schema, attributes=made)))
-
-
 def look(desk: Desk, name: str) -> None:
-    """The values of a column are shown, or those of all of them."""
-    desk.looks.columns.update(desk.recipe.schema.names if name == "*" else (name,))
+    """Show the values of a column, or those of all of them, with their counts; the journal notes it."""
+    chosen = [a for a in desk.recipe.schema.attributes if name in ("*", a.name)]
+    for ranged, view in ((True, "histogram"), (False, "values")):
+        desk.show([a.name for a in chosen if a.kind_facts.ranged == ranged], view, "counts")
+    desk.viewed.update(a.name for a in chosen)
     # what was moved before and after it are two changes
     desk.merged = ""

@@ -8,11 +8,11 @@ from typing import Any
 
 from markupsafe import Markup
 
-from shoal.columns.attribute import MISSING_VALUE, RECORDS, SOURCES, Attribute
+from shoal.columns.attribute import MISSING_VALUE, RECORDS, Attribute
 from shoal.columns.name_words import common_range
 from shoal.columns.preview import preview as step_lines
 from shoal.columns.run_steps import with_steps
-from shoal.errors import ShoalError
+from shoal.errors import OptionError, ShoalError
 from shoal.io import FORMATS, titles
 from shoal.studio import facts, weighing
 from shoal.studio.desk import PEOPLE, Desk
@@ -35,7 +35,7 @@ def data(desk: Desk, limit: int = 0) -> str:
         )
     table = desk.table
     schema = desk.recipe.schema
-    missing = [attribute.name for attribute in schema.attributes if desk.seen.gaps(attribute)]
+    viewed = [a for a in schema.attributes if desk.rows_shown or a.name in desk.viewed]
     written = FORMATS[table.format]
     return render(
         "data.html",
@@ -43,19 +43,26 @@ def data(desk: Desk, limit: int = 0) -> str:
         rows=table.n,
         names=table.names,
         size=_bytes(desk.source.size),
-        missing=missing,
+        missing=[attribute.name for attribute in viewed if desk.seen.gaps(attribute)],
+        viewed=bool(viewed),
         text=written.text,
         told=schema.file,
         encodings=ENCODINGS,
         separators=SEPARATORS,
         decimals=DECIMALS,
         doubts=list(table.doubts.values()),
-        window=Markup(window(desk, 0, WINDOW)),
+        window=Markup(window(desk, 0, WINDOW)) if desk.rows_shown else None,
     )
 
 
 def window(desk: Desk, start: int, count: int) -> str:
-    """Some rows of the table."""
+    """Some rows of the table, once somebody asked to see them.
+
+    Raises:
+        OptionError: nobody did.
+    """
+    if not desk.rows_shown:
+        raise OptionError("the rows of the table are shown on request: press 'Show the rows'.")
     table = desk.sheet
     first = max(min(start, table.n - 1), 0)
     part = table.frame[first : first + min(count, 200), :]
@@ -97,8 +104,7 @@ def columns(desk: Desk) -> str:
         open=desk.recipe.schema.names.index(desk.open_column),
         inspector=Markup(inspector(desk)),
         left=unsettled(desk),
-        looked=all(a.name in desk.looks.columns for a in attributes),
-        vouchable=[source for source in SOURCES if source != RECORDS],
+        looked=all(a.name in desk.viewed for a in attributes),
     )
 
 
@@ -107,7 +113,7 @@ def row(desk: Desk, number: int) -> Markup:
     attribute = desk.column(number)
     draft = desk.drafts.get(attribute.name)
     lo, hi = _ends(desk, attribute)
-    looked = attribute.name in desk.looks.columns
+    looked = attribute.name in desk.viewed
     ends = common_range(attribute.name) if attribute.kind_facts.measured and attribute.lo is None else None
     return Markup(
         render(
@@ -116,7 +122,8 @@ def row(desk: Desk, number: int) -> Markup:
             attribute=attribute,
             facts=attribute.kind_facts,
             published=desk.recipe.publishes(attribute),
-            gaps=desk.seen.gaps(attribute),
+            gaps=desk.seen.gaps(attribute) if looked else None,
+            chosen=source_of(attribute),
             bars=_seen(desk, attribute).get("bars") if looked else None,
             different=_seen(desk, attribute)["different"] if looked else None,
             lo=lo,
@@ -150,7 +157,7 @@ def _listed_words(desk: Desk, attribute: Attribute) -> str:
     if attribute.tree is not None:
         count = len([value for value in attribute.tree.values if value != MISSING_VALUE])
         return f"{count} values, confirmed"
-    return f"Confirm {desk.seen.listed(attribute)['different']:,} values"
+    return "List its values"
 
 
 def status(desk: Desk, attribute: Attribute) -> tuple[str, str]:
@@ -179,9 +186,8 @@ def status(desk: Desk, attribute: Attribute) -> tuple[str, str]:
         return "warn", "needs an order"
     if not kind.ordered and attribute.tree is None and attribute.type != "boolean":
         return "warn", "needs a list"
-    outside = _outside(desk, attribute)
-    if outside:
-        return "bad", f"{outside:,} value{'s' if outside > 1 else ''} outside"
+    if count := outside(desk, attribute):
+        return "bad", f"{count:,} value{'s' if count > 1 else ''} outside"
     origin = source_of(attribute)
     if origin == RECORDS:
         return "warn", "from the data"
@@ -190,9 +196,9 @@ def status(desk: Desk, attribute: Attribute) -> tuple[str, str]:
     return "good", "ready"
 
 
-def _outside(desk: Desk, attribute: Attribute) -> int:
+def outside(desk: Desk, attribute: Attribute) -> int:
     """How many values lie outside what is declared; told only to who asked to see the values."""
-    if attribute.name not in desk.looks.columns:
+    if attribute.name not in desk.viewed:
         return 0
     if attribute.kind_facts.ranged:
         return int(desk.seen.picture(attribute).get("outside", 0))
@@ -221,7 +227,7 @@ def inspector(desk: Desk) -> str:
 def _about(desk: Desk, number: int) -> dict[str, Any]:
     """What the inspector shows of a column."""
     attribute = desk.column(number)
-    looked = attribute.name in desk.looks.columns
+    looked = attribute.name in desk.viewed
     ranged = attribute.kind_facts.ranged
     tree = attribute.taxonomy
     return {
@@ -229,7 +235,7 @@ def _about(desk: Desk, number: int) -> dict[str, Any]:
         "attribute": attribute,
         "facts": attribute.kind_facts,
         "about": attribute.kind_facts.about,
-        "gaps": desk.seen.gaps(attribute),
+        "gaps": desk.seen.gaps(attribute) if looked else None,
         "looked": looked,
         "picture": desk.seen.picture(attribute) if ranged and looked else None,
         "sliders": _sliders(desk, attribute) if ranged else [],
@@ -294,7 +300,7 @@ def _steps(desk: Desk, attribute: Attribute) -> list[dict[str, Any]]:
     if not own:
         return []
     done: list[str] = []
-    if attribute.name in desk.looks.columns:
+    if attribute.name in desk.viewed:
         only = replace(schema, steps=tuple(step for _, step in own))
         try:
             done = step_lines(only, with_steps(desk.sheet, only))
@@ -310,11 +316,16 @@ def column_changed(desk: Desk, number: int, *, whole: bool) -> str:
     parts = [
         fragment(f"#row-{number}", row(desk, number))
         if whole
-        else fragment(f"#status-{number}", render("status.html", status=status(desk, attribute))),
+        else fragment(f"#status-{number}", render("status.html", status=status(desk, attribute)))
+        + fragment(f"#known-{number}", _known(number, attribute)),
         fragment("#inspector", inspector(desk)),
         *_settled(desk),
     ]
     return "".join(parts)
+
+
+def _known(number: int, attribute: Attribute) -> str:
+    return render("known.html", number=number, attribute=attribute, chosen=source_of(attribute))
 
 
 def column_slid(desk: Desk, number: int) -> str:
@@ -326,7 +337,7 @@ def column_slid(desk: Desk, number: int) -> str:
         fragment(f"#status-{number}", render("status.html", status=about["status"])),
         fragment("#inspector-problem", render("inspector_problem.html", **about)),
         fragment("#inspector-picture", render("inspector_picture.html", **about)),
-        fragment("#inspector-source", render("inspector_source.html", **about)),
+        fragment(f"#known-{number}", _known(number, desk.column(number))),
         *(fragment(f"#slid-{one['end']}", one["words"]) for one in about["sliders"]),
         *_settled(desk),
     ]

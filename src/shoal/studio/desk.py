@@ -1,4 +1,4 @@
-"""One tab: the table it is about, what is settled, what was looked at, and the runs. Everything else is computed.
+"""The session of one tab: its table, what is settled, what is shown, and the runs. Everything else is computed.
 
 A desk changes by its methods only, one at a time; pages are rendered from it (`shoal.studio.views`).
 """
@@ -7,22 +7,24 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from shoal.columns.attribute import RECORDS, Attribute
 from shoal.columns.declaration import read_declared
 from shoal.columns.schema import Schema
 from shoal.errors import OptionError, ShoalError
 from shoal.io import Conventions, Table
-from shoal.io.fingerprint import fingerprint
+from shoal.io.fingerprint import content_digest, fingerprint
+from shoal.journal import Journal
+from shoal.release.protect import prepare
+from shoal.release.uses import Uses, domains_of
 from shoal.studio import rehearsing
 from shoal.studio.choosing import with_promise, with_setting, with_settings_of
 from shoal.studio.editing import Draft
 from shoal.studio.expecting import Expecting
-from shoal.studio.looking import Looks, spoiled
 from shoal.studio.preview import Memory, Preview, preview
 from shoal.studio.promises import SLIDERS
 from shoal.studio.recipe import Recipe
@@ -47,7 +49,7 @@ class Source:
 class Desk:
     """The work of one tab."""
 
-    def __init__(self, name: str, folder: Path, looks: dict[str, Looks]) -> None:
+    def __init__(self, name: str, folder: Path) -> None:
         self.name, self.folder = name, folder
         self.lock = threading.RLock()
         self.source: Source | None = None
@@ -67,8 +69,11 @@ class Desk:
         self.version = 0
         self._history: list[Recipe] = []
         self._place = -1
-        self._all_looks = looks
-        self.mark = ""
+        self.mark = self.content = ""
+        self.viewed: set[str] = set()
+        self.rows_shown = False
+        self.unrecorded = ""
+        self._noted: set[Any] = set()
         self._memory = Memory()
         self._preview: tuple[Any, Preview] | None = None
         self._seen: Seen | None = None
@@ -84,9 +89,10 @@ class Desk:
         told = file or Conventions()
         self.problem, self.reading = "", True
         try:
+            # taken first: of a file that changes meanwhile, something else is shown than will be compared
+            mark = fingerprint(path)
             table = read_declared(path, schema, file=told)
             drafted = schema or _without_domains(Schema.draft(table, told))
-            mark = fingerprint(path)
         except ShoalError as error:
             self.problem = str(error).replace(str(path), name)
             return
@@ -94,11 +100,17 @@ class Desk:
             self.reading = False
         with self.lock:
             if self.source is not None and self.source.path != path:
-                self._remove_runs()
                 self._remove_copy()
                 rehearsing.made_up(self)
+            if self.mark != mark:
+                self._remove_runs()
+                self.viewed, self.rows_shown = set(), False
+            if self.source is None or self.source.name != name:
+                # proposed: a name that is declared later takes its place
+                self.dataset = drafted.publication.name or Path(name).stem
             self.source = Source(path, name, path.stat().st_size)
             self.table, self.mark, self.drafts, self.open_column = table, mark, {}, ""
+            self.content = content_digest(table)
             self._memory = Memory()
             self._history, self._place = [Recipe(drafted)], 0
             self.promise()
@@ -114,10 +126,17 @@ class Desk:
         # some savings are missing, and what becomes of them is a question for later
         self.settle(replace(self.recipe, left_out=frozenset({"savings"})))
 
-    def reread(self, file: Conventions) -> None:
-        """The same file, written in another way than was thought."""
-        if self.source is not None:
+    def reread(self, file: Conventions | None = None) -> None:
+        """The same file: written in another way than was thought, or with what is declared, after it was changed."""
+        if self.source is None:
+            return
+        if file is not None:
             self.open(self.source.path, self.source.name, file)
+            return
+        kept = self.recipe
+        self.open(self.source.path, self.source.name, kept.schema.file, replace(kept.schema, steps=()))
+        if not self.problem:
+            self.settle(kept)
 
     def close(self) -> None:
         """The file is put away, and everything about it."""
@@ -128,8 +147,13 @@ class Desk:
             self.source, self.table, self._history, self._place = None, None, [], -1
             self.problem = self.told = ""
 
+    @property
+    def copied(self) -> bool:
+        """Whether the file is a copy that belongs to this session, and not read where it lies."""
+        return self.source is not None and self.folder in self.source.path.parents
+
     def _remove_copy(self) -> None:
-        if self.source is not None and self.folder in self.source.path.parents:
+        if self.source is not None and self.copied:
             self.source.path.unlink(missing_ok=True)
 
     @property
@@ -143,7 +167,7 @@ class Desk:
     def seen(self) -> Seen:
         """What the table shows of its columns."""
         if self._seen is None or self._seen.table is not self.sheet:
-            self._seen = Seen(self.sheet, self.looks.columns)
+            self._seen = Seen(self.sheet, self.viewed)
         return self._seen
 
     # what is settled
@@ -170,31 +194,66 @@ class Desk:
     def undo(self) -> None:
         self._place, self.merged = max(self._place - 1, 0), ""
 
-    @property
-    def looks(self) -> Looks:
-        """What this very table has shown, in whichever tab."""
-        return self._all_looks.setdefault(self.mark, Looks())
+    # the journal of use
 
     @property
-    def tuned(self) -> tuple[str, ...]:
-        return self.looks.tuned(self.recipe)
+    def uses(self) -> Uses:
+        """The journal, seen from this table under the name that is declared for it."""
+        return Uses(Journal.open(ledger=self.ledger or None), self.dataset, self.content)
+
+    def show(self, names: Iterable[str], *views: str) -> None:
+        """Facts about columns are about to be shown; the journal notes it, and before it what is declared by now."""
+        uses, shown = self.uses, tuple(names)
+        new = [name for name in shown if (self.dataset, name, views) not in self._noted]
+        if not new:
+            return
+        self._noted |= {(self.dataset, name, views) for name in new}
+        if domains := self._declared():
+            uses.note("declared", domains, by="studio", domains=domains)
+        uses.note("viewed", new, by="studio", views=list(views))
+        self.unrecorded = uses.problem
+
+    def _declared(self) -> dict[str, dict[str, str]]:
+        """What is declared about columns as a statement would hold it, as far as that is settled."""
+        ahead = self.look_ahead()
+        if ahead.prepared is not None:
+            return domains_of(ahead.prepared.statement)
+        broken = {problem.column for problem in ahead.problems}
+        names = [a.name for a in self.recipe.taken if a.name not in broken]
+        try:
+            request = {**self.recipe.request, "columns": names}
+            return domains_of(prepare(self.sheet, look=self._memory.look, **request).statement)
+        except ShoalError:
+            return {}
+
+    def note_run(self, run: Run, kind: Literal["measured", "downloaded"]) -> None:
+        """What a run made of these records is about to be shown or handed out; until then nobody has it."""
+        uses = Uses(Journal.open(ledger=run.ledger or None), run.dataset, run.content)
+        known = run.facts["use"]
+        if not run.use:
+            run.use = uses.note("released", known["domains"], by="studio", **known)
+        if kind not in run.noted:
+            run.noted |= {kind}
+            # distributions and single rows of the original stand beside those of the release
+            views = {"views": ["histogram", "rows"]} if kind == "measured" else {}
+            uses.note(kind, known["domains"], by="studio", release=run.use, **views)
+            self.unrecorded = uses.problem
 
     @property
-    def repeated(self) -> bool:
-        """Another release would be selected after looking at the first one."""
-        return self.looks.judged
+    def measured(self) -> bool:
+        """Whether what a release under this name lost or risked was shown."""
+        entries = self.uses.journal.entries(self.dataset)
+        return any(entry.kind == "measured" or entry.facts.get("measured") for entry in entries)
 
     @property
-    def sealed_run(self) -> Run | None:
-        """The run that was made with the settings that were fixed first, if these are the settings now."""
-        if not self.looks.judged or self.tuned:
-            return None
-        return next((run for run in self.releases if not run.tuned and run.recipe == self.looks.sealed), None)
+    def first_measured(self) -> Run | None:
+        """The first run of this tab whose measurements were shown; its settings were fixed before them."""
+        return next((run for run in self.releases if not run.rehearsed and run.seen), None)
 
-    def back_to_sealed(self) -> None:
-        """The settings that were fixed before the first look."""
-        if self.looks.sealed is not None:
-            self.settle(self.looks.sealed)
+    def back_to_first(self) -> None:
+        """The settings of the first run that was measured."""
+        if self.first_measured is not None:
+            self.settle(self.first_measured.recipe)
 
     def column(self, number: int) -> Attribute:
         attributes = self.recipe.schema.attributes
@@ -222,11 +281,12 @@ class Desk:
 
     def look_ahead(self) -> Preview:
         """What a release would promise as things stand; asked often, computed once."""
-        key = (self.recipe, self._sources(), self.tuned, self.repeated, id(self.table))
+        uses = self.uses
+        entries = uses.journal.entries()
+        noted = len(entries), entries[-1].id if entries else ""
+        key = (self.recipe, self._sources(), self.dataset, noted, id(self.table))
         if self._preview is None or self._preview[0] != key:
-            again = self.repeated and self.sealed_run is None
-            found = preview(self.sheet, self.recipe, self.tuned, self._memory, repeated=again)
-            self._preview = key, found
+            self._preview = key, preview(self.sheet, self.recipe, uses, self._memory)
         return self._preview[1]
 
     def _sources(self) -> tuple[Any, ...]:
@@ -264,10 +324,10 @@ class Desk:
 
     @property
     def rehearses_first(self) -> bool:
-        """Whether a rehearsal comes before the first real run: there is something that looking would spoil."""
-        return (
-            spoiled(self.recipe) and not self.looks.judged and not any(run.rehearsed for run in self.releases)
-        )
+        """Whether a rehearsal comes before the first real run: the claim rests on settings fixed beforehand."""
+        if any(run.rehearsed for run in self.releases):
+            return False
+        return self.recipe.fixed_beforehand and not self.measured
 
     @property
     def expected(self) -> str | None:
@@ -286,7 +346,7 @@ class Desk:
             self.version += 1
 
     def judge(self, letter: str = "") -> Run | None:
-        """The run that Judge shows. Showing one of these records is a look, and is remembered."""
+        """The run that Judge shows; the journal notes it where it is about these records."""
         if not self.releases:
             return None
         wanted = letter or self.shown
@@ -294,14 +354,8 @@ class Desk:
         self.shown = run.letter
         run.seen = True
         if not run.rehearsed:
-            self.looks.judge(run.recipe)
-        elif run.mark:
-            self.look_at(run)
+            self.note_run(run, "measured")
         return run
-
-    def look_at(self, run: Run) -> None:
-        """The people of another table are shown, which is a look at that one."""
-        self._all_looks.setdefault(run.mark, Looks()).rehearse()
 
     @property
     def to_publish(self) -> Run | None:
@@ -323,11 +377,16 @@ class Desk:
 
 
 def _without_domains(schema: Schema) -> Schema:
-    """Ranges are never filled in from the data, and what is common knowledge is for a person to confirm."""
+    """Ranges and rows per person are never filled in from the data; common knowledge is for a person to confirm."""
     made = tuple(
-        replace(a, lo=None, hi=None, source={**a.source, **({"domain": RECORDS} if a.source else {})})
-        if a.lo is not None
-        else a
+        replace(
+            a,
+            lo=None,
+            hi=None,
+            max_rows=None,
+            source={fact: origin for fact, origin in a.source.items() if fact != "max_rows"}
+            | ({"domain": RECORDS} if a.source and a.lo is not None else {}),
+        )
         for a in schema.attributes
     )
     return replace(schema, attributes=made)

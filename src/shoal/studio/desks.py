@@ -1,4 +1,4 @@
-"""All tabs of one studio: their desks, the folder that holds their files, and what each table has shown.
+"""All tabs of one Studio: their sessions and the folder that holds their files.
 
 The folder goes when the studio ends. One that was killed leaves its folder behind; the next start sweeps it.
 """
@@ -18,7 +18,6 @@ from pathlib import Path
 
 from shoal.errors import OptionError
 from shoal.studio.desk import Desk
-from shoal.studio.looking import Looks
 
 _PREFIX = "shoal-studio-"
 _LOCK = ".lock"
@@ -47,14 +46,13 @@ class Desks:
         self._held = os.open(self.folder / _LOCK, os.O_CREAT | os.O_RDWR, 0o600)
         fcntl.flock(self._held, fcntl.LOCK_EX)
         self._desks: dict[str, Desk] = {}
-        self._looks: dict[str, Looks] = {}
         self._lock = threading.Lock()
 
     def new(self) -> Desk:
         name = secrets.token_urlsafe(12)
         folder = self.folder / name
         folder.mkdir(mode=0o700)
-        desk = Desk(name, folder, self._looks)
+        desk = Desk(name, folder)
         with self._lock:
             self._desks[name] = desk
         if self.file is not None:

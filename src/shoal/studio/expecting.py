@@ -38,7 +38,7 @@ class Expecting:
             if _key(self._trial.recipe, rows) == key:
                 return
             self.stop()
-        run = Run("", "expect", recipe, (), self._folder / f"expected-{secrets.token_hex(4)}")
+        run = Run("", "expect", recipe, self._folder / f"expected-{secrets.token_hex(4)}")
 
         def heard(trial: Run) -> None:
             if trial.state in ("done", "failed"):

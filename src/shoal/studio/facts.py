@@ -1,6 +1,6 @@
 """Facts about the original records as plain values: what a look at a column, at a release or at a person shows.
 
-All of it is private. The page says so, and what it shows is remembered (`shoal.studio.looking`).
+All of it is private. The page says so, and the journal of use notes what it shows.
 """
 
 from __future__ import annotations

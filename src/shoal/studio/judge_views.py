@@ -17,7 +17,6 @@ from shoal.method.models import MODELS
 from shoal.report.compare import number_words
 from shoal.studio import publishing
 from shoal.studio.desk import PEOPLE, Desk
-from shoal.studio.looking import spoiled
 from shoal.studio.person import Pairs, pairs
 from shoal.studio.person import person as one_person
 from shoal.studio.preview import command_text, script_text
@@ -181,8 +180,7 @@ def frontier(desk: Desk) -> str:
         loss=loss.replace("_", " "),
         right=f"{right:.3g}",
         top=f"{top:.2g}",
-        real=desk.looks.judged,
-        spoiled=spoiled(desk.recipe),
+        real=any(not run.rehearsed for run in desk.shown_runs),
         history=_history(desk),
         people=PEOPLE,
         on=compared.on if compared is not None else "" if desk.another is None else desk.another.name,
@@ -271,6 +269,6 @@ def publish(desk: Desk) -> str:
         files=publishing.contents(run.bundle),
         folder=publishing.release_name(run),
         recipe=(run.bundle / "method.toml").read_text("utf-8"),
-        command=command_text(name),
-        script=script_text(name),
+        command=command_text(name, run.dataset),
+        script=script_text(name, run.dataset),
     )

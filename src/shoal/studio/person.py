@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from shoal.columns.attribute import Attribute
 from shoal.columns.coding import labels_of, numbers
 from shoal.columns.dates import day_text
+from shoal.display import internal
 from shoal.io import Table, read
 from shoal.release.protect import Release
 from shoal.report.compare import number_words
@@ -30,6 +31,7 @@ _TIE = 1e-9
 _SEED = 17
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Pairs:
     """What the intruder compares, column by column: each person as it was, each published row as it is.

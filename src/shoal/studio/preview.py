@@ -1,8 +1,10 @@
-"""What a recipe would promise, before anything is run: a recipe and a table come in, words and figures leave."""
+"""What a release would state, before anything is run: its statement, problems, noise to expect and recipe."""
 
 from __future__ import annotations
 
+import json
 import math
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,12 +13,13 @@ from shoal.columns.declaration import Declaration
 from shoal.columns.describe import Described
 from shoal.errors import ShoalError
 from shoal.io import Table
+from shoal.journal import Match
 from shoal.method.recipe import settled_text
 from shoal.method.verdict import MOST_RANGE_ERROR, PublicVerdict
 from shoal.release.expected_noise import CALM, ExpectedNoise, drowned, noise_of
 from shoal.release.leaving import public_schema
-from shoal.release.looked import after_looking
 from shoal.release.protect import Angle, Preparation, look_at, prepare
+from shoal.release.uses import Uses
 from shoal.report.words import Explanation, explanation
 from shoal.studio.recipe import RAKED, Recipe, with_attribute
 from shoal.studio.rendering import capital
@@ -63,11 +66,13 @@ class Problem:
 
     Attributes:
         column: the column to go to, empty for none.
+        code: what kind of problem it is, a word that stays the same when sentences change.
         fixes: by their words, what each sends to the desk.
     """
 
     sentence: str
     column: str = ""
+    code: str = ""
     fixes: tuple[tuple[str, Mapping[str, Any]], ...] = ()
 
 
@@ -108,31 +113,22 @@ class Preview:
         return not self.problems
 
 
-def preview(
-    table: Table,
-    recipe: Recipe,
-    tuned: tuple[str, ...] = (),
-    memory: Memory | None = None,
-    *,
-    repeated: bool = False,
-) -> Preview:
+def preview(table: Table, recipe: Recipe, uses: Uses, memory: Memory | None = None) -> Preview:
     """What a release with this recipe would say about itself; no budget is spent.
 
     Args:
-        tuned: what was chosen by looking at the records.
-        repeated: a release of the same records was looked at, so that another one is a selection.
+        uses: what the journal of use records under the name of the data set, and what it asks.
     """
     if not recipe.wanted:
         return Preview((Problem("no column is ticked: choose at least one to publish.", "*"),))
-    problems = waiting(recipe)
+    problems = (*waiting(recipe), *map(_question, uses.matches))
     try:
-        prepared = prepare(table, look=(memory or Memory()).look, **recipe.request(tuned))
+        prepared = prepare(table, look=(memory or Memory()).look, **recipe.request)
     except ShoalError as error:
         problems += tuple(_problem(one, table, recipe) for one in error.problems)
     if problems:
         return Preview(problems)
-    if repeated:
-        prepared = after_looking(prepared)
+    prepared = uses.stated(prepared)
     # with the table's own number of rows: what is shown here stays with the custodian
     foreseen = prepared.foreseen
     statement = foreseen.to_dict()
@@ -149,6 +145,18 @@ def preview(
         _enough(noise, prepared),
         recipe_text(prepared),
         prepared,
+    )
+
+
+def _question(match: Match) -> Problem:
+    """Records that are known under another name: what the custodian answers is a declaration, and is kept."""
+    return Problem(
+        f"{capital(match.words)}. Are these the same records? The answer is kept as your declaration.",
+        code="same-records",
+        fixes=(
+            ("Yes, the same records", {"what": "same", "value": match.answer}),
+            ("No, other records", {"what": "not same", "value": match.answer}),
+        ),
     )
 
 
@@ -170,18 +178,19 @@ def recipe_text(prepared: Preparation) -> str:
     return settled_text(prepared.method, schema, prepared.declared, prepared.described.columns)
 
 
-def command_text(name: str) -> str:
-    """The same release without the window. Never flags: none of them carries sources and what was tuned."""
-    quoted = f"'{name}'" if " " in name else name
-    return f"shoal protect {quoted} --config method.toml --out release"
+def command_text(name: str, dataset: str) -> str:
+    """The same release on the command line. Settings come from the recipe: no flag carries the sources."""
+    file, data_set = map(shlex.quote, (name, dataset))
+    return f"shoal protect {file} --config method.toml --dataset {data_set} --out release"
 
 
-def script_text(name: str) -> str:
+def script_text(name: str, dataset: str) -> str:
     """The same release as a script."""
+    asked = f'**load_recipe("method.toml"), dataset={json.dumps(dataset, ensure_ascii=False)}, out="release"'
     return (
         "import shoal\n"
         "from shoal.method.recipe import load_recipe\n\n"
-        f'shoal.publish("{name}", **load_recipe("method.toml"), out="release")\n'
+        f"shoal.publish({json.dumps(name, ensure_ascii=False)}, {asked})\n"
     )
 
 
@@ -235,4 +244,4 @@ def _problem(error: ShoalError, table: Table, recipe: Recipe) -> Problem:
         if not facts.ordered:
             fixes.append(("Count missing as one more value", {"what": "missing", "value": "category"}))
         fixes.append(("Leave the column out", {"what": "leave", "value": error.column}))
-    return Problem(capital(str(error)), error.column or "", tuple(fixes))
+    return Problem(capital(str(error)), error.column or "", error.code, tuple(fixes))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from markupsafe import Markup
@@ -9,13 +11,14 @@ from markupsafe import Markup
 from shoal.columns.kinds import KIND_FACTS
 from shoal.method.presets import PRESETS
 from shoal.method.settings import DECLARATIONS, SETTINGS, Setting
-from shoal.studio.column_views import accepted
+from shoal.method.verdict import DATA_DEPENDENT
+from shoal.studio.column_views import accepted, outside
 from shoal.studio.desk import PEOPLE, Desk
-from shoal.studio.looking import spoiled
-from shoal.studio.preview import command_text, script_text
+from shoal.studio.preview import command_text
 from shoal.studio.promises import CARDS, SLIDERS, offers
 from shoal.studio.recipe import typed
 from shoal.studio.rendering import fragment, render
+from shoal.studio.starting import Cost
 
 
 def promise(desk: Desk) -> str:
@@ -166,6 +169,12 @@ def noise(desk: Desk) -> str:
     return render("noise.html", ahead=desk.look_ahead(), recipe=desk.recipe, split=split)
 
 
+def ask_cost(cost: Cost, kind: str, price: str) -> str:
+    """Ask whether a run may spend what it costs; the answer carries what was shown, so that it fits nothing else."""
+    sent = {"confirmed": asdict(cost), **({"price": price} if price else {})}
+    return fragment("#ask", render("cost.html", cost=cost, kind=kind, sent=sent))
+
+
 def expected(desk: Desk) -> str:
     """How long a run would take, as far as it is known; who asked need not ask again."""
     return fragment("#expected", render("expected.html", desk=desk, asked=True))
@@ -179,20 +188,34 @@ def statement(desk: Desk) -> str:
         desk=desk,
         ahead=ahead,
         card=desk.recipe.promise,
-        tuned=desk.tuned,
-        spoiled=spoiled(desk.recipe),
-        sealed=desk.sealed_run,
+        recorded=() if ahead.statement is None else recorded_codes(ahead.statement),
+        first=desk.first_measured,
         asked=False,
         another=desk.another,
         wrong=_wrong(desk),
         people=PEOPLE,
+        outside=_outside(desk),
         column_numbers={name: number for number, name in enumerate(desk.recipe.schema.names)},
     )
+
+
+def _outside(desk: Desk) -> dict[str, int | None]:
+    """How many values lie outside their range, by column; None as long as nobody asked to see that column."""
+    return {
+        problem.column: outside(desk, desk.recipe.schema[problem.column])
+        if problem.column in desk.viewed
+        else None
+        for problem in desk.look_ahead().problems
+        if problem.code == "outside-domain"
+    }
+
+
+def recorded_codes(statement: Mapping[str, Any]) -> tuple[str, ...]:
+    """What the journal of use knows that bears on the declarations, by code."""
+    return tuple(one["code"] for one in statement["recorded"] if one["code"] != DATA_DEPENDENT)
 
 
 def same(desk: Desk) -> str:
     """The same as a command."""
     name = desk.source.name if desk.source is not None else "DATA"
-    return render(
-        "same.html", recipe=desk.look_ahead().recipe, command=command_text(name), script=script_text(name)
-    )
+    return render("same.html", recipe=desk.look_ahead().recipe, command=command_text(name, desk.dataset))

@@ -21,6 +21,7 @@ from shoal.columns.declaration import LEAST_REASON
 from shoal.columns.weight import weight_words
 from shoal.errors import OptionError, ShoalError
 from shoal.evaluation.checks import check
+from shoal.io.private import private_text
 from shoal.method.models import MODELS
 from shoal.method.parts import three_parts
 from shoal.method.verdict import DATA_DEPENDENT, Reason
@@ -29,6 +30,8 @@ from shoal.release.saved import Bundle
 from shoal.studio.runs import Run
 
 OVERRIDE = "override.json"
+# the first moment that a zip file can hold: the time of a release says who worked when
+_NO_MOMENT = (1980, 1, 1, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,7 @@ def checklist(run: Run) -> tuple[Checked, ...]:
     statement = run.facts["statement"]
     facts = MODELS[statement["model"]]
     return (
-        _choices(run, statement, facts.of_the_table),
+        _choices(statement, facts.of_the_table),
         _sources(run),
         _guarantee(statement),
         _seed(statement),
@@ -84,19 +87,14 @@ def blocked(checks: tuple[Checked, ...]) -> bool:
     return any(check.level == "bad" for check in checks)
 
 
-def _choices(run: Run, statement: Mapping[str, Any], of_table: bool) -> Checked:
-    looked = statement["data_dependent"]
-    if not looked:
+def _choices(statement: Mapping[str, Any], of_table: bool) -> Checked:
+    """What is recorded: a choice that was taken from the records voids a claim about them, other facts are limits."""
+    title, lines = "Recorded about the choices", three_parts(statement).recorded
+    if statement["data_dependent"]:
         return Checked(
-            "good", "Nothing was chosen by looking at the records", "Settings were fixed beforehand."
+            "warn" if of_table else "bad", title, " ".join(lines), "Name a public source", "columns"
         )
-    return Checked(
-        "warn" if of_table else "bad",
-        "Something was chosen by looking at the records",
-        " ".join(f"{line[0].upper()}{line[1:]}" for line in looked),
-        "" if of_table else "Go back to the settings you fixed first",
-        sent={"what": "sealed"},
-    )
+    return Checked("warn" if statement["recorded"] else "good", title, " ".join(lines))
 
 
 def _sources(run: Run) -> Checked:
@@ -194,7 +192,7 @@ def overridden(run: Run, reason: str, name: str) -> None:
     run.override = words
     statement = release.statement
     if not statement.not_publishable_because:
-        (run.folder / OVERRIDE).write_text(json.dumps(_record(words, ()), indent=2) + "\n", "utf-8")
+        private_text(run.folder / OVERRIDE, json.dumps(_record(words, ()), indent=2) + "\n")
         return
     left = tuple(reason for reason in statement.obstacles if reason.code != "epsilon-too-large")
     changed = replace(release, statement=replace(statement, override=words, obstacles=left))
@@ -215,11 +213,13 @@ def release_name(run: Run) -> str:
 
 
 def zipped(run: Run) -> bytes:
-    """The bundle as one file."""
+    """The bundle as one file; nothing in it tells when the files were made, or how they lie on this machine."""
     found = io.BytesIO()
-    with zipfile.ZipFile(found, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(found, "w") as archive:
         for path in sorted(run.bundle.iterdir()):
-            archive.write(path, f"{release_name(run)}/{path.name}")
+            entry = zipfile.ZipInfo(f"{release_name(run)}/{path.name}", _NO_MOMENT)
+            entry.external_attr = 0o644 << 16
+            archive.writestr(entry, path.read_bytes(), zipfile.ZIP_DEFLATED)
     return found.getvalue()
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from shoal.columns.attribute import Attribute
 from shoal.columns.schema import Schema
+from shoal.method.models import MODELS
 from shoal.method.presets import DEFAULT_METHOD, PRESETS
 from shoal.method.settings import SETTINGS, Setting
 from shoal.studio.promises import BY_NAME, Card
@@ -71,12 +72,16 @@ class Recipe:
             if self.settings.get(name, "") != ""
         }
 
-    def request(self, tuned: tuple[str, ...] = ()) -> dict[str, Any]:
-        """The arguments of `shoal.protect`.
+    @property
+    def fixed_beforehand(self) -> bool:
+        """Whether the claim rests on settings that do not depend on the records."""
+        return any(
+            MODELS[model].guarantee and not MODELS[model].of_the_table for model in self.promise.models
+        )
 
-        Args:
-            tuned: what was chosen by looking at the records.
-        """
+    @property
+    def request(self) -> dict[str, Any]:
+        """The arguments of `shoal.protect`."""
         found: dict[str, Any] = {
             "schema": self.schema,
             "method": self.method,
@@ -85,17 +90,11 @@ class Recipe:
             "missing": self.missing,
             "outside": self.outside,
         }
-        if self.bought:
-            found |= self.bought
-            found["tuned"] = tuple(dict.fromkeys((*_names(self.bought.get("tuned")), *tuned)))
-        elif tuned:
-            found["tuned"] = tuned
-        return found
+        return found | dict(self.bought)
 
-    def to_json(self, tuned: tuple[str, ...] = ()) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """The same as plain values, for another process."""
-        found = self.request(tuned)
-        return {**found, "schema": plain(self.schema.to_dict()), "tuned": list(found.get("tuned", ()))}
+        return {**self.request, "schema": plain(self.schema.to_dict())}
 
 
 def with_attribute(schema: Schema, old: Attribute, new: Attribute) -> Schema:
@@ -143,9 +142,3 @@ def plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: plain(item) for key, item in value.items()}
     return [plain(item) for item in value] if isinstance(value, (list, tuple)) else value
-
-
-def _names(tuned: Any) -> tuple[str, ...]:
-    if isinstance(tuned, str):
-        return tuple(name.strip() for name in tuned.split(",") if name.strip())
-    return tuple(tuned or ())

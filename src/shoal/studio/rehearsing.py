@@ -1,7 +1,7 @@
-"""Who is rehearsed on: a file such as last year's comes in; whether a rehearsal can use it leaves, or what is wrong.
+"""Rehearsals on another file, such as last year's: whether it can be used, and what is wrong with it.
 
-Nobody of the table is looked at then. The people of the other file are, and that is remembered: whoever opens it as a
-table later has looked at it.
+Nothing of the table is shown by them. The journal notes that the other file was rehearsed on, so it is asked about when
+somebody opens that file as a table.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from shoal.columns.declaration import read_declared
 from shoal.errors import OptionError, ShoalError
 from shoal.io import Table
-from shoal.io.fingerprint import fingerprint
+from shoal.io.fingerprint import content_digest
 from shoal.release.protect import prepare
 from shoal.release.rehearse import people_of
 from shoal.studio.preview import Memory
@@ -27,7 +27,7 @@ class Another:
     """Another table with the same columns, whose people are rehearsed on.
 
     Attributes:
-        mark: by which the same file is recognised.
+        mark: digest of its records.
         rows: how many people it has.
     """
 
@@ -44,7 +44,7 @@ class Another:
         return self._known[1]
 
     def _problems(self, recipe: Recipe) -> tuple[str, ...]:
-        asked = recipe.request()
+        asked = recipe.request
         key = recipe.schema, asked["columns"]
         try:
             if self._read is None or self._read[0] != key:
@@ -77,13 +77,9 @@ def choose(desk: Desk, path: Path | None = None, name: str = "") -> None:
 
 
 def _opened(desk: Desk, path: Path, name: str) -> Another:
-    told = desk.recipe.schema.file
-    table, mark = read_declared(path, file=told), fingerprint(path)
-    if mark == desk.mark or (
-        table.n == desk.sheet.n
-        and desk.source is not None
-        and _alike(table, read_declared(desk.source.path, file=told))
-    ):
+    table = read_declared(path, file=desk.recipe.schema.file)
+    mark = content_digest(table)
+    if mark == desk.content:
         raise OptionError(
             f"'{name}' holds the records of the table itself: to rehearse on them is to look at them. Take the file "
             "of another year, or made-up people."
@@ -101,13 +97,3 @@ def made_up(desk: Desk) -> None:
 def _remove_copy(desk: Desk, path: Path | None) -> None:
     if path is not None and desk.folder in path.parents:
         path.unlink(missing_ok=True)
-
-
-def _alike(one: Table, other: Table) -> bool:
-    """Whether two tables of one length hold the same records, however they are written and their rows ordered."""
-    shared = [name for name in other.names if name in one.names]
-    return bool(shared) and all(_cells(one, name) == _cells(other, name) for name in shared)
-
-
-def _cells(table: Table, name: str) -> list[str]:
-    return sorted(map(str, table.series(name).to_list()))

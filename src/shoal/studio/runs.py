@@ -1,4 +1,4 @@
-"""Runs: a job comes in, a process of its own does it; where it stands, how it ended and how to end it leave."""
+"""Runs, each in a process of its own: where it stands, how it ended, and how to end it."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Literal
 
+from shoal.journal import PLACE
 from shoal.studio.recipe import Recipe
 from shoal.studio.worker import BUNDLE, FACTS, RELEASE
 
@@ -33,12 +34,13 @@ class Run:
         letter: what the page calls it.
         kind: release, rehearse, compare, buy, learn or expect.
         recipe: what was settled when it was started.
-        tuned: what had been chosen by looking at the records by then.
+        dataset, content, ledger: under which name, on which records and with which ledger it was made.
+        use: by which the journal knows it, once something of it was shown or handed out; `noted` says what.
         what, done, total: the stage.
         charged: a ledger has been charged.
         dots: settings that were compared, as they arrive.
         seen: its measurements were shown.
-        on, mark: the other table whose people were rehearsed on, and by which it is recognised; empty without one.
+        on, mark: the other table whose people were rehearsed on, and its content; empty without one.
         of: the folder of the run that something is learned about.
         override: why it is published although its verdict says otherwise.
     """
@@ -46,8 +48,10 @@ class Run:
     letter: str
     kind: str
     recipe: Recipe
-    tuned: tuple[str, ...]
     folder: Path
+    dataset: str = ""
+    content: str = ""
+    ledger: str = ""
     state: State = "running"
     what: str = "starting"
     done: int = 0
@@ -66,6 +70,8 @@ class Run:
     mark: str = ""
     of: Path | None = None
     override: str = ""
+    use: str = ""
+    noted: frozenset[str] = frozenset()
     _process: subprocess.Popen[str] | None = None
     _facts: dict[str, Any] | None = None
     _kept: tuple[Any, Any] | None = None
@@ -148,7 +154,7 @@ def start(run: Run, job: Mapping[str, Any], told: Callable[[Run], None]) -> None
         stderr=subprocess.DEVNULL,
         text=True,
         start_new_session=True,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        env={**os.environ, "PYTHONUNBUFFERED": "1", **_own_journal(run)},
     )
     assert run._process.stdin is not None
     assert run._process.stdout is not None
@@ -157,6 +163,11 @@ def start(run: Run, job: Mapping[str, Any], told: Callable[[Run], None]) -> None
         run._process.stdin.write(json.dumps({**job, "folder": str(run.folder), "kind": run.kind}) + "\n")
         run._process.stdin.flush()
     threading.Thread(target=_listen, args=(run, run._process.stdout, told), daemon=True).start()
+
+
+def _own_journal(run: Run) -> dict[str, str]:
+    """Settings compared on people who do not exist are no use of anybody's records: what is noted goes with the run."""
+    return {PLACE: str(run.folder / "journal.jsonl")} if run.kind == "compare" and not run.on else {}
 
 
 def _listen(run: Run, output: IO[str], told: Callable[[Run], None]) -> None:

@@ -1,6 +1,6 @@
-"""What a table shows of its columns, computed once: a table comes in; counts, lists, drawings and scales leave.
+"""What a table shows of its columns, computed once: counts, lists, drawings and scales.
 
-All of it is private, and who asks for it is noted elsewhere (`shoal.studio.looking`).
+All of it is private, and shown on request only, which the journal of use notes (`Desk.show`).
 """
 
 from __future__ import annotations

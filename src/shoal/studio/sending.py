@@ -14,6 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from shoal.errors import OptionError, ShoalError
 from shoal.io import find_format
 from shoal.io.formats import format_of
+from shoal.io.private import private_file
 from shoal.studio import column_views, promise_views, rehearsing
 from shoal.studio.routing import All, At, Payload, whole
 
@@ -44,7 +45,7 @@ async def received(request: Request, target: Path, name: str, limit: int) -> Non
     """A file that is sent; all of it is there, or nothing."""
     size = 0
     try:
-        with open(target, "wb") as file:
+        with private_file(target).open("wb") as file:
             async for chunk in request.stream():
                 size += len(chunk)
                 if size > limit:

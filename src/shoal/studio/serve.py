@@ -1,4 +1,4 @@
-"""Serve the studio: a file or none comes in, a browser is opened, and nothing is left behind at the end."""
+"""Serve Studio on this machine, open a browser, and remove every file at the end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import uvicorn
 from shoal.errors import InputError
 from shoal.studio.app import create_app
 from shoal.studio.desks import Desks
-from shoal.studio.guard import Access
+from shoal.studio.guard import Access, hand_over, own_folder
 
 # seconds for requests that are on their way at the end
 _LAST_WORDS = 2
@@ -53,29 +53,33 @@ def server(desks: Desks, access: Access) -> uvicorn.Server:
     return made
 
 
-def serve(file: Path | None, port: int, *, browser: bool, ready: Callable[[str], None]) -> None:
+def serve(file: Path | None, port: int, *, browser: bool, ready: Callable[[str, bool], None]) -> None:
     """Serve until somebody stops it.
 
     Args:
         file: opened where it lies; nothing of it is copied.
         port: on this machine only; 0 takes a free one.
-        browser: open one.
-        ready: called with the address, which holds the key.
+        browser: open one; it gets a file that leads to the page, and no token on its command line.
+        ready: called with an address that works once, and whether it follows others that were used.
     """
     opened = bound_socket(port)
-    access = Access(opened.getsockname()[1])
+    access = Access(opened.getsockname()[1], renewed=lambda address: ready(address, True))
     # before the server listens to signals, and again once it has stopped, files are removed all the same
     before = signal.signal(signal.SIGTERM, _leave)
     desks = Desks(file)
+    given: Path | None = None
     try:
-        ready(access.address)
-        if browser:
-            threading.Timer(0.5, webbrowser.open, (access.address,)).start()
+        given = hand_over(access, own_folder()) if browser else None
+        ready(access.new_address(), False)
+        if given is not None:
+            threading.Timer(0.5, webbrowser.open, (given.as_uri(),)).start()
         server(desks, access).run(sockets=[opened])
     except KeyboardInterrupt:
         # the usual way to stop it
         pass
     finally:
+        if given is not None:
+            given.unlink(missing_ok=True)
         desks.close()
         signal.signal(signal.SIGTERM, before)
 

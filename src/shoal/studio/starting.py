@@ -1,13 +1,15 @@
-"""Runs are started: a desk and what is to be done come in, a process begins; what it says reaches the desk."""
+"""Starting runs: what a run costs, the process that does it, and what its messages change on the desk."""
 
 from __future__ import annotations
 
 import random
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from shoal.decimals import decimal_text, exact
 from shoal.errors import OptionError
+from shoal.method.models import MODELS
 from shoal.method.presets import PRESETS
 from shoal.studio import runs
 from shoal.studio.desk import PEOPLE, Desk, Source
@@ -19,6 +21,48 @@ _COMPARED_SIZES = 5
 _COMPARED_METHODS = 3
 
 
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a run on the records costs, as it is confirmed.
+
+    Attributes:
+        epsilon, delta: per unit, as text; empty where the claim has none that adds up.
+        unit: whom a budget is about.
+        dataset, source: what is declared to be the data set, and the file.
+        ledger: that is charged; empty for none.
+    """
+
+    epsilon: str
+    delta: str
+    unit: str
+    dataset: str
+    source: str
+    ledger: str
+
+
+def cost(desk: Desk, kind: str, price: str = "") -> Cost:
+    """What a release, or a private choice for a price, would cost as things stand.
+
+    Raises:
+        OptionError: something is not settled.
+    """
+    ahead = desk.look_ahead()
+    if ahead.prepared is None or desk.source is None:
+        raise OptionError(ahead.problems[0].sentence)
+    stated, circumstances = ahead.prepared.statement, ahead.prepared.described.circumstances
+    epsilon = stated.epsilon if MODELS[stated.model].budgeted else None
+    if kind == "buy":
+        epsilon = exact(price, "price") * circumstances.rows_per_unit
+    return Cost(
+        "" if epsilon is None else decimal_text(epsilon),
+        decimal_text(stated.delta) if epsilon is not None and stated.delta and kind != "buy" else "",
+        stated.unit,
+        desk.dataset,
+        desk.source.name,
+        desk.ledger,
+    )
+
+
 def start(desk: Desk, kind: str, **more: Any) -> Run:
     """Start a run. One that was never looked at gives way to the next: there is nothing to select from."""
     if desk.running is not None:
@@ -28,7 +72,7 @@ def start(desk: Desk, kind: str, **more: Any) -> Run:
     ahead = desk.look_ahead()
     if kind in ("release", "rehearse", "buy") and not ahead.ready:
         raise OptionError(ahead.problems[0].sentence)
-    other = desk.another if kind == "rehearse" or more.get("rehearsed") else None
+    other = desk.another if kind in ("rehearse", "compare") else None
     if other is not None and (wrong := other.problems(desk.recipe)):
         raise OptionError(wrong[0])
     if kind == "release":
@@ -39,7 +83,7 @@ def start(desk: Desk, kind: str, **more: Any) -> Run:
     ]:
         desk.drop(run)
     folder = desk.folder / f"run-{len(desk.runs)}-{random.getrandbits(32):x}"
-    run = Run(letter(desk), kind, desk.recipe, desk.tuned, folder)
+    run = Run(letter(desk), kind, desk.recipe, folder, desk.dataset, desk.content, desk.ledger)
     if other is not None:
         run.on, run.mark = other.name, other.mark
     if "of" in more:
@@ -47,7 +91,6 @@ def start(desk: Desk, kind: str, **more: Any) -> Run:
     job = {
         **_job(desk, desk.source),
         "on": None if other is None else str(other.path),
-        "looked": desk.repeated and kind == "release",
         "people": PEOPLE,
         "rows": desk.sheet.n,
         "ledger": desk.ledger,
@@ -68,7 +111,9 @@ def _job(desk: Desk, source: Source) -> dict[str, Any]:
     """What every process is told."""
     return {
         "data": str(source.path),
-        "request": desk.recipe.to_json(desk.tuned),
+        "name": source.name,
+        "mark": desk.mark,
+        "request": desk.recipe.to_json(),
         "quasi": [a.name for a in desk.recipe.taken if a.role == "quasi-identifier"],
     }
 
@@ -80,28 +125,22 @@ def expect(desk: Desk) -> None:
 
 
 def compare(desk: Desk) -> Run:
-    """Compare settings: on whom rehearsals are, as long as no release of these records was looked at."""
-    rehearsed = not desk.looks.judged
+    """Compare settings, on whom rehearsals are."""
     recipe = desk.recipe
     first = [name for name in recipe.promise.first if name != recipe.method][: _COMPARED_METHODS - 1]
     kinds = {attribute.kind for attribute in recipe.taken}
     methods = [name for name in (recipe.method, *first) if kinds <= set(PRESETS[name].kinds)]
-    rows = desk.sheet.n if not rehearsed else PEOPLE if desk.another is None else desk.another.rows
+    rows = PEOPLE if desk.another is None else desk.another.rows
     sizes = default_sizes(rows)
     step = max(len(sizes) // _COMPARED_SIZES, 1)
-    run = start(
+    return start(
         desk,
         "compare",
-        rehearsed=rehearsed,
         methods=methods,
         ks=list(sizes[::step]),
         rows=rows,
         epsilon=recipe.settings.get("epsilon", "1"),
     )
-    if run.mark:
-        # its dots are shown as they arrive
-        desk.look_at(run)
-    return run
 
 
 def learn(desk: Desk, target: str) -> Run:

@@ -14,12 +14,14 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from shoal.columns.declaration import read_declared
 from shoal.columns.schema import Schema
-from shoal.errors import ShoalError
+from shoal.errors import InputError, ShoalError
+from shoal.io import Table
+from shoal.io.private import private_file, private_text
 from shoal.release.publish import CHARGING
 
 FACTS, RELEASE, BUNDLE = "facts.json", "release.pickle", "bundle"
@@ -82,17 +84,38 @@ def _progress(tell: Tell) -> Callable[[str, int, int], None]:
 def _request(job: Mapping[str, Any]) -> dict[str, Any]:
     asked = dict(job["request"])
     asked["schema"] = Schema.from_dict(asked["schema"])
-    if not asked["tuned"]:
-        del asked["tuned"]
     return asked
+
+
+def _unchanged(job: Mapping[str, Any]) -> None:
+    """Refuse a table that is not the one that was shown; asked once it is read, and before anything is charged.
+
+    Raises:
+        InputError: the file has changed since it was opened.
+    """
+    from shoal.io.fingerprint import fingerprint
+
+    if fingerprint(Path(job["data"])) != job["mark"]:
+        raise InputError(
+            f"'{job['name']}' has changed on disk since it was opened: read it again (page Data), and check what is "
+            "declared.",
+            code="changed",
+        )
+
+
+def _table(job: Mapping[str, Any], schema: Schema) -> Table:
+    """The table that was shown."""
+    found = read_declared(Path(job["data"]), schema)
+    _unchanged(job)
+    return found
 
 
 def release(job: Mapping[str, Any], tell: Tell) -> None:
     """Make, measure and write one release."""
     from shoal.evaluation.verdict import verdict
-    from shoal.release.looked import after_looking
     from shoal.release.opening import Delivery
     from shoal.release.publish import plan
+    from shoal.release.uses import domains_of, settings_of
     from shoal.studio.facts import judged
 
     folder = Path(job["folder"])
@@ -103,12 +126,15 @@ def release(job: Mapping[str, Any], tell: Tell) -> None:
         engine="memory",
         ledger=job.get("ledger") or None,
         dataset=job.get("dataset") or None,
+        noted=False,
     )
     planned = plan(Path(job["data"]), delivery, progress=report, **_request(job))
-    if job["looked"]:
-        planned = replace(planned, prepared=after_looking(planned.prepared))
+    # what was read is what was shown, and nothing is charged yet
+    _unchanged(job)
     published = planned.carry_out(report)
     report("measuring what changed", 0, 1)
+    # a table that is read column by column may have changed since
+    _unchanged(job)
     original = planned.prepared.described.table
     assert published.evaluation is not None
     found = verdict(published.release, published.evaluation)
@@ -116,6 +142,9 @@ def release(job: Mapping[str, Any], tell: Tell) -> None:
     facts["exposed"] = _exposed(original, published.release, job["quasi"])
     facts["warnings"] = list(published.warnings)
     facts["ledger"] = _standing(job)
+    stated = published.release.statement
+    charged = {} if published.charge is None else {"charge": published.charge.head}
+    facts["use"] = {"settings": settings_of(stated), "domains": domains_of(stated), **charged}
     _keep(folder, facts, original.frame.to_native(), published.release)
 
 
@@ -169,9 +198,9 @@ def expect(job: Mapping[str, Any], tell: Tell) -> None:
 
 
 def _keep(folder: Path, facts: Mapping[str, Any], original: Any, made: Any) -> None:
-    with open(folder / RELEASE, "wb") as file:
+    with private_file(folder / RELEASE).open("wb") as file:
         pickle.dump({"original": original, "release": made}, file)
-    (folder / FACTS).write_text(json.dumps(facts), "utf-8")
+    private_text(folder / FACTS, json.dumps(facts))
 
 
 def compare(job: Mapping[str, Any], tell: Tell) -> None:
@@ -184,12 +213,9 @@ def compare(job: Mapping[str, Any], tell: Tell) -> None:
     report = _progress(tell)
     asked = _request(job)
     method, epsilon, k = (asked.pop(name, None) for name in ("method", "epsilon", "k"))
-    asked.pop("tuned", None)
     schema: Schema = asked.pop("schema")
-    data: Any = Path(job["data"])
-    if job["rehearsed"]:
-        data, part = people_of(_another(job), schema, method, epsilon, k, job["people"], **asked)
-        schema = part or schema
+    data, part = people_of(_another(job), schema, method, epsilon, k, job["people"], **asked)
+    schema = part or schema
     shared = {name: asked[name] for name in ("columns", "missing", "outside")}
     grid = make_grid(job["methods"], job["ks"], None, None, job["rows"])
     ordered = all(schema[name].kind_facts.ordered for name in asked["columns"])
@@ -232,7 +258,7 @@ def buy(job: Mapping[str, Any], tell: Tell) -> None:
     for name in ("split", "noise"):
         asked.pop(name, None)
     found = tune(
-        Path(job["data"]),
+        _table(job, asked["schema"]),
         epsilon=epsilon,
         methods=[method],
         private=job["price"],
@@ -265,7 +291,7 @@ def learn(job: Mapping[str, Any], tell: Tell) -> None:
         kept = pickle.load(file)
     report = _progress(tell)
     measured = evaluate(kept["original"], kept["release"], target=job["target"], progress=report)
-    (folder / FACTS).write_text(json.dumps(measured.to_dict()["learning"]), "utf-8")
+    private_text(folder / FACTS, json.dumps(measured.to_dict()["learning"]))
 
 
 JOBS: Mapping[str, Callable[[Mapping[str, Any], Tell], None]] = {

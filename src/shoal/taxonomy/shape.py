@@ -13,9 +13,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shoal.display import internal
+
 Codes = NDArray[np.int64]
 
 
+@internal()
 @dataclass(frozen=True, eq=False)
 class Shape:
     """A tree without names.

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from shoal.display import internal
 from shoal.errors import ClaimError, InputError, OptionError, ShoalError
 from shoal.io import Table
 from shoal.method.presets import preset
@@ -17,6 +18,7 @@ from shoal.release.protect import Preparation, prepare
 from shoal.tuning.grid import Setting
 
 
+@internal()
 @dataclass(frozen=True, slots=True)
 class Question:
     """What is asked about which table; everything but how the answer is computed."""

@@ -15,6 +15,7 @@ from shoal.display import displayed
 from shoal.errors import OutputError
 from shoal.evaluation.measures import needs_rows, ranked_by
 from shoal.evaluation.result import plain
+from shoal.io.private import private_folder, private_text
 from shoal.method.presets import PRESETS
 from shoal.method.tuned import Tuned
 from shoal.tuning.choose import Row
@@ -120,11 +121,11 @@ class Tuning:
         if self.recipe is not None:
             texts["method.toml"] = self.recipe
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            private_folder(folder)
             for name in FILES:
                 if name in texts:
                     aside = folder / f".{name}.partial"
-                    aside.write_text(texts[name], "utf-8")
+                    private_text(aside, texts[name])
                     os.replace(aside, folder / name)
         except OSError as error:
             raise OutputError(f"cannot write to '{folder}': {error.strerror or error}.") from None

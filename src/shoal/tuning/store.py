@@ -14,6 +14,7 @@ from typing import Any
 
 from shoal.errors import OutputError
 from shoal.io import Table
+from shoal.io.private import private_file, private_folder, private_text
 from shoal.taxonomy import Taxonomy
 from shoal.tuning.grid import Setting
 from shoal.tuning.simulate import Outcome, Run
@@ -46,7 +47,7 @@ class Store:
         """Write lines to the file at once."""
         assert self._path is not None
         try:
-            with self._path.open("a", encoding="utf-8") as file:
+            with private_file(self._path).open("a", encoding="utf-8") as file:
                 file.writelines(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
         except OSError as error:
             raise OutputError(f"cannot write to '{self._path}': {error.strerror or error}.") from None
@@ -63,13 +64,14 @@ def open_store(folder: Path | None, table: Table, arguments: Mapping[str, Any]) 
     path = folder / NAME
     header = {"data": fingerprint(table), "arguments": canonical(arguments)}
     if path.exists():
-        return Store(path, _resumed(path, header))
+        found = _resumed(path, header)
+        return Store(private_file(path), found)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise OutputError(
             f"'{folder}' is not a new folder and holds no earlier tuning: name another one, nothing is overwritten."
         )
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        private_folder(folder)
     except OSError as error:
         raise OutputError(f"cannot make the folder '{folder}': {error.strerror or error}.") from None
     store = Store(path)
@@ -131,7 +133,7 @@ def _read(path: Path) -> list[dict[str, Any]]:
         text = path.read_text("utf-8", errors="replace")
         complete = text[: text.rfind("\n") + 1]
         if complete != text:
-            path.write_text(complete, "utf-8")
+            private_text(path, complete)
         lines = [json.loads(line) for line in complete.splitlines()]
     except (OSError, ValueError) as error:
         raise OutputError(f"'{path}' cannot be read ({error}): name another folder.") from None

@@ -290,7 +290,7 @@ def test_bad_records_are_found_before_the_choice_is_charged(
 ) -> None:
     Path("people.csv").write_text(Path("people.csv").read_text("utf-8") + "999,p77\n", "utf-8")
     assert run(["tune", *WORDS, "--ks", "5,9", "--private", "0.1", *LEDGER]) == 2
-    assert "outside the domain" in capsys.readouterr().err
+    assert "lie outside" in capsys.readouterr().err
     assert not Path("ledger.sqlite").exists()
 
 

@@ -42,7 +42,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     from .conftest import make_place, running
 
     place = make_place(
-        tmp_path_factory.mktemp("served") / "s", ceiling=Fraction(5), delta_ceiling=Fraction(1, 2)
+        tmp_path_factory.mktemp("served") / "s", ceiling=Fraction(5), delta_ceiling=Fraction(1, 1000)
     )
     with running(place) as served:
         yield served

@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 
 from shoal.columns.guess import stored_kind
 from shoal.columns.kinds import KIND_FACTS, Kind
+from shoal.display import internal
 from shoal.errors import InputError, OptionError, did_you_mean
 from shoal.io import Table, first_row
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Space:
     """What the columns mean and how far apart two values are.
@@ -36,6 +38,7 @@ class Space:
         return Space(tuple(self.names[j] for j in columns), self.nominal[picked], self.widths[picked])
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Encoded:
     """The tables as matrices, columns contiguous; names are replaced by whole numbers common to all tables."""

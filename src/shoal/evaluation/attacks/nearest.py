@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.display import internal
 from shoal.evaluation.attacks.encode import Space
 from shoal.evaluation.groups import row_groups
 from shoal.evaluation.linkage import THREADS_FROM, TIE_ULPS, TREE_SLACK, tie_width
@@ -18,6 +19,7 @@ from shoal.evaluation.linkage import THREADS_FROM, TIE_ULPS, TREE_SLACK, tie_wid
 BLOCK = 4_000_000
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
     """A released table seen through some columns: identical rows are one group.

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.display import internal
 
+
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Predicates:
     """Conjunctions of conditions low <= value <= high, one line each.

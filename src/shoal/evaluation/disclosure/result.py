@@ -296,6 +296,7 @@ class Risk:
             OutputError: the file exists, lies in the folder of a release, or cannot be written.
         """
         from shoal.io import write
+        from shoal.io.private import private_file
 
         target = Path(path)
         if target.exists():
@@ -307,7 +308,7 @@ class Risk:
             )
         aside = target.with_name(f".partial-{target.name}")
         try:
-            write(self.records(), aside)
+            write(self.records(), private_file(aside))
             aside.replace(target)
         except OSError as error:
             if isinstance(error, OutputError):

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.columns.describe import Described
+from shoal.display import internal
 from shoal.errors import InputError, OptionError
 from shoal.mechanisms.kanonymity.algorithms.embedding import coordinates_of_values, place_in_tree
 from shoal.mechanisms.strata import units_of
@@ -129,6 +130,7 @@ KINDS: Mapping[str, Kind] = {
 }
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Columns:
     """The released columns, every one as numbers in input order, and how many values were clipped.

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shoal.columns.describe import Described
-from shoal.errors import OptionError
+from shoal.errors import InputError, OptionError
 from shoal.evaluation.distributions import distinct_for_units
 from shoal.evaluation.groups import row_groups, units_of_groups
 from shoal.mechanisms.base import Progress
@@ -22,7 +23,7 @@ from shoal.mechanisms.kanonymity.algorithms.diversity import (
     value_numbers,
 )
 from shoal.mechanisms.kanonymity.algorithms.merging import Lacking, merge_until
-from shoal.mechanisms.kanonymity.columns import Columns, refuse_masked_weight, with_role
+from shoal.mechanisms.kanonymity.columns import Columns, columns_of, refuse_masked_weight, with_role
 from shoal.mechanisms.strata import Stratum, check_persons, check_strata, strata_of, units_of
 from shoal.method.budget import Plan
 from shoal.method.method import Method
@@ -38,12 +39,14 @@ def check(
     *,
     even: bool = False,
     least: int | None = None,
+    classes: Sequence[Stratum] | None = None,
 ) -> None:
     """Raise what a run would raise about groups: labels and wishes that these records cannot fulfil.
 
     Args:
         even: nobody may have more than one row in k of a group, see `lacks_persons`.
         least: the most that any group needs, if not the method's k.
+        classes: the records among which groups are made, where these are not the strata.
     """
     refuse_masked_weight(method, described)
     check_strata(method, described, least or method.size)
@@ -54,16 +57,40 @@ def check(
             raise OptionError(
                 f'{option} is about confidential columns: set role = "confidential" for one in the schema.'
             )
+    within = strata_of(method, described) if classes is None else classes
     if method.partition == "given" or labels is not None:
-        made = given(_of_rows_kept(described, labels), method.size)
-        _check_given(method, described, made, even=even)
-    for name in names if method.l is not None else ():
-        found = int(np.unique(described.positions(name)[0]).size)
-        if found < (method.l or 0):
-            raise OptionError(
-                f"l = {method.l} cannot be reached: column '{name}' has {found} different values in the whole table."
-            )
-        _check_values_of_persons(method, described, name)
+        own = _of_rows_kept(described, labels)
+        for stratum in within:
+            with _located(stratum):
+                given(own[stratum.rows], method.size)
+        _check_given(method, described, given(own, method.size), even=even)
+    if method.l is not None:
+        _check_diversity(method.l, columns_of(method, described), names, within)
+        for name in names:
+            _check_values_of_persons(method.l, described, name, within)
+
+
+def _check_diversity(least: int, columns: Columns, names: Sequence[str], classes: Sequence[Stratum]) -> None:
+    """Refuse an l for which some class of records has too few different values."""
+    for stratum in classes:
+        where = f"the stratum {stratum.name}" if stratum.name else "the whole table"
+        where += ", among rows of equal weight" if len({one.name for one in classes}) < len(classes) else ""
+        for name in names:
+            found = int(np.unique(columns.values[name][stratum.rows]).size)
+            if found < least:
+                raise OptionError(
+                    f"l = {least} cannot be reached: column '{name}' has {found} different "
+                    f"value{'' if found == 1 else 's'} in {where}."
+                )
+
+
+@contextmanager
+def _located(stratum: Stratum) -> Iterator[None]:
+    """Name the stratum in what is wrong with its labels."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"the stratum {stratum.name}: {error}" if stratum.name else str(error)) from None
 
 
 def _check_given(method: Method, described: Described, made: Partition, *, even: bool) -> None:
@@ -71,10 +98,7 @@ def _check_given(method: Method, described: Described, made: Partition, *, even:
     units = units_of(described)
     if units is None:
         return
-    parts = np.zeros(described.n, dtype=np.int64)
-    for number, stratum in enumerate(strata_of(method, described)):
-        parts[stratum.rows] = number
-    within = row_groups([parts, made.labels])
+    within = row_groups([_numbered(strata_of(method, described), described.n), made.labels])
     if lacks_persons(units, method.size, even=even)(Partition(within.labels, within.sizes)).any():
         more = f", or one with more than one row in {method.size}" if even else ""
         raise OptionError(
@@ -84,21 +108,26 @@ def _check_given(method: Method, described: Described, made: Partition, *, even:
         )
 
 
-def _check_values_of_persons(method: Method, described: Described, name: str) -> None:
-    """Refuse an l that the persons of a stratum, with one value each, do not have."""
+def _numbered(classes: Sequence[Stratum], n: int) -> NDArray[np.int64]:
+    """The number of each row's class."""
+    parts = np.zeros(n, dtype=np.int64)
+    for number, stratum in enumerate(classes):
+        parts[stratum.rows] = number
+    return parts
+
+
+def _check_values_of_persons(least: int, described: Described, name: str, classes: Sequence[Stratum]) -> None:
+    """Refuse an l that the persons of a class, with one value each, do not have."""
     units = units_of(described)
     if units is None:
         return
     values = value_numbers(described.positions(name)[0], described.n)
-    parts = np.zeros(described.n, dtype=np.int64)
-    for number, stratum in enumerate(strata_of(method, described)):
-        parts[stratum.rows] = number
-    found = int(distinct_for_units(parts, values, units).min())
-    if found < (method.l or 0):
+    found = int(distinct_for_units(_numbered(classes, described.n), values, units).min())
+    if found < least:
         raise OptionError(
-            f"l = {method.l} cannot be reached: there are no {method.l} persons (values of "
+            f"l = {least} cannot be reached: there are no {least} persons (values of "
             f"'{described.circumstances.unit}') with different values of column '{name}'"
-            f"{' in every stratum' if method.strata else ''}: lower l."
+            f"{' in every stratum' if len(classes) > 1 else ''}: lower l."
         )
 
 

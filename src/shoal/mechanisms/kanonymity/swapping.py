@@ -75,7 +75,8 @@ def _weight_notes(method: Method, described: Described) -> tuple[str, ...]:
 def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
     """Raise what a run would raise."""
     sizes = _checked_sizes(method, confidential_columns(method, described), described.n)
-    grouping.check(method, described, plan, labels, even=True, least=max(sizes))
+    classes = _classes(method, described)
+    grouping.check(method, described, plan, labels, even=True, least=max(sizes), classes=classes)
 
 
 def plan_ranking(method: Method, described: Described) -> Plan:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shoal.columns.describe import Described
 from shoal.columns.lattice import Lattice
+from shoal.display import internal
 from shoal.errors import OptionError
 from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
 from shoal.mechanisms.clusters import (
@@ -42,6 +43,7 @@ from shoal.partition.base import check_k
 Floats = NDArray[np.float64]
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class _Protected:
     """One attribute group, protected.

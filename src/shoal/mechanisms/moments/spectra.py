@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.display import internal
 from shoal.mechanisms.moments.budget import GroupBudget
 from shoal.mechanisms.moments.statistics.eigen import SpectralBounds, Spectrum, entries_of_slices, slices
 from shoal.mechanisms.moments.statistics.process import Statistics
@@ -30,6 +31,7 @@ _FINEST = Fraction(1, 1 << 50)
 _SLACK = 1 + 2.0**-20
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Spectra:
     """How far one record of the actual table can move the spectra of each cluster, and what follows for the noise.

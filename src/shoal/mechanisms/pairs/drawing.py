@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.columns.describe import Described
+from shoal.display import internal
 from shoal.mechanisms.pairs.joint import exchanged
 from shoal.mechanisms.pairs.mixture import Mixture, fit
 from shoal.mechanisms.pairs.model import Counted, Measured, Model
@@ -27,6 +28,7 @@ from shoal.noise import Source
 Floats = NDArray[np.float64]
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Drawing:
     """All that rows are drawn from: noisy, and therefore safe to draw from as often as one likes.

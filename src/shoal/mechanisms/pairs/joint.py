@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from shoal.display import internal
 from shoal.mechanisms.pairs._kernels import exchange
 from shoal.mechanisms.pairs.currency import Currency, Shape
 from shoal.mechanisms.pairs.gaps import ABSENT
@@ -43,6 +44,7 @@ _WIDE = 0.1
 _RUN = 1 << 16
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Clipped:
     """Which products are measured, from what is released already.
@@ -77,6 +79,7 @@ class Clipped:
         return np.where(positions == ABSENT, 0.0, inside)
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Tails:
     """Measured products: means over rows."""

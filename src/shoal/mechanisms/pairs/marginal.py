@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.display import internal
+
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
@@ -17,6 +19,7 @@ Integers = NDArray[np.int64]
 _STEEPEST = 500.0
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Fine:
     """A distribution over the positions of an attribute, interval by interval.
@@ -79,6 +82,7 @@ def _exponential_mean(slope: Floats) -> Floats:
     return np.where(flat, 0.5 + slope / 12, -1 / np.expm1(-safe) - 1 / safe)
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Marginal:
     """One attribute, once its share is spent.

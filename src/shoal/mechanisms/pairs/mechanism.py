@@ -160,7 +160,7 @@ def share_noise(method: Method, described: Described) -> ShareNoise:
 
     Whether a value is missing is no column, and nothing is told of it.
     """
-    rows = _public_rows(method, described) or described.n
+    rows = _public_rows(method, described) or max(described.n, 1)
     budget = _budget(method)
     found = _lay_out(method, described, rows, budget - _rows_share(method, budget))
     alone = noise_alone(found.attributes, found.oneway, found.currency, rows)

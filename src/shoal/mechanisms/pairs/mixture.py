@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from shoal.display import internal
+
 Floats = NDArray[np.float64]
 Pair = tuple[int, int]
 
@@ -22,6 +24,7 @@ _WIDTH = 0.7
 _LEAST = 1e-9
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Mixture:
     """Classes with their weights, and the bins' probabilities inside, all attributes beside each other.

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from shoal.display import internal
 from shoal.mechanisms.pairs.contrasts import PairCounts, group_sums, sign_products
 from shoal.mechanisms.pairs.correlation import shrunk, tetrachoric
 from shoal.mechanisms.pairs.currency import Currency
@@ -65,6 +66,7 @@ def pair_codes(
     return codes
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Model:
     """What is known about pairs, without their noise.
@@ -86,6 +88,7 @@ class Model:
     from_signs: bool = False
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Counted:
     """Sums over the records, ready for the gate. Private.

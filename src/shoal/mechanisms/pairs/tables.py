@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.display import internal
 from shoal.mechanisms.pairs._kernels import fit_table, rake_table
 from shoal.mechanisms.pairs.contrasts import functions
 from shoal.mechanisms.pairs.correlation import copula_table
@@ -32,6 +33,7 @@ _PASSES = 20
 _ODD = 0.02
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
     """Contrasts of one pair at one fineness, in parts of the rows; the first attribute comes before the second.

@@ -14,12 +14,15 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.display import internal
+
 Integers = NDArray[np.int64]
 
 # so many sets of blanked columns are tried at most, small ones first
 MOST_MASKS = 1023
 
 
+@internal()
 @dataclass(frozen=True)
 class Keys:
     """Rows of keys.

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shoal.columns.describe import Described
+from shoal.display import internal
 from shoal.errors import ClaimError, OptionError, did_you_mean
 from shoal.evaluation.disclosure.keys import coded
 from shoal.evaluation.groups import places
@@ -207,6 +208,7 @@ def _facts(
     }
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class _Work:
     """The keys of one stratum, 0 for an empty cell, and how many values each has in the whole table."""

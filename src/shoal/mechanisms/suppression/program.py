@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_matrix
 
+from shoal.display import internal
 from shoal.mechanisms.suppression.keys import Integers, Keys
 
 Floats = NDArray[np.float64]
@@ -29,6 +30,7 @@ _NODES = 200
 _SLACK = 1e-6
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Program:
     """Rare rows, and what they can become.
@@ -190,6 +192,7 @@ def share_bound(program: Program) -> float:
     return float(least @ program.counts)
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Solution:
     """What the solver found.

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from shoal.display import internal
 from shoal.mechanisms.suppression import program as programs
 from shoal.mechanisms.suppression.greedy import Assignment, finished, lend
 from shoal.mechanisms.suppression.keys import Integers, Keys
@@ -33,6 +34,7 @@ _SLACK = 1e-9
 _NEARLY = 1.15
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Found:
     """How to blank.

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_matrix
 
+from shoal.display import internal
 from shoal.mechanisms.suppression.keys import Integers, Keys
 
 # pairs of a different row and what it can become
@@ -21,6 +22,7 @@ MOST_PAIRS = 1_200
 _NODES = 200
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Pairs:
     """Different rows, and every released row that they can become.

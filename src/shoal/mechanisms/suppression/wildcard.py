@@ -15,6 +15,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from shoal.display import internal
 from shoal.evaluation.disclosure.frequencies import as_wildcard
 from shoal.evaluation.disclosure.individual import approximate
 from shoal.evaluation.disclosure.keys import patterns
@@ -31,6 +32,7 @@ _MOST_TRIES = 400
 _NEARLY_ALL = 1e-3
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Wish:
     """What is to be reached: k compatible records, or a risk that no record is above.

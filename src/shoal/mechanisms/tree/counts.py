@@ -11,9 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.display import internal
+
 Floats = NDArray[np.float64]
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Level:
     """One level of noisy counts.

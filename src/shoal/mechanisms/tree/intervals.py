@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.display import internal
 from shoal.mechanisms.tree.counts import Level, consistent_counts
 from shoal.mechanisms.tree.cuts import draw_edges
 from shoal.mechanisms.tree.gate import noisy
@@ -31,6 +32,7 @@ _PRESENT, _PRESENT_DOUBT = 0.95, 0.25
 _LARGEST_TABLE = 1 << 22
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Intervals:
     """What is known about one attribute once its budget is spent.

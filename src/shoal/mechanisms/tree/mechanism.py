@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shoal.columns.describe import Described
+from shoal.display import internal
 from shoal.errors import OptionError
 from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
 from shoal.mechanisms.tree.boxes import Tree, grow, sort_into
@@ -130,6 +131,7 @@ class Settled:
     counted: tuple[str, ...]
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Model:
     """All that rows are drawn from: noisy, and therefore safe to draw from as often as one likes."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.display import internal
 from shoal.mechanisms.tree.boxes import Tree
 from shoal.mechanisms.tree.intervals import Intervals
 from shoal.noise import Source
@@ -24,6 +25,7 @@ REBUILDS = ("uniform", "centroid", "normal")
 BLOCK = 1 << 16
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
     """Rows that are drawn together: all rows of some leaves, or one of several even samples of a large leaf.

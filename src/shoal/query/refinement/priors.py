@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shoal.columns.lattice import Lattice
 from shoal.decimals import exact
+from shoal.display import internal
 from shoal.errors import OptionError
 from shoal.query.refinement.support import Grid, Labels, Points, Support
 
@@ -26,6 +27,7 @@ MAX_TOTAL = 1 << 62
 _PARTS = 1 << 50
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Prior:
     """Whole-number weights of all possible answers; the mass of an answer is its weight over their total.

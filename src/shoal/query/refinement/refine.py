@@ -16,12 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.display import internal
 from shoal.query.refinement.factors import Factors
 from shoal.query.refinement.priors import Prior
 
 Mask = NDArray[np.bool_]
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Refined:
     """The law of the answer. It is secret: only one sample of it may be published.

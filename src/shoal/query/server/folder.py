@@ -17,8 +17,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shoal.columns.circumstances import MOST_DELTA
 from shoal.columns.schema import Schema
-from shoal.decimals import exact
+from shoal.decimals import decimal_text, exact
 from shoal.errors import InputError, OptionError, did_you_mean
 from shoal.io.fingerprint import fingerprint
 from shoal.io.toml import dumps, load
@@ -105,8 +106,6 @@ class Settings:
 
     def to_dict(self) -> dict[str, Any]:
         """The content of the file; ceilings as text, which is exact."""
-        from shoal.decimals import decimal_text
-
         document: dict[str, Any] = {"description": self.description, "neighbours": self.neighbours}
         document["ceiling"] = decimal_text(self.ceiling)
         document["delta_ceiling"] = decimal_text(self.delta_ceiling)
@@ -225,6 +224,7 @@ def _whole(key: str, value: object) -> int:
 
 def _delta(value: object) -> Fraction:
     delta = exact(value, "delta_ceiling")
-    if not 0 <= delta < 1:
-        raise OptionError(f"delta_ceiling must be at least 0 and below 1, got {value}.")
+    if not 0 <= delta <= MOST_DELTA:
+        most = decimal_text(MOST_DELTA)
+        raise OptionError(f"delta_ceiling must be at least 0 and at most {most}, got {value}.")
     return delta

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from shoal.errors import InputError
 from shoal.io.parquet_files import Frozen
+from shoal.io.private import private_file
 from shoal.progress import Progress, silent
 from shoal.release.engines.blobs import Blob, batch_of, blobs_in
 from shoal.release.engines.stages import BATCH, Over, Sealed, Stage
@@ -141,7 +142,7 @@ class _Buckets:
     def _flush(self) -> None:
         self._folder = self._folder or self._folder_of()
         for bucket, pieces in self._waiting.items():
-            with (self._folder / str(bucket)).open("ab") as file:
+            with private_file(self._folder / str(bucket)).open("ab") as file:
                 file.writelines(pieces)
         self._waiting, self._bytes = {}, 0
 

@@ -19,6 +19,7 @@ from shoal.columns.attribute import Attribute
 from shoal.columns.coding import labels_of, numbers
 from shoal.columns.lattice import Lattice
 from shoal.columns.records import Absent, KeptElsewhere
+from shoal.display import internal
 from shoal.errors import InputError, OptionError, ShoalError
 from shoal.io import Table
 from shoal.mechanisms.histogram import Histogram
@@ -54,17 +55,14 @@ def found_labels(
 def outside_of(
     batches: Iterator[pa.RecordBatch], reading: Reading, attribute: Attribute, lo: float, hi: float
 ) -> Iterator[pa.RecordBatch]:
-    """How many values are outside of a domain, and the first row with one."""
-    count, first = 0, -1
+    """How many values are outside of a domain."""
+    count = 0
     for batch in batches:
         part = reading.part(batch)
         values = numbers(part.table, attribute)
         values = values if part.kept is None else values[part.kept]
-        outside = (values < lo) | (values > hi)
-        if outside.any():
-            count += int(outside.sum())
-            first = int(part.rows[np.argmax(outside)]) if first < 0 else first
-    yield batch_of([(0, FACTS, packed(np.array([count, first], dtype=np.int64)))])
+        count += int(((values < lo) | (values > hi)).sum())
+    yield batch_of([(0, FACTS, packed(np.array([count], dtype=np.int64)))])
 
 
 def unit_rows(
@@ -109,6 +107,7 @@ def most_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield batch_of(found)
 
 
+@internal()
 @dataclass(eq=False)
 class Elsewhere:
     """The answers about records that a runner has.
@@ -238,17 +237,13 @@ class Elsewhere:
                 most = max(most, value)
         return missing, most
 
-    def outside(self, attribute: Attribute, lo: float, hi: float, kept: Any) -> tuple[int, int]:
+    def outside(self, attribute: Attribute, lo: float, hi: float, kept: Any) -> int:
         found = self._facts[attribute.name]
         if found.low >= lo and found.high <= hi:
-            return 0, 0
+            return 0
         task = partial(outside_of, reading=self.reading, attribute=attribute, lo=lo, hi=hi)
-        count, firsts = 0, []
-        for _, _, blob in blobs_in(self.runner.collect("looking at the records", self._all, Stage(task))):
-            here, first = unpacked(blob)[0].tolist()
-            count += here
-            firsts += [first] if here else []
-        return count, min(firsts, default=0)
+        answers = blobs_in(self.runner.collect("looking at the records", self._all, Stage(task)))
+        return sum(int(unpacked(blob)[0].sum()) for _, _, blob in answers)
 
     def missing_of(self, name: str) -> int:
         """How many of the rows that take part have no value."""

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.columns.describe import Described
+from shoal.display import internal
 from shoal.mechanisms.histogram import Histogram
 from shoal.partition.order import stable_order
 from shoal.release.engines.blobs import Blob, batch_of, packed, scattered
@@ -31,6 +32,7 @@ Floats = NDArray[np.float64]
 GIVEN, STAYING = -2, -3
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Neighbours:
     """Ranges of ranks of a column, each a bucket, cut where groups begin.
@@ -159,6 +161,7 @@ def to_neighbours(
         yield batch_of(found)
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Owned:
     """The records of a range, in order of rank.

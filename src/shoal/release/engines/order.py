@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.display import internal
 from shoal.noise import Source
 
 Integers = NDArray[np.int64]
@@ -21,6 +22,7 @@ _FEW = 1 << 18
 _ROUNDS = 12
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Order:
     """A permutation of 0 .. rows - 1.

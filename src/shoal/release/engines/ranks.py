@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.display import internal
 from shoal.mechanisms.histogram import Histogram
 from shoal.partition import Partition
 from shoal.release.engines.blobs import Blob
@@ -28,6 +29,7 @@ HEAVY = 4 * RANGE
 _ENDS = 3
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Ranked:
     """A column in order of rank, cut into clusters. Private.
@@ -110,6 +112,7 @@ class Ranked:
         return sums + inner - partition.sums(positions)
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Ranges:
     """How the records of all columns are spread over buckets.

@@ -16,6 +16,7 @@ from shoal.columns.coding import numbers
 from shoal.columns.describe import Described
 from shoal.columns.provenance import as_declared
 from shoal.columns.run_steps import steps_run
+from shoal.display import internal
 from shoal.errors import ShoalError
 from shoal.io import Table, without_texts
 from shoal.io.parquet_files import ROW
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from shoal.columns.schema import Schema
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
     """Some records of a table.

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shoal.errors import InputError, OutputError, ShoalError
-from shoal.io.files import private_file
 from shoal.io.parquet_files import Frozen, Piece, frozen
+from shoal.io.private import private_file
 from shoal.progress import Progress, silent
 from shoal.release.bundle import stoppable
 from shoal.release.engines.blobs import batch_of, blob_schema

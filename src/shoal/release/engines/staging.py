@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from shoal.errors import OutputError
-from shoal.io.files import private_file, private_folder
+from shoal.io.private import private_folder, private_text
 from shoal.release.bundle import finished, unfinished
 
 WORK = ".work"
@@ -38,9 +38,9 @@ _beating = threading.Lock()
 
 def claim(folder: Path) -> None:
     """Make a private folder for work, marked with this process until it is given up."""
-    mark = private_file(private_folder(folder) / _OWNER)
+    mark = private_folder(folder) / _OWNER
     owner = {"machine": _machine(), "process": os.getpid(), "started": _started(os.getpid())}
-    mark.write_text(json.dumps(owner), "utf-8")
+    private_text(mark, json.dumps(owner))
     unfinished(folder)
     _held.add(mark)
     if _beating.acquire(blocking=False):

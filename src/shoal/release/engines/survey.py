@@ -14,6 +14,7 @@ from shoal.columns.coding import numbers
 from shoal.columns.lattice import Lattice
 from shoal.columns.provenance import as_declared
 from shoal.columns.records import gaps_of
+from shoal.display import internal
 from shoal.errors import ShoalError
 from shoal.io import Table
 from shoal.io.parquet_files import ROW
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 FACTS = -1
 
 
+@internal()
 @dataclass(slots=True)
 class Facts:
     """What is known about a column after a look.

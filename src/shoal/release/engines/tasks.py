@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from shoal.columns.describe import Described
 from shoal.columns.missing import with_gaps
+from shoal.display import internal
 from shoal.mechanisms.base import Mechanism
 from shoal.method.budget import Plan
 from shoal.method.method import Method
@@ -101,6 +102,7 @@ def noisy_records(
         yield batch_of(list(out.blobs(part.rows, [made.values[name] for name in described.columns])))
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Route:
     """Ranges of ranks of one column, each a bucket: known from how many records have each position.

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.columns.describe import Described
+from shoal.display import internal
 from shoal.mechanisms.histogram import Histogram
 from shoal.noise import Source
 from shoal.noise.keyed import fresh_key
@@ -47,6 +48,7 @@ class Made:
     conditions: tuple[str, ...] = ()
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Work:
     """A prepared release on an engine."""
@@ -87,6 +89,9 @@ class Work:
         found: dict[int, Integers] = {}
         for _, part, blob in blobs_in(self.runner.collect(what, self.over, Stage(task, 1), Stage(summed))):
             found[part] = unpacked(blob)[0].astype(np.int64)
+        if not found:
+            # no record takes part: the tables are those of an empty table
+            return [table.ravel() for table in count(self.described)]
         return [found[part] for part in sorted(found)]
 
     def facts(self, **more: Any) -> dict[str, Any]:
@@ -96,7 +101,7 @@ class Work:
         for name in described.columns:
             lattice = described.lattices[name]
             ends = float(lattice.lo), float(lattice.hi)
-            clipped[name] = self.records.outside(described.attribute(name), *ends, described.kept)[0]
+            clipped[name] = self.records.outside(described.attribute(name), *ends, described.kept)
         return {"values_clipped": clipped, **more}
 
     def heavy_counts(

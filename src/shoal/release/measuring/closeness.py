@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from shoal.columns.attribute import Attribute
 from shoal.columns.coding import numbers
 from shoal.columns.schema import Schema
+from shoal.display import internal
 from shoal.errors import InputError
 from shoal.evaluation.anonymity import as_arrow
 from shoal.evaluation.disclosure.diversity import by_group
@@ -118,6 +119,7 @@ def _whole(table: Table, name: str) -> tuple[Integers, NDArray[np.bool_]]:
     return found.astype(np.int64), gone
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Numbering:
     """The values of a confidential column by number.

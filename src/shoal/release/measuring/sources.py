@@ -16,6 +16,7 @@ import narwhals as nw
 import numpy as np
 
 from shoal.columns.attribute import MISSING_VALUE, Attribute
+from shoal.display import internal
 from shoal.evaluation.categorical import Parts
 from shoal.io import Table
 from shoal.io.parquet_files import ROW
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Shown:
     """A table that pages can show.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.display import internal
 from shoal.release.engines.blobs import Blob, batch_of, blobs_in, by_bucket, packed, unpacked
 from shoal.release.engines.counting import together
 
@@ -137,6 +138,7 @@ def _joined(found: Iterable[dict[str, int] | None]) -> dict[str, int] | None:
     return total
 
 
+@internal()
 @dataclass(slots=True, eq=False)
 class Aggregates:
     """What the tasks of one pass found together.

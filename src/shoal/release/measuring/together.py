@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.display import internal
 from shoal.evaluation.categorical import Parts
 from shoal.evaluation.columns import numbers_of
 from shoal.evaluation.utility import Products
@@ -43,6 +44,7 @@ _FEWEST_CELLS = 1 << 14
 MOST_ALONE = 2 * MOST_LABELS + 1
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Scale:
     """Numbers of a column as standardised ones; all of them 0 where there is no spread.
@@ -210,6 +212,7 @@ class _Sums:
         ]
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Together:
     """Columns of a table together.

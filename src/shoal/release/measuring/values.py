@@ -12,6 +12,7 @@ import numpy as np
 
 from shoal.columns.attribute import Attribute
 from shoal.columns.coding import labels_of
+from shoal.display import internal
 from shoal.errors import InputError, ShoalError
 from shoal.evaluation.columns import numbers_of, texts_of
 from shoal.evaluation.utility import Distribution, Moments
@@ -67,6 +68,7 @@ class Asked:
         return pa.array(labels_of(table, self.attribute), pa.large_string())
 
 
+@internal()
 @dataclass(frozen=True, slots=True)
 class Facts:
     """What one pass says about a column, whatever its values are.
@@ -138,6 +140,7 @@ class Facts:
         return Moments(self.n, self.mean, variance)
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Numbers:
     """A column of numbers, counted.
@@ -163,6 +166,7 @@ class Names:
 Column = Numbers | Names
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Values:
     """The columns of a table, counted.

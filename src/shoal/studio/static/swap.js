@@ -1,8 +1,11 @@
 // Sends what was done to the studio and puts the fragments that come back into their places. Nothing is decided here.
 
-const HEADER = { "x-shoal": "1" };
+/** @returns {Record<string, string>} what shows that a request comes from this page */
+export const header = () => ({ "x-shoal": localStorage.getItem("shoal-key") ?? "" });
 const DEBOUNCE = 60;
 const REST = 1200;
+// longer than between the two presses of a double click
+const AWAKE = 600;
 
 /** @returns {string} the desk of this tab */
 export const desk = () => sessionStorage.getItem("shoal-desk") ?? "";
@@ -43,7 +46,18 @@ export function apply(html) {
     again?.focus({ preventScroll: true });
     if (caret !== null && again?.setSelectionRange) again.setSelectionRange(caret, caret);
   }
+  ask();
   document.dispatchEvent(new Event("shoal:swapped"));
+}
+
+/** A question that was put on the page is shown over it; what answers yes to it cannot be pressed by accident. */
+function ask() {
+  const question = /** @type {HTMLDialogElement | null} */ (document.querySelector("dialog[data-modal]:not([data-asked])"));
+  if (!question) return;
+  question.dataset.asked = "yes";
+  question.showModal();
+  const yes = /** @type {HTMLButtonElement | null} */ (question.querySelector("[data-wakes]"));
+  setTimeout(() => yes && (yes.disabled = false), AWAKE);
 }
 
 /** @param {HTMLInputElement} control @param {string} value */
@@ -60,7 +74,7 @@ async function post(path, body = {}, signal) {
   try {
     return await fetch(path, {
       method: "POST",
-      headers: { ...HEADER, "content-type": "application/json" },
+      headers: { ...header(), "content-type": "application/json" },
       body: JSON.stringify(body),
       signal,
     });
@@ -195,6 +209,7 @@ document.addEventListener("click", async (event) => {
   else if (told.send) {
     if (told.wait) document.querySelector("#upload").textContent = told.wait;
     const body = bodyOf(button);
+    /** @type {HTMLDialogElement | null} */ (button.closest("dialog[data-modal]"))?.close();
     if (told.random) body.value = String(1 + Math.floor(Math.random() * Number(told.random)));
     if (told.press !== undefined)
       for (const other of button.parentElement.children) other.setAttribute("aria-pressed", String(other === button));
@@ -236,7 +251,7 @@ function seat() {
   } else if (row.nextElementSibling !== place) {
     place.id = "seat";
     if (!place.firstChild) place.append(document.createElement("td"));
-    /** @type {HTMLTableCellElement} */ (place.firstChild).colSpan = 7;
+    /** @type {HTMLTableCellElement} */ (place.firstChild).colSpan = 8;
     place.firstChild.appendChild(about);
     row.after(place);
   }

@@ -1,6 +1,6 @@
 // A file that is dropped or chosen goes to the studio, with a bar that shows how far it is.
 
-import { apply, at, send } from "./swap.js";
+import { apply, at, header, send } from "./swap.js";
 
 const size = (count) => (count >= 1e8 ? Math.round(count / 1e6) : Math.round(count / 1e5) / 10);
 
@@ -13,7 +13,7 @@ async function upload(file, to) {
   const [bar, words] = /** @type {any} */ (place.children);
   const request = new XMLHttpRequest();
   request.open("PUT", at(to));
-  request.setRequestHeader("x-shoal", "1");
+  for (const [name, value] of Object.entries(header())) request.setRequestHeader(name, value);
   request.setRequestHeader("x-name", encodeURIComponent(file.name));
   request.upload.onprogress = (event) => {
     bar.value = (100 * event.loaded) / event.total;

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.display import internal
 from shoal.mechanisms.moments.statistics.power_sums import Centred, Objects
 from shoal.mechanisms.moments.statistics.sensitivity import coskewness_factors
 from shoal.mechanisms.moments.statistics.summary import Index
@@ -20,6 +21,7 @@ Whole = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Ratios:
     """Exact fractions, one row per cluster and one column per entry.

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.display import internal
 from shoal.mechanisms.moments.statistics.power_sums import cluster_order
 from shoal.mechanisms.moments.statistics.repair import nearest_correlations
 from shoal.noise import Source
@@ -24,6 +25,7 @@ BLOCK = 1 << 16
 _HALF_NORMAL_MEAN = float(np.sqrt(2 / np.pi))
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Shape:
     """What rows of a cluster look like around its mean; one row of each array per cluster.

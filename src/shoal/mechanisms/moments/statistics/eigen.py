@@ -8,6 +8,7 @@ from itertools import permutations
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.display import internal
 from shoal.mechanisms.moments.statistics.sensitivity import (
     eigenvalues_change,
     eigenvector_changes,
@@ -22,6 +23,7 @@ Floats = NDArray[np.float64]
 _FLAT = 1e-8
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Spectrum:
     """Eigenvalues in descending order and their eigenvectors, of one matrix per cluster.
@@ -52,6 +54,7 @@ class Spectrum:
         return np.asarray(scaled @ orthogonal.transpose(0, 2, 1))
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class SpectralBounds:
     """How far one record can move a spectrum away from that of the actual matrices: private figures.

@@ -10,6 +10,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.display import internal
 from shoal.partition import Partition
 
 Whole = NDArray[np.int64]
@@ -18,6 +19,7 @@ Objects = NDArray[np.object_]
 _WORD = 63
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Centred:
     """Records in cluster order, each attribute measured from a whole number near its cluster's mean.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.display import internal
 from shoal.mechanisms.moments.statistics.draw import LARGEST_SKEWNESS, Shape
 from shoal.mechanisms.moments.statistics.repair import (
     correlations,
@@ -20,6 +21,7 @@ Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Statistics:
     """Statistics of all clusters, attributes divided by their widths; safe to post-process at will.
