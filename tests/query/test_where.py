@@ -224,13 +224,20 @@ def test_what_is_wrong_with_the_records_is_told_to_the_holder_before_any_query()
     with pytest.raises(ClaimError, match="max_rows"):
         prepare(twice, unit)
     declared = Schema((Attribute("who", "nominal", "unit", max_rows=1), *unit.attributes[1:]))
-    with pytest.raises(InputError, match="more than the declared"):
+    with pytest.raises(InputError, match="somebody has more rows than the declared max_rows = 1"):
         prepare(twice, declared)
     with pytest.raises(InputError, match="missing values"):
         prepare(pa.table({"who": ["a", None], "x": [0, 1]}), declared)
     with pytest.raises(InputError, match="pet"):
         prepare(pa.table({"pet": ["cat", "horse"]}), Schema(SCHEMA.attributes[5:]))
-    infinite = prepare(pa.table({"x": [float("inf"), float("-inf")]}), Schema(unit.attributes[1:]))
+    infinite = pa.table({"x": [float("inf"), float("-inf")]})
+    with pytest.raises(InputError, match="infinite value in row 1"):
+        prepare(infinite, Schema(unit.attributes[1:]))
+
+
+def test_infinite_values_between_decimal_bounds_count_as_the_ends() -> None:
+    bounded = Schema((Attribute("x").with_domain((0.0, 1.0)),))
+    infinite = prepare(pa.table({"x": [float("inf"), float("-inf")]}), bounded)
     assert infinite.positions["x"].tolist() == [2**20, 0]
 
 
