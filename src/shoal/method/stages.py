@@ -121,6 +121,8 @@ class PartitionStage:
         scaled: how columns are scaled before distances can change the clusters.
         outside: whose it is, None for the package's own.
         in_parts: how an engine adds noise to the means of such clusters; empty where none can.
+        noisy: the clusters depend on the noise, so that fewer rows have the like of them with a larger ε only.
+        scans: with names among the columns every cluster is looked for in all records, in time n²/k.
     """
 
     stability: Stability
@@ -133,6 +135,8 @@ class PartitionStage:
     scaled: bool = True
     outside: Outside | None = None
     in_parts: str = ""
+    noisy: bool = False
+    scans: bool = False
 
 
 def _alone(group: Group, method: Method) -> Partition:
@@ -216,7 +220,9 @@ _PARTITIONS: dict[str, PartitionStage] = {
         scaled=False,
         in_parts="by_record",
     ),
-    "mdav": PartitionStage("data", "fixed-size clusters of records that are close in all attributes", _mdav),
+    "mdav": PartitionStage(
+        "data", "fixed-size clusters of records that are close in all attributes", _mdav, scans=True
+    ),
     "vmdav": PartitionStage(
         "data", "clusters of k to 2k-1 records, larger where records are dense", _vmdav, check=_only_ordered
     ),
@@ -235,6 +241,7 @@ _PARTITIONS: dict[str, PartitionStage] = {
         columnwise=True,
         unbounded=True,
         in_parts="by_rank",
+        noisy=True,
     ),
     "given": PartitionStage(
         "caller", "labels supplied by the caller", _given, unbounded=True, check=_given, scaled=False
@@ -242,7 +249,9 @@ _PARTITIONS: dict[str, PartitionStage] = {
     "insensitive": PartitionStage(
         "each", "the k records nearest to a corner of the domain, in turn", _insensitive
     ),
-    "boxes": PartitionStage("private", "boxes of a tree that is drawn under the budget", _boxes, flags=True),
+    "boxes": PartitionStage(
+        "private", "boxes of a tree that is drawn under the budget", _boxes, flags=True, noisy=True
+    ),
 }
 PARTITIONS: Mapping[str, PartitionStage] = _PARTITIONS
 
