@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shoal.errors import OptionError, did_you_mean
-from shoal.partition.base import Partition, as_matrix, check_k
+from shoal.partition.base import Partition, as_matrix, check_k, rows_stood_for
 from shoal.partition.reference import Progress, mdav_numpy
 
 _ALGORITHMS = ("auto", "numpy", "brute", "tree")
@@ -22,8 +19,6 @@ _NUMPY_SECONDS = 1.0
 _NUMPY_SECONDS_ONCE_COMPILED = 0.02
 # Beyond this many attributes boxes hardly ever exclude anything; below it the tree itself finds out.
 _TREE_ATTRIBUTES = 40
-# how many rows each row of a trial stands for
-_STANDS_FOR: ContextVar[float] = ContextVar("_STANDS_FOR", default=1.0)
 
 
 def mdav(
@@ -98,19 +93,9 @@ def prepares_kernels(n: int, d: int, k: int) -> bool:
     return "shoal.partition.tree" not in sys.modules and _choice(n, d, k) != "numpy"
 
 
-@contextmanager
-def standing_for(rows: float) -> Iterator[None]:
-    """Has `mdav` take the algorithm of a table with so many times the rows; the clusters are the same."""
-    token = _STANDS_FOR.set(rows)
-    try:
-        yield
-    finally:
-        _STANDS_FOR.reset(token)
-
-
 def _choice(n: int, d: int, k: int) -> str:
     """The algorithm to start with; depends on the shape of the table and on what is compiled already."""
-    n = round(n * _STANDS_FOR.get())
+    n = rows_stood_for(n)
     compiled = "shoal.partition.tree" in sys.modules
     limit = _NUMPY_SECONDS_ONCE_COMPILED if compiled else _NUMPY_SECONDS
     if numpy_seconds(n, d, k) <= limit:

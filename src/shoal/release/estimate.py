@@ -23,7 +23,7 @@ from shoal.mechanisms.strata import strata_of
 from shoal.method.method import Method
 from shoal.method.stages import PARTITIONS
 from shoal.noise import Seeded
-from shoal.partition.mdav import standing_for
+from shoal.partition.base import standing_for
 from shoal.progress import silent
 from shoal.release.bundle import save_bundle
 from shoal.report.risks import MOST_ROWS
@@ -137,22 +137,22 @@ def estimate(prepared: Preparation, *, in_parts: bool = False) -> Estimate:
     sizes = [max(stratum.rows.size, 1) for stratum in strata_of(method, prepared.described)] if method.strata else [n]
     whole = replace(prepared, method=replace(method, strata=None))
     if PARTITIONS[method.partition].scans and prepared.described.nominal:
-        found, seconds = _scanned(whole, sizes)
+        found, seconds, tried = _scanned(whole, sizes)
     else:
         first = _FREQUENT if prepared.mechanism.by_frequency else max(_FIRST, 4 * method.size)
         found = probed(_timed(whole, _write), min(first, n), n)
-        seconds = found.law.once + sum(found.law(size) - found.law.once for size in sizes)
+        tried, seconds = found.rows, found.law.once + sum(found.law(size) - found.law.once for size in sizes)
     columns = len(prepared.described.columns)
     words = (4 + 5 * columns) * n
     if in_parts:
         words = _IN_PARTS + 4 * columns * _RANGE
-    said = [f"from a probe of {found.rows} made-up rows"]
+    said = [f"from a probe of {tried} made-up rows"]
     if found.preparing >= 1:
         said.append(f"{_duration(found.preparing)} to load or compile code not counted")
     return Estimate(seconds, words * _WORD, ", ".join(said))
 
 
-def _scanned(prepared: Preparation, sizes: Sequence[int]) -> tuple[Probe, float]:
+def _scanned(prepared: Preparation, sizes: Sequence[int]) -> tuple[Probe, float, int]:
     """Where every cluster is looked for in all records, in time n²/k: a few clusters of many records are tried.
 
     A trial has all rows, up to a bound, and as many clusters as its number of rows would have: time is linear in them.
@@ -167,7 +167,8 @@ def _scanned(prepared: Preparation, sizes: Sequence[int]) -> tuple[Probe, float]
 
     found = probed(_timed(prepared, _write, few_clusters), min(_CLUSTERS * k, rows), rows, _LINEAR)
     growing = found.law(rows) - found.law.once
-    return found, found.law.once * n / rows + growing * sum((size / rows) ** 2 for size in sizes)
+    seconds = found.law.once * n / rows + growing * sum((size / rows) ** 2 for size in sizes)
+    return found, seconds, rows
 
 
 def internal_seconds(prepared: Preparation) -> float:
