@@ -64,9 +64,9 @@ def prepared(method: str, settings: dict[str, Any], table: str, rows: int) -> Pr
     if table == "survey":
         return prepare(read(survey(rows)), survey_schema(), method=method, missing="drop", **settings)
     made = amounts(rows)
-    return prepare(
-        read(made), method=method, domains=dict.fromkeys(made.column_names, (0, 10**7)), **settings
-    )
+    names = made.column_names
+    facts = {"domains": dict.fromkeys(names, (0, 10**7)), "types": dict.fromkeys(names, "decimal:2")}
+    return prepare(read(made), method=method, **facts, **settings)
 
 
 def written(of: Preparation) -> float:
@@ -138,9 +138,7 @@ def main() -> None:
     page = arguments.into.read_text("utf-8")
     before, _, rest = page.partition(f"{HEADING}\n")
     after = rest[rest.index("\n## ") + 1 :] if "\n## " in rest else ""
-    arguments.into.write_text(
-        f"{before.rstrip()}\n\n{HEADING}\n\n{found}{after and chr(10)}{after}", "utf-8"
-    )
+    arguments.into.write_text(f"{before.rstrip()}\n\n{HEADING}\n\n{found}{after and chr(10)}{after}", "utf-8")
 
 
 if __name__ == "__main__":

@@ -37,10 +37,8 @@ _FIRST, _LARGEST = 500, 256_000
 _FREQUENT, _SCANNED = 20_000, 40_000
 # clusters of the first of these
 _CLUSTERS = 8
-# processor seconds that all trials may take, and their part of the estimated ones where that is more
-_ENOUGH, _PART = 1.0, 0.05
-# as many sizes are tried even if that takes longer, as long as it is not so much longer
-_SIZES, _TOO_LONG = 3, 4.0
+# processor seconds that all trials may take, or their part of the estimated ones, or as many times the first of them
+_ENOUGH, _PART, _TIMES = 1.0, 0.05, 5
 # a trial that is shorter is repeated, and the shortest counts
 _SHORT = 0.1
 # how exactly a trial is repeatable, as a share of its time and in seconds; the growth is seen in the largest trials
@@ -81,9 +79,6 @@ class Law:
         """What does not grow."""
         return self.terms.get("1", 0.0)
 
-    def __str__(self) -> str:
-        return " + ".join(term for term, factor in self.terms.items() if factor)
-
 
 @dataclass(frozen=True, slots=True)
 class Probe:
@@ -101,6 +96,10 @@ class Probe:
     @property
     def rows(self) -> int:
         return max(self.seconds)
+
+    def expected(self, n: int) -> float:
+        """The seconds that n rows take: as tried, or as the law says."""
+        return self.seconds.get(n) or self.law(n)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,14 +133,19 @@ def estimate(prepared: Preparation, *, in_parts: bool = False) -> Estimate:
         if the method takes that long for a few hundred rows.
     """
     n, method = max(prepared.described.n, 1), prepared.method
-    sizes = [max(stratum.rows.size, 1) for stratum in strata_of(method, prepared.described)] if method.strata else [n]
+    sizes = (
+        [max(stratum.rows.size, 1) for stratum in strata_of(method, prepared.described)]
+        if method.strata
+        else [n]
+    )
     whole = replace(prepared, method=replace(method, strata=None))
     if PARTITIONS[method.partition].scans and prepared.described.nominal:
         found, seconds, tried = _scanned(whole, sizes)
     else:
         first = _FREQUENT if prepared.mechanism.by_frequency else max(_FIRST, 4 * method.size)
         found = probed(_timed(whole, _write), min(first, n), n)
-        tried, seconds = found.rows, found.law.once + sum(found.law(size) - found.law.once for size in sizes)
+        once, tried = found.law.once, found.rows
+        seconds = found.expected(n) if len(sizes) == 1 else once + sum(found.law(n) - once for n in sizes)
     columns = len(prepared.described.columns)
     words = (4 + 5 * columns) * n
     if in_parts:
@@ -177,7 +181,7 @@ def internal_seconds(prepared: Preparation) -> float:
 
     n = min(max(prepared.described.n, 1), MOST_ROWS)
     run = _timed(prepared, lambda release, table: internal_report(release, None, table), alone=True)
-    return probed(run, min(_FIRST, n), n).law(n)
+    return probed(run, min(_FIRST, n), n).expected(n)
 
 
 def evaluation_seconds(prepared: Preparation, target: str | None = None) -> float:
@@ -186,7 +190,7 @@ def evaluation_seconds(prepared: Preparation, target: str | None = None) -> floa
 
     n = max(prepared.described.n, 1)
     run = _timed(prepared, lambda release, table: evaluate(table, release, target=target), alone=True)
-    return probed(run, min(_FIRST, n), n).law(n)
+    return probed(run, min(_FIRST, n), n).expected(n)
 
 
 def probed(
@@ -207,11 +211,13 @@ def probed(
     began = clock()
     run(first)
     cold = clock() - began
-    began, rows = clock(), first
+    began, rows, one = clock(), first, 0.0
     seconds: dict[int, float] = {}
     while True:
         started = clock()
         taken = run(rows)
+        if rows == first:
+            one = clock() - started
         # what is loaded or compiled for larger tables only is not to be extrapolated
         surprising = rows > first and taken > 5 * seconds[max(seconds)]
         if clock() - started < _SHORT or surprising:
@@ -223,30 +229,29 @@ def probed(
         if larger <= rows:
             break
         spent, ahead = clock() - began, (clock() - started) * law(larger) / law(rows)
-        allowed = max(_ENOUGH, _PART * law(n))
-        if spent + ahead > (max(_TOO_LONG, allowed) if len(seconds) < _SIZES else allowed) and len(seconds) > 1:
+        allowed = max(_ENOUGH, _PART * law(n), _TIMES * one)
+        if len(seconds) > 1 and spent + ahead > allowed:
             break
         rows = larger
-    if rows == n:
-        law = Law({"1": seconds[n]})
     return Probe(seconds, law, max(cold - seconds[first], 0.0))
 
 
 def fitted(seconds: Mapping[int, float], laws: Laws = _LAWS) -> Law:
-    """The law that the largest trials follow best; of two that fit about as well the one that grows more slowly.
+    """The law that the largest trials follow best; of two that fit alike the one that grows more slowly.
 
-    Differences count by how noisy a time is. A law with one more term must be better by more than noise would explain,
-    as in Akaike's criterion.
+    Differences count by how noisy a time is, and a law with one more term must be better by more than noise explains.
 
-    >>> str(fitted({500: 1.5, 1000: 2.0, 2000: 3.0, 4000: 5.0}))
-    '1 + n'
+    >>> round(fitted({500: 1.5, 1000: 2.0, 2000: 3.0, 4000: 5.0})(100_000), 3)
+    101.0
     """
     from scipy.optimize import nnls
 
     sizes = sorted(seconds)[-_LAST:]
     taken = np.array([seconds[size] for size in sizes])
     noise = _NOISE * taken + _COARSE
-    best, least = Law({"n": float(taken[-1]) / sizes[-1]}), math.inf
+    if len(sizes) < 2:
+        return Law({"n": float(taken[-1]) / sizes[-1]})
+    best, least = Law({}), math.inf
     for law in laws:
         if len(law) > len(sizes):
             continue
@@ -254,10 +259,10 @@ def fitted(seconds: Mapping[int, float], laws: Laws = _LAWS) -> Law:
         scale = {term: _TERMS[term](sizes[-1]) for term in law}
         design = np.array([[_TERMS[term](size) / scale[term] for term in law] for size in sizes])
         factors, residual = nnls(design / noise[:, None], taken / noise)
-        badness = residual**2 + 2 * len(law)
-        if badness < least - 1e-9:
-            found = {term: float(f) / scale[term] for term, f in zip(law, factors, strict=True) if f}
-            best, least = Law(found), badness
+        badness = residual**2 + len(law)
+        if badness < least - 1e-3:
+            terms = {term: float(factor) / scale[term] for term, factor in zip(law, factors, strict=True)}
+            best, least = Law(terms), badness
     return best
 
 
@@ -335,9 +340,7 @@ def _of(prepared: Preparation, described: Described) -> Preparation:
         groups = max(round(np.unique(np.asarray(labels)).size * share), 1)
         labels = np.arange(described.n) * groups // described.n
     plan = prepared.mechanism.plan(method, described)
-    return replace(
-        prepared, method=method, described=described, plan=plan, source=Seeded(0), labels=labels
-    )
+    return replace(prepared, method=method, described=described, plan=plan, source=Seeded(0), labels=labels)
 
 
 def _epsilon_for(method: Method, share: float) -> Fraction:

@@ -46,9 +46,7 @@ class Drawing:
     triples: tuple[Triple, ...] = ()
 
 
-def fitted(
-    model: Model, known: Measured, sums: Counted, source: Source, rounds: int = ROUNDS
-) -> Drawing:
+def fitted(model: Model, known: Measured, sums: Counted, source: Source, rounds: int = ROUNDS) -> Drawing:
     """One model of all pairs that were measured, and of the triples that it shows to be worth measuring.
 
     Guarantee:
