@@ -223,7 +223,7 @@ def test_a_trial_takes_the_algorithm_of_the_whole_table() -> None:
 
 
 def test_clusters_that_are_scanned_for_are_tried_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Time n²/k: with a few clusters of all rows it is linear in the clusters, and nothing is guessed from curvature."""
+    """Time n²/k: with a few clusters of all rows it is linear in the clusters, so no curvature has to be guessed."""
     sizes: list[tuple[int, int]] = []
 
     def fake(

@@ -57,8 +57,10 @@ _TERMS: Mapping[str, Term] = {
     "n²": lambda n: n * n,
 }
 _LINEAR = (("1", "n"),)
-# sorts and passes grow like the first two; searches for neighbours lie between, or begin as one and end as the other
-_LAWS = (*_LINEAR, ("1", "n log n"), ("1", "n^1.5"), ("1", "n", "n²"), ("1", "n²"))
+# sorts and passes over the records
+_SORTS = (*_LINEAR, ("1", "n log n"))
+# searches for neighbours lie between, or begin as one and end as the other
+_LAWS = (*_SORTS, ("1", "n^1.5"), ("1", "n", "n²"), ("1", "n²"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,11 +141,13 @@ def estimate(prepared: Preparation, *, in_parts: bool = False) -> Estimate:
         else [n]
     )
     whole = replace(prepared, method=replace(method, strata=None))
-    if PARTITIONS[method.partition].scans and prepared.described.nominal:
+    stage = PARTITIONS[method.partition]
+    if stage.scans and prepared.described.nominal:
         found, seconds, tried = _scanned(whole, sizes)
     else:
         first = _FREQUENT if prepared.mechanism.by_frequency else max(_FIRST, 4 * method.size)
-        found = probed(_timed(whole, _write), min(first, n), n)
+        laws = _SORTS if stage.sorts else _LAWS
+        found = probed(_timed(whole, _write), min(first, n), n, laws)
         once, tried = found.law.once, found.rows
         seconds = found.expected(n) if len(sizes) == 1 else once + sum(found.law(n) - once for n in sizes)
     columns = len(prepared.described.columns)
