@@ -104,8 +104,8 @@ def table(quick: bool = False) -> str:
         "`python -m benchmarks.estimates`: seconds of processor time that a release takes with its bundle, as "
         "`--dry-run` estimates them from made-up rows, and measured, "
         f"on {datetime.date.today()}, {machine_words()}. The tables are the demo survey, and one of amounts where it "
-        "says numbers; linear algebra has one thread. The last column is what the estimate itself took, code that is loaded for it included. "
-        "A ratio outside 0.5 to 2 is in bold.",
+        "says numbers; linear algebra has one thread. The last column is what the estimate itself took, code that is "
+        "loaded for it included. A ratio outside 0.5 to 2 is in bold.",
         "",
         "| method | rows x columns | estimated s | measured s | estimated / measured | estimate took s |",
         "| --- | ---: | ---: | ---: | ---: | ---: |",
