@@ -133,7 +133,7 @@ def sized(number: int, columns: int) -> Time:
     weights = random.normal(size=(columns, columns)) * 0.4 + np.eye(columns)
     values = np.clip(random.normal(size=(number, columns)) @ weights.T * 15 + 50, 0, 100)
     table = pd.DataFrame(values, columns=[f"c{i}" for i in range(columns)])
-    entries = [{"name": name, "lo": 0, "hi": 100} for name in table]
+    entries = [{"name": name, "lo": 0.0, "hi": 100.0} for name in table]
     return timed("made up", table, shoal.Schema.from_dict({"attribute": entries}))
 
 

@@ -41,7 +41,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     ),
     "outside": (
         {"domains": {**DOMAINS, "age": (0, 30)}},
-        {"code": "outside-domain", "column": "age", "row": 12, "option": "outside"},
+        {"code": "outside-domain", "column": "age", "row": None, "option": "outside"},
     ),
     "missing": (
         {"data": table(pay=GAPS)},
@@ -213,7 +213,8 @@ ALLOWED = {
     ("method/recipe.py", "# The recipe of a release."),
     ("method/log.py", "# What was done, in order,"),
     # the command to copy from the studio
-    ("studio/preview.py", " --config method.toml --out release"),
+    ("studio/preview.py", " --config method.toml --dataset "),
+    ("studio/preview.py", " --out release"),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import threading
 import typing
@@ -430,25 +431,35 @@ def few(rows: int) -> pa.Table:
     return whole.slice(0, rows)
 
 
-def form(statement: shoal.PrivacyStatement) -> dict[str, Any]:
-    """A statement without what follows from the noisy number of rows."""
-    found = statement.to_dict()
-    found["conditions"] = [line for line in found["conditions"] if not any(c.isdigit() for c in line)]
-    return found
+def until_rows_are(wanted: int, make: Callable[[], tuple[int, Any]]) -> Any:
+    """What is made when noise brings the released number of rows to the wanted one: the rest may follow from it."""
+    for _ in range(60):
+        rows, made = make()
+        if rows == wanted:
+            return made
+    raise AssertionError(f"{wanted} rows never came out")
 
 
 @pytest.mark.parametrize("options", EMPTY_METHODS.values(), ids=EMPTY_METHODS)
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_private_number_of_rows_may_be_none(library: str, options: dict[str, Any]) -> None:
-    none, one = (
-        shoal.protect(in_library(few(rows), library), EMPTY_SCHEMA, epsilon=1, **options) for rows in (0, 1)
-    )
+    def release(rows: int) -> tuple[int, Any]:
+        made = shoal.protect(in_library(few(rows), library), EMPTY_SCHEMA, epsilon=1, **options)
+        return len(made.data), made
+
+    none, one = (until_rows_are(options.get("rows", 1), lambda rows=rows: release(rows)) for rows in (0, 1))
     assert none.statement.publishable
-    assert form(none.statement).keys() == form(one.statement).keys()
-    assert none.statement.settings == one.statement.settings
-    assert none.statement.verdict == one.statement.verdict
-    assert len(none.data) >= 1
+    assert none.statement == one.statement
     assert list(none.data.columns if library != "pyarrow" else none.data.column_names) == ["a", "since", "s"]
+
+
+def test_the_type_of_a_column_of_names_does_not_tell_whether_there_is_one() -> None:
+    schema = shoal.Schema.from_dict(
+        {"attribute": [{"name": "s", "kind": "nominal", "values": ["x", "y"], "missing": "category"}]}
+    )
+    tables = [pd.DataFrame({"s": pd.Series(held, dtype=object)}) for held in ([], [None], ["x"])]
+    releases = [shoal.protect(table, schema, "pairs-dp", epsilon=1, rows=5) for table in tables]
+    assert len({str(release.data["s"].dtype) for release in releases}) == 1
 
 
 def in_library(table: pa.Table, library: str) -> Any:
@@ -463,9 +474,10 @@ def in_library(table: pa.Table, library: str) -> Any:
 def test_bundles_of_no_row_and_of_one_have_the_same_form(
     ending: str, engine: Any, options: dict[str, Any], tmp_path: Path
 ) -> None:
-    found = []
-    for rows in (0, 1):
-        path = tmp_path / str(rows) / f"people.{ending}"
+    numbers = itertools.count()
+
+    def publish(rows: int) -> tuple[int, Any]:
+        path = tmp_path / str(next(numbers)) / f"people.{ending}"
         path.parent.mkdir()
         shoal.io.write(few(rows), path)
         out = path.parent / "out"
@@ -476,14 +488,12 @@ def test_bundles_of_no_row_and_of_one_have_the_same_form(
             if ending == "parquet"
             else (out / "data.csv").open().readline()
         )
-        log = [
-            line
-            for line in (out / "log.toml").read_text().splitlines()
-            if not line.startswith(("input", "made"))
-        ]
         log = (out / "log.toml").read_text().splitlines()[0]
-        found.append((files(out), data, published.release.statement.verdict, bundle.statement.settings, log))
-    assert found[0] == found[1]
+        stated = published.release.statement, bundle.statement
+        return shoal.io.read(out / f"data.{ending}").n, (files(out), data, stated, log)
+
+    none, one = (until_rows_are(options.get("rows", 1), lambda rows=rows: publish(rows)) for rows in (0, 1))
+    assert none == one
 
 
 @pytest.mark.parametrize("method", ["laplace", "ranking-dp", "pairs-dp"])

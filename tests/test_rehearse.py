@@ -51,6 +51,22 @@ def test_made_up_people_keep_to_the_public_domains_and_are_the_same_each_time() 
     assert people["member"].type == pa.bool_()
 
 
+@pytest.mark.parametrize(
+    ("domain", "types", "stored"),
+    [
+        ((0, 100), None, pa.int64()),
+        ((0.0, 100.0), None, pa.float64()),
+        ((0, 100), {"age": "decimal:2"}, pa.float64()),
+    ],
+)
+def test_made_up_people_have_the_types_that_bounds_declare(
+    domain: tuple[Any, Any], types: dict[str, str] | None, stored: pa.DataType
+) -> None:
+    found = shoal.rehearse(method="laplace", epsilon=1, people=50, domains={"age": domain}, types=types)
+    assert found.original.frame.to_native()["age"].type == stored
+    assert not found.release.statement.data_dependent
+
+
 def test_another_table_can_be_rehearsed_on() -> None:
     last_year = pa.table({"age": [20, 30, 40, 50] * 25})
     found = shoal.rehearse(method="laplace", epsilon=1, on=last_year, domains={"age": (0, 120)})

@@ -45,8 +45,8 @@ def test_kinds_are_guessed_from_types(library: str) -> None:
     }
     schema = Schema.infer(frame(columns, library))
     assert [a.kind for a in schema.attributes] == ["numeric", "numeric", "nominal", "date"]
-    assert schema["whole"].step == 1
-    assert schema["real"].step is None
+    # how fine the values are is a fact about the records, as their types are
+    assert {a.step for a in schema.attributes} == {None}
 
 
 def test_dates_and_ordered_categories_are_described() -> None:

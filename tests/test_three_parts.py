@@ -22,6 +22,7 @@ from shoal.method.parts import declaration, recorded_words, three_parts
 from shoal.method.presets import PRESETS
 from shoal.method.verdict import DECISION_CODES, DECISIONS, RULES, Reason, rules_table
 from shoal.release.protect import prepare
+from shoal.release.uses import Uses
 from shoal.report import internal_report, public_report
 from shoal.studio.preview import preview
 from shoal.studio.recipe import Recipe
@@ -30,6 +31,7 @@ SAMPLE: dict[str, dict[str, Any]] = {
     "epsilon": {"epsilon": 2.0, "unit": "row", "model": "dp", "adjacency": "add-remove", "limit": 1.0},
     "epsilon-overridden": {"reason": "The law asks for it."},
     "delta-large": {"delta": 0.001, "limit": 1e-5},
+    "delta-too-large": {"delta": 0.01, "limit": 0.001},
     "small-group": {"k": 2},
     "noise-dominates": {"columns": ["a"], "error": 0.3, "of": "share_of_range", "limit": 0.25},
     "error-not-assessed": {"columns": ["a"], "why": ["rows-private"]},
@@ -154,7 +156,7 @@ def test_studio_names_the_noise() -> None:
             ]
         }
     )
-    ahead = preview(read(table), Recipe(schema))
+    ahead = preview(read(table), Recipe(schema), Uses.of(None))
     assert ahead.verdict is not None
     assert ahead.verdict.level == "amber"
     assert "noise-dominates" in {reason.code for reason in ahead.verdict.reasons}

@@ -86,11 +86,7 @@ def lattice_variance(factors: Factors) -> float:
     """The same on the lattice, from the law that is drawn from."""
     prior = uniform(unit_interval(_STEPS))
     law: Refined = refine(prior, absolute(prior.support, _STEPS // 2), factors)
-    chances = np.zeros(_STEPS + 1)
-    start = 0
-    for end, chance in zip(law.ends, law.chances, strict=True):
-        chances[law.order[start:end]] = float(chance) / (end - start)
-        start = end
+    chances = np.array([float(chance) for chance in law.probabilities()])
     return float((chances * (np.arange(_STEPS + 1) / _STEPS - 0.5) ** 2).sum())
 
 

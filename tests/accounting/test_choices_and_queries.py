@@ -26,6 +26,10 @@ ROOM = Fraction(1, 10**45)
 NAMES = ("whole", "half", "level", "day", "colour")
 
 
+def schema_of(names: tuple[str, ...]) -> shoal.Schema:
+    return shoal.Schema.from_dict({"attribute": [{"name": name, **COLUMNS[name].declared} for name in names]})
+
+
 def table_of(random: np.random.Generator, n: int, names: tuple[str, ...], gaps: float = 0.0) -> pd.DataFrame:
     found = {}
     for name in names:
@@ -44,10 +48,9 @@ def replaced(table: pd.DataFrame, random: np.random.Generator, gaps: float = 0.0
 
 
 def choose(table: pd.DataFrame, ks: tuple[int, ...], epsilon: Fraction) -> Setting:
-    domains = {name: (COLUMNS[name].declared["lo"], COLUMNS[name].declared["hi"]) for name in table}
+    declared = schema_of(tuple(table))
     candidates = {
-        Setting("ranking-dp", k): prepare(read(table), None, "ranking-dp", 1, k, domains=domains, link=False)
-        for k in ks
+        Setting("ranking-dp", k): prepare(read(table), declared, "ranking-dp", 1, k, link=False) for k in ks
     }
     return choose_privately(candidates, epsilon, shoal.release.protect.noise_source(None))
 
@@ -72,7 +75,7 @@ def test_a_private_choice_of_k_loses_no_more_than_its_budget() -> None:
     assert private_choices(12) > 0
 
 
-SCHEMA = shoal.Schema.from_dict({"attribute": [{"name": name, **COLUMNS[name].declared} for name in NAMES]})
+SCHEMA = schema_of(NAMES)
 CONDITIONS: tuple[Any, ...] = (
     {"column": "whole", "op": ">", "value": 4},
     {"column": "level", "op": "==", "value": "low"},

@@ -24,6 +24,7 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
+import shoal.query.refinement
 import shoal.release.leaving
 import shoal.release.protect
 from shoal.noise import (
@@ -129,11 +130,19 @@ class Run:
         return outcome
 
     def plain(self, what: str, arguments: tuple[Any, ...], make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
-        if what == "below" and self._offset is not None and arguments == (self._offset[0], 1):
-            place, self._offset = self._offset[1], None
-            return np.array([place], dtype=np.int64)
+        if what == "below" and len(arguments) == 2 and arguments[1] == 1:
+            place = self.place_in_run(arguments[0])
+            if place is not None:
+                return np.array([place], dtype=np.int64)
         found: NDArray[Any] = self._next(Plain(what, arguments), None, lambda number: make())
         return found.copy()
+
+    def place_in_run(self, bound: Any) -> int | None:
+        """The place of the candidate in the run that was chosen, if this bound is the run's length."""
+        if self._offset is None or self._offset[0] != bound:
+            return None
+        place, self._offset = self._offset[1], None
+        return place
 
     def _settle_offset(self) -> None:
         if self._offset is not None and self._offset[0] > 1:
@@ -236,6 +245,7 @@ class Run:
 
 
 _row_orders = shoal.release.leaving._row_orders
+_fraction_of = shoal.query.refinement.fraction_of
 
 
 class _Shuffles(Source):
@@ -378,6 +388,10 @@ def _replacements(run: Run) -> dict[Any, Any]:
         (number,) = run.noise(Laplace((Fraction(t, s),)), (1,)).tolist()
         return number
 
+    def fraction_of(bound: int, source: Any) -> int:
+        place = run.place_in_run(bound)
+        return _fraction_of(bound, source) if place is None else place
+
     return {
         laplace.discrete_laplace: discrete_laplace,
         staircase.discrete_staircase: discrete_staircase,
@@ -395,6 +409,7 @@ def _replacements(run: Run) -> dict[Any, Any]:
         categorical.exponential_places: lambda scores, scale, source: run.choose_each(
             "exponential", scores, scale
         ),
+        _fraction_of: fraction_of,
         entropy.source: lambda seed: run.source,
         shoal.release.leaving._row_orders: run.orders,
     }

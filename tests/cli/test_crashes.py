@@ -125,6 +125,6 @@ def test_a_schema_is_not_settled_where_a_release_refuses_values_out_of_range(
     capsys.readouterr()
     assert run(["protect", "people.csv", "--schema", "narrow.toml", "--epsilon", "1", "--out", "out"]) == 2
     refused = capsys.readouterr().err.removeprefix("shoal: ")
-    assert "outside the domain 0:500" in refused
+    assert "lie outside 0:500" in refused
     assert run(["schema", "people.csv", "--schema", "narrow.toml", "--check"]) == 1
     assert capsys.readouterr().out == refused

@@ -58,7 +58,7 @@ def rewrite(bundle: Path, out: Path) -> None:
     tables = {name: read(path) for name, path in files.items() if name not in ("data", "statistics")}
     kind = format_of(files["data"]).name
     columns = {a.name: stand_in(a, released, released.n) for a in schema.attributes}
-    untyped = set() if kind == "parquet" else set(columns) - set(schema.types)
+    untyped = set(columns) - set(schema.types)
     table = Table(nw.from_native(pa.table(columns), eager_only=True), kind, inferred=frozenset(untyped))
     labels = np.zeros(released.n, dtype=np.int64) if recipe.get("partition") == "given" else None
     prepared = prepare(table, **recipe, labels=labels)

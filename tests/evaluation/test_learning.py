@@ -226,7 +226,7 @@ def test_rows_without_order_and_without_the_target_are_refused() -> None:
 def test_a_tree_release_learns_from_its_own_target() -> None:
     frame = people(400)[["skill", "wage"]]
     release = shoal.protect(
-        frame, method="tree-dp", epsilon=50, seed=1, domains={"skill": (0, 100), "wage": (0, 1200)}
+        frame, method="tree-dp", epsilon=50, seed=1, domains={"skill": (0.0, 100.0), "wage": (0.0, 1200.0)}
     )
     assert release.aligned is None
     found = evaluate(frame, release, target="wage>500", runs=2, trees=10).learning

@@ -65,7 +65,7 @@ def test_names_alone_have_distributions_only() -> None:
 
 def test_the_verdict_takes_whatever_has_a_statement() -> None:
     table, _ = moved()
-    domains = {name: (-10, 10) for name in table.column_names}
+    domains = {name: (-10.0, 10.0) for name in table.column_names}
     release = shoal.protect(table, method="laplace", epsilon="1", domains=domains)
     forms: tuple[Any, ...] = (release, release.statement, release.statement.to_dict())
     assert {shoal.verdict(form).lines for form in forms} == {release.statement.verdict.lines}

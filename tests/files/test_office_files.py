@@ -169,8 +169,9 @@ def test_values_outside_a_range_that_look_like_codes_are_called_so(codes: list[i
     frame = pd.DataFrame({"hours": [40, 12, *codes] * 25})
     with pytest.raises(InputError) as told:
         shoal.protect(frame, epsilon=1, domains={"hours": (0, 80)}, types={"hours": "integer"})
-    listed = ", ".join(str(code) for code in sorted(codes))
-    assert (f"declare na = [{listed}] for column 'hours'" in str(told.value)) is hinted
+    assert ("list them as na of column 'hours'" in str(told.value)) is hinted
+    assert "98" not in str(told.value)
+    assert "120" not in str(told.value)
 
 
 def test_one_entry_describes_columns_that_are_counted() -> None:

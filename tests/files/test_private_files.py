@@ -19,7 +19,7 @@ from shoal.release.engines import local
 from shoal.release.engines.local import LocalRunner
 from shoal.release.engines.staging import claim
 
-DOMAINS = {"a": (0, 100), "b": (0, 1)}
+DOMAINS = {"a": (0, 100), "b": (0.0, 1.0)}
 
 
 @pytest.fixture(autouse=True)

@@ -513,7 +513,7 @@ def test_an_engine_refuses_persons_with_several_rows(tmp_path: Path) -> None:
 
 
 def weighed(release: str) -> Schema:
-    weight = {"name": "w", "role": "weight", "release": release, "lo": 0, "hi": 10}
+    weight = {"name": "w", "role": "weight", "release": release, "type": "decimal", "lo": 0, "hi": 10}
     return Schema.from_dict({"attribute": [*declared().to_dict()["attribute"][1:], weight]})
 
 

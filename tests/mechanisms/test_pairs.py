@@ -309,7 +309,7 @@ class TestReleases:
             }
         )
         declared = schema(
-            {"name": "x", "lo": 0, "hi": 10},
+            {"name": "x", "lo": 0.0, "hi": 10.0},
             {"name": "s", "lo": 0, "hi": 1},
             {"name": "level", "ordered": ["low", "middle", "high"]},
             {"name": "day", "kind": "date", "lo": "2020-01-01", "hi": "2020-12-31"},
@@ -357,8 +357,8 @@ class TestReleases:
             {"x": random.random(n), "y": random.random(n), "name": random.choice(list("abc"), n)}
         )
         declared = schema(
-            {"name": "x", "lo": 0, "hi": 1},
-            {"name": "y", "lo": 0, "hi": 1},
+            {"name": "x", "lo": 0.0, "hi": 1.0},
+            {"name": "y", "lo": 0.0, "hi": 1.0},
             {"name": "name", "kind": "nominal", "values": list("abc")},
         )
         stated = shoal.protect(table, declared, "pairs-dp", epsilon, rows=n, seed=1).statement

@@ -223,7 +223,7 @@ def test_a_person_with_several_rows_needs_a_declared_maximum() -> None:
     table = people(40).append_column("person", pa.array([i // 2 for i in range(40)]))
     entries = [
         {"name": "age", "lo": 0, "hi": 120},
-        {"name": "income", "lo": 0, "hi": 200_000},
+        {"name": "income", "lo": 0.0, "hi": 200_000.0},
         {"name": "person", "role": "unit"},
     ]
     with pytest.raises(ClaimError, match="declare max_rows"):

@@ -1,4 +1,4 @@
-"""A paper's module comes in; its quick run on real data, made once, leaves. Tests are skipped where the data is not."""
+"""Quick runs of the papers on real data, each made once for all tests."""
 
 from __future__ import annotations
 
@@ -7,19 +7,17 @@ from functools import cache
 from typing import TypeVar
 
 from papers import Claim, Desk
-from tests.conftest import DATA_FOLDER, data_file
+from tools.public_data import data_folder
 
 Made = TypeVar("Made")
 
 
-def once(make: Callable[[Desk], Made], *files: str) -> Callable[[], Made]:
+def once(make: Callable[[Desk], Made]) -> Callable[[], Made]:
     """Makes something at a quick desk when it is first asked for."""
 
     @cache
     def ask() -> Made:
-        for file in files:
-            data_file(file)
-        return make(Desk(DATA_FOLDER, quick=True))
+        return make(Desk(data_folder(), quick=True))
 
     return ask
 

@@ -30,7 +30,8 @@ from papers.idp.settings import CENSUS, METHODS, NARROW, WIDE, WINE, Cell, DataS
 from papers.idp.verdicts import Loss, less, tally
 from papers.study import Claim, Study
 from shoal.partition import ranking
-from tests.conftest import DATA_FOLDER, data_file
+from tests.conftest import data_file
+from tools.public_data import data_folder
 
 # where the figure that was known before is more than 0.05 away from the expected one
 OFF = {("idp-ls", 0.1), ("ranking-dp", 1.0), ("idp-ls", 1.0), ("idp-cbls", 1.0)}
@@ -227,7 +228,7 @@ def measured() -> tuple[Measured, Measured]:
     """Both tables at tiny effort."""
     for data in (CENSUS, WINE):
         data_file(data.file)
-    census, wine = (gather(Desk(DATA_FOLDER), data, TINY) for data in TINY.sets)
+    census, wine = (gather(Desk(data_folder()), data, TINY) for data in TINY.sets)
     return census, wine
 
 

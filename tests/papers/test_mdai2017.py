@@ -58,7 +58,7 @@ def census() -> Path:
     return data_file("census.csv")
 
 
-whole, over_k = once(study, "census.csv", "eia.csv"), once(curves, "census.csv", "eia.csv")
+whole, over_k = once(study), once(curves)
 
 
 def test_every_number_is_equal_or_within_monte_carlo_error() -> None:

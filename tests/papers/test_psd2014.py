@@ -46,7 +46,7 @@ def adult() -> Path:
     return data_file("adult.csv")
 
 
-whole, over_k = once(study, "adult.csv"), once(curves, "adult.csv")
+whole, over_k = once(study), once(curves)
 
 
 def test_every_number_is_equal_or_within_monte_carlo_error() -> None:

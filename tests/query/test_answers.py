@@ -302,13 +302,17 @@ def test_penalties_by_runs_are_those_of_every_point(
     values: list[int], mask: list[bool], q: tuple[int, int]
 ) -> None:
     chosen = np.array(mask[: len(values)], dtype=np.bool_)
-    order = Order.of(np.array(values, dtype=np.int64))
-    lengths, starts, penalties = ranked(order, chosen, 9, *q)
-    values = [value for value, one in zip(values, mask, strict=False) if one]
-    spread = [int(p) for length, p in zip(lengths, penalties, strict=True) for _ in range(int(length))]
-    assert spread == [slow_penalty(values, point, *q) for point in range(10)]
-    assert starts.tolist() == np.concatenate(([0], np.cumsum(lengths)[:-1])).tolist()
-    assert min(spread) == 0
+    kept = [value for value, one in zip(values, mask, strict=False) if one]
+    # by points, and by rows
+    for points in (10, 0):
+        order = Order.of(np.array(values, dtype=np.int64), points)
+        lengths, starts, penalties = ranked(order, chosen, 9, *q)
+        assert lengths.size == (points or 2 * len(values) + 2)
+        spread = [int(p) for length, p in zip(lengths, penalties, strict=True) for _ in range(int(length))]
+        assert spread == [slow_penalty(kept, point, *q) for point in range(10)]
+        real = lengths > 0
+        assert starts[real].tolist() == np.concatenate(([0], np.cumsum(lengths[real])[:-1])).tolist()
+        assert min(spread) == 0
 
 
 QUANTILES = [Fraction(1, 2), Fraction(1, 4), Fraction(9, 10), Fraction(0), Fraction(1)]

@@ -113,7 +113,10 @@ def counted(table: QueryTable, log: Log) -> QueryTable:
         codes={name: of(array) for name, array in table.codes.items()},
         orders={
             name: dataclasses.replace(
-                order, rows=of(order.rows), values=of(order.values), ends=of(order.ends)
+                order,
+                rows=of(order.rows),
+                values=of(order.values),
+                ranks=None if order.ranks is None else of(order.ranks),
             )
             for name, order in table.orders.items()
         },

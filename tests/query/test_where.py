@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from shoal.columns.schema import Attribute, Schema
 from shoal.errors import ClaimError, InputError, OptionError
 from shoal.query.facts import Facts, QueryTable, prepare
-from shoal.query.where import COMPARISONS, allowed, matching, parse_where
+from shoal.query.where import COMPARISONS, matching, parse_where
 from shoal.taxonomy import Taxonomy
 from tests.conftest import examples
 
@@ -135,7 +135,7 @@ def test_allowed_positions_are_exactly_those_that_meet_the_condition(
         raw |= {"values": texts}
     else:
         raw |= {"value": texts[0]}
-    intervals = allowed(parse_where(raw, FACTS), FACTS)  # type: ignore[arg-type]
+    intervals = parse_where(raw, FACTS).spans  # type: ignore[arg-type, union-attr]
     found = {p for low, high in intervals for p in range(low, high + 1)}
     wanted = set()
     for position in range(15):
@@ -224,13 +224,20 @@ def test_what_is_wrong_with_the_records_is_told_to_the_holder_before_any_query()
     with pytest.raises(ClaimError, match="max_rows"):
         prepare(twice, unit)
     declared = Schema((Attribute("who", "nominal", "unit", max_rows=1), *unit.attributes[1:]))
-    with pytest.raises(InputError, match="more than the declared"):
+    with pytest.raises(InputError, match="somebody has more rows than the declared max_rows = 1"):
         prepare(twice, declared)
     with pytest.raises(InputError, match="missing values"):
         prepare(pa.table({"who": ["a", None], "x": [0, 1]}), declared)
     with pytest.raises(InputError, match="pet"):
         prepare(pa.table({"pet": ["cat", "horse"]}), Schema(SCHEMA.attributes[5:]))
-    infinite = prepare(pa.table({"x": [float("inf"), float("-inf")]}), Schema(unit.attributes[1:]))
+    infinite = pa.table({"x": [float("inf"), float("-inf")]})
+    with pytest.raises(InputError, match="infinite value in row 1"):
+        prepare(infinite, Schema(unit.attributes[1:]))
+
+
+def test_infinite_values_between_decimal_bounds_count_as_the_ends() -> None:
+    bounded = Schema((Attribute("x").with_domain((0.0, 1.0)),))
+    infinite = prepare(pa.table({"x": [float("inf"), float("-inf")]}), bounded)
     assert infinite.positions["x"].tolist() == [2**20, 0]
 
 

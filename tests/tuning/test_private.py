@@ -246,7 +246,7 @@ def test_what_has_no_proof_is_refused_with_the_reason(options: dict[str, Any], w
 def test_a_domain_from_the_records_is_refused() -> None:
     data = pa.table({"x": [1.0, 5.0, 9.0, 7.0]})
     with pytest.raises(ClaimError, match="domain_from_data"):
-        shoal.tune(data, epsilon="1", ks=[2, 3], private="1", domain_from_data=1.5)
+        shoal.tune(data, epsilon="1", ks=[2, 3], private="1", domain_from_data=1.5, types={"x": "decimal"})
 
 
 def test_a_choice_needs_two_candidates_and_a_folder_of_its_own(tmp_path: Path) -> None:

@@ -155,7 +155,7 @@ def _preview(body: dict[str, Any], as_json: bool) -> None:
         return
     preview = body["preview"]
     console = results()
-    adds = "more than is left" if body["adds"] is None else f"adds {_short(body['adds'])} to what is spent"
+    adds = "more than is left" if body["adds"] is None else f"adds {_short(body['adds'])} to what you spent"
     console.print(f"Costs ε {_short(preview['cost'])}, {adds}.", markup=False)
     _say_error(preview["error"])
 

@@ -147,7 +147,7 @@ def data(name: str = "data") -> Flag:
     """The table that a command reads."""
     return Flag(
         name,
-        "The table: CSV, JSON lines, Parquet, Feather, Excel, Stata or SPSS.",
+        "The table, in any format that Shoal reads.",
         "input",
         Path,
         argument=True,

@@ -56,10 +56,10 @@ def flags() -> tuple[Flag, ...]:
             "pace", "Seconds between two times at which an answer may leave; 0 at once, shows timing.", 0.1, 0
         ),
         _number(
-            "allowance", "How many times its usual time a question is allowed, for slow machines.", 4.0, 1
+            "allowance", "How many times its worst CPU time a question is allowed, for slow machines.", 4.0, 1
         ),
         _number("patience", "Seconds until an answer is called late.", 30.0, 0.1),
-        _number("workers", "Threads that compute answers.", 2, 1, 64),
+        _number("workers", "Threads that compute answers.", 1, 1, 64),
         _number("processes", "Processes that answer side by side.", 1, 1, 64, common=True),
         Flag("quiet", "Log warnings only.", type=bool, default=False, common=True),
     )

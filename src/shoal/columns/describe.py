@@ -17,7 +17,7 @@ from shoal.columns.chosen import chosen_columns
 from shoal.columns.circumstances import Circumstances
 from shoal.columns.coding import numbers, releasable, stored_numbers
 from shoal.columns.declaration import Declaration
-from shoal.columns.lattice import Lattice
+from shoal.columns.lattice import Lattice, outside_words
 from shoal.columns.missing import missing_codes_hint, settle_gaps
 from shoal.columns.provenance import (
     as_declared,
@@ -187,12 +187,11 @@ class Described:
     def _check_outside(self, name: str, count: int, n: int, hint: str = "") -> None:
         """Refuse values outside the domain; their number would answer a query about any range that is tried."""
         lattice = self.lattices[name]
-        lo, hi = float(lattice.lo), float(lattice.hi)
         if count and self.outside == "error":
             raise InputError(
-                f"some values of column '{name}' lie outside {lo:.12g}:{hi:.12g}: widen the domain, or clip with "
-                f'outside="clip".{hint}',
+                outside_words(name, lattice) + hint,
                 code="outside-domain",
+                column=name,
                 option="outside",
             )
         if lattice.steps * n >= 2**62:

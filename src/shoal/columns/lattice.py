@@ -65,3 +65,15 @@ class Lattice:
     def values(self, positions: NDArray[np.float64] | NDArray[np.int64]) -> NDArray[np.float64]:
         """Values at (possibly fractional) positions, not clipped."""
         return float(self.lo) + float(self.step) * np.asarray(positions, dtype=np.float64)
+
+
+def outside_words(name: str, lattice: Lattice) -> str:
+    """The refusal of values outside a range, without how many and where: an answer for any range would be a query.
+
+    >>> outside_words("age", Lattice(Fraction(0), Fraction(99), Fraction(1)))
+    'some values of column \\'age\\' lie outside 0:99: widen the domain, or clip with outside="clip".'
+    """
+    ends = f"{float(lattice.lo):.12g}:{float(lattice.hi):.12g}"
+    return (
+        f"some values of column '{name}' lie outside {ends}: widen the domain, or clip with outside=\"clip\"."
+    )

@@ -89,16 +89,20 @@ def settle_gaps(
 def missing_codes_hint(name: str, outside: NDArray[np.float64]) -> str:
     """One more sentence where all values outside a range look like codes for missing values: 9, 99, -9, 998.
 
+    It names none of them: which values lie outside is a fact about the records.
+
     >>> missing_codes_hint("hours", np.array([99.0, 98.0, 99.0]))
-    " They look like codes for missing values: declare na = [98, 99] for column 'hours' in the schema."
+    " They look like codes for missing values, as 99 and -9 often are: list them as na of column 'hours' in the schema."
     >>> missing_codes_hint("hours", np.array([99.0, 120.0]))
     ''
     """
     found = np.unique(outside)
     if not 0 < found.size <= _MOST_CODES or not all(map(_looks_like_a_code, found)):
         return ""
-    listed = ", ".join(f"{value:.0f}" for value in found)
-    return f" They look like codes for missing values: declare na = [{listed}] for column '{name}' in the schema."
+    return (
+        " They look like codes for missing values, as 99 and -9 often are: list them as na of column "
+        f"'{name}' in the schema."
+    )
 
 
 def _looks_like_a_code(value: float) -> bool:

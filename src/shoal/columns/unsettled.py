@@ -8,6 +8,7 @@ import numpy as np
 from shoal.columns.attribute import FACTS, RECORDS, Attribute
 from shoal.columns.coding import labels_of, numbers
 from shoal.columns.guess import is_prose
+from shoal.columns.lattice import outside_words
 from shoal.columns.schema import Schema
 from shoal.errors import InputError
 from shoal.io import Table
@@ -116,14 +117,7 @@ def _about_range(attribute: Attribute, table: Table) -> list[str]:
     values = numbers(table, attribute)
     lattice = attribute.lattice(integer=table.is_integer(attribute.name))
     outside = (values < float(lattice.lo)) | (values > float(lattice.hi))
-    count = int(outside.sum())
-    if not count:
-        return []
-    return [
-        f"column '{attribute.name}': {count} value{'s' if count > 1 else ''} outside the domain "
-        f"{float(lattice.lo):.12g}:{float(lattice.hi):.12g}, the first in row {int(np.argmax(outside)) + 1}: widen the "
-        'domain, or clip with outside="clip".'
-    ]
+    return [outside_words(attribute.name, lattice)] if outside.any() else []
 
 
 def _about_unit(attribute: Attribute) -> list[str]:

@@ -82,8 +82,9 @@ class Moments:
     def of(cls, values: NDArray[np.float64]) -> Moments:
         """Of the values that are there.
 
-        >>> Moments.of(np.array([1.0, 3.0, np.nan]))
-        Moments(n=2, mean=2.0, variance=1.0)
+        >>> found = Moments.of(np.array([1.0, 3.0, np.nan]))
+        >>> found.n, found.mean, found.variance
+        (2, 2.0, 1.0)
         """
         present = _present(values)
         if not present.size:

@@ -329,7 +329,9 @@ def _pandas_series(values: pa.ChunkedArray, index: Any) -> Any:
         # pandas has no dates but instants
         values = values.cast(pa.timestamp("s"))
     nullable = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
-    series = values.to_pandas(types_mapper=nullable.get)
+    # a mapper that knows nothing of texts would make another type of no text than of one
+    mapper = nullable.get if values.type in nullable else None
+    series = values.to_pandas(types_mapper=mapper)
     series.index = index
     return series
 

@@ -264,6 +264,19 @@ class Account:
         self._allow(charge, added, added_analyst)
         return added, added_analyst
 
+    def permit_own(self, charge: Charge) -> Fraction:
+        """What a charge adds to its analyst's total, refused if that alone exceeds a ceiling.
+
+        Raises:
+            OverdrawnError: nothing was spent.
+        """
+        own, terms = self.analysts.get(charge.analyst, Balance()), self._terms()
+        added = own.adds(charge)
+        _within("the analyst", terms.currency, added, own.epsilon, terms.analyst_ceiling(charge.analyst))
+        _within("the data set", terms.currency, added, own.epsilon, terms.ceiling)
+        _within("the data set", "delta", charge.delta, own.delta, terms.delta_ceiling)
+        return added
+
     def follow(self, entry: Entry) -> None:
         """Check the next entry and take it into account.
 

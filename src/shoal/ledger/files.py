@@ -13,7 +13,7 @@ Identity = tuple[int, int]
 
 
 class OpenFiles:
-    """Remembers which files a path led to, and finds out when it leads to others.
+    """Remembers which files a path led to and how long they were, and finds out when it leads to others or they shrink.
 
     A database that is unlinked or replaced goes on for those who have it open: what they write is lost to everybody
     else. The files are compared by what the path says, since closing one of one's own would drop SQLite's locks.
@@ -22,6 +22,7 @@ class OpenFiles:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._known: dict[str, Identity] = {}
+        self._sizes: dict[str, int] = {}
         self.check()
 
     def check(self, *, writing: bool = False) -> None:
@@ -32,26 +33,33 @@ class OpenFiles:
                 those that are there can be of somebody who is about to leave and take them along.
 
         Raises:
-            LedgerError: the path leads to another file, or to none.
+            LedgerError: the path leads to another file, to none, or to one that lost its end.
         """
         for suffix in _SUFFIXES:
-            found = _identity(Path(f"{self._path}{suffix}"))
+            found, size = _identity(Path(f"{self._path}{suffix}"))
             known = self._known.get(suffix)
             if known is not None and found != known:
                 raise LedgerError(
                     f"the ledger file '{self._path}{suffix}' was replaced or removed while it was open, so nothing "
                     "more is granted: stop what uses it, put the newest file back, and start again."
                 )
-            if found is not None and (writing or not suffix):
-                self._known[suffix] = found
+            # a log begins anew after a checkpoint, but its file is never made shorter while it is open
+            if known is not None and size < self._sizes[suffix]:
+                raise LedgerError(
+                    f"the ledger file '{self._path}{suffix}' was cut off while it was open, so nothing more is "
+                    "granted: stop what uses it, put the newest file back, and start again."
+                )
+            if found is not None and (writing or not suffix or known is not None):
+                self._known[suffix], self._sizes[suffix] = found, size
 
 
-def _identity(path: Path) -> Identity | None:
+def _identity(path: Path) -> tuple[Identity | None, int]:
+    """Which file it is, and its size."""
     try:
         status = path.stat()
     except OSError:
-        return None
-    return status.st_dev, status.st_ino
+        return None, 0
+    return (status.st_dev, status.st_ino), status.st_size
 
 
 def digest_of(path: Path) -> str | None:

@@ -6,11 +6,14 @@ once cost little more than one.
 
 from __future__ import annotations
 
+import math
 import queue
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 
+from shoal.ledger.errors import LedgerError
 from shoal.ledger.ledger import Ledger
 from shoal.ledger.operations import Operation, Receipt
 
@@ -23,12 +26,22 @@ class GroupCommit:
 
     Args:
         ledger: where it is written.
+        noted: called after each transaction, before any of its results is handed out.
         after: called after each transaction, when all of its results were handed out.
+
+    Attributes:
+        failed: when a transaction last failed because of the database and not because of what the ledger holds.
     """
 
-    def __init__(self, ledger: Ledger, after: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        noted: Callable[[], None] | None = None,
+        after: Callable[[], None] | None = None,
+    ) -> None:
         self._ledger = ledger
-        self._after = after
+        self._noted, self._after = noted, after
+        self.failed = -math.inf
         self._waiting: queue.SimpleQueue[tuple[Operation, Then] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="shoal-ledger", daemon=True)
         self._thread.start()
@@ -76,9 +89,14 @@ class GroupCommit:
         results: list[Receipt | Exception]
         try:
             results = self._ledger.commit([operation for operation, _ in group])
+            self.failed = -math.inf
+            if self._noted is not None:
+                self._noted()
         except Exception as error:
-            # nothing of this transaction stands, and whoever waits for it must hear so
+            # nothing of this transaction is handed out, and whoever waits for it must hear so
             results = [error] * len(group)
+            if not isinstance(error, LedgerError):
+                self.failed = time.monotonic()
         for (_, then), result in zip(group, results, strict=True):
             then(result)
         if self._after is not None:

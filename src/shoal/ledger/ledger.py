@@ -119,23 +119,36 @@ class Ledger:
         return self._with_price(charge, self._one)
 
     def quote(self, charge: Charge) -> Fraction:
-        """What a charge would add to the total now. Raises what would refuse it; writes nothing."""
+        """What a charge would add to the total of its analyst. Writes nothing.
 
-        def permitted(priced: Charge) -> Fraction:
-            with self._lock, self._store.reading() as connection:
-                account = self._caught_up(connection, charge.dataset)
-                return account.permit(account.in_currency(priced))[0]
+        It depends on the terms and on this analyst's own charges, so that it shows nothing of what others asked.
 
-        return self._with_price(charge, permitted)
+        Raises:
+            OverdrawnError: it would exceed a ceiling even if nobody else had spent anything.
+        """
+        with self._lock, self._store.reading() as connection:
+            self._caught_up(connection, charge.dataset)
+        priced = self.priced(charge, own=True)
+        with self._lock:
+            account = self._accounts[charge.dataset]
+            try:
+                return account.permit_own(account.in_currency(priced))
+            except UnpricedError:
+                return account.permit_own(account.in_currency(replace(charge, joint=None)))
 
-    def priced(self, charge: Charge) -> Charge:
-        """The charge with the price of its family as it is now, computed while others go on."""
+    def priced(self, charge: Charge, *, own: bool = False) -> Charge:
+        """The charge with the price of its family as it is now, computed while others go on.
+
+        Args:
+            charge: what is to be priced.
+            own: price it together with charges of its own analyst only.
+        """
         if charge.joint is None:
             return charge
         with self._lock:
             account = self._accounts.get(charge.dataset) or Account(charge.dataset)
-            own = account.analysts.get(charge.analyst, Balance())
-            together = {(*b.family(charge.family)[0], charge.content) for b in (account.total, own)}
+            balances = [account.analysts.get(charge.analyst, Balance())] + [account.total] * (not own)
+            together = {(*one.family(charge.family)[0], charge.content) for one in balances}
         return replace(charge, prices={found: rounded_up(charge.joint(found)) for found in together})
 
     def _with_price(self, charge: Charge, work: Callable[[Charge], _Result]) -> _Result:
@@ -200,9 +213,15 @@ class Ledger:
         return found, bool(found) and (fitting < len(sizes) or fitting == limit)
 
     def alive(self) -> None:
-        """Raise what keeps the ledger from being used: the database is gone, or its file was replaced."""
+        """Raise what keeps the ledger from being used: no database, a file that was replaced, a full disk."""
         with self._store.reading() as connection:
             self._store.datasets(connection)
+        self._store.check_room()
+
+    def heads(self) -> dict[str, tuple[int, str]]:
+        """The number and the hash of the newest entry that this process has seen, by data set."""
+        with self._lock:
+            return dict(self._seen)
 
     def close(self) -> None:
         self._store.close()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
@@ -29,6 +30,7 @@ from shoal.ledger.migrations import dataset_table, entry_table, migrate
 
 _COLUMNS = [column.name for column in entry_table.columns]
 _BUSY_MILLISECONDS = 60_000
+_LEAST_ROOM = 16 * 2**20
 
 
 class Store:
@@ -170,6 +172,17 @@ class Store:
         """The data sets that entries were ever written for; fewer in a ledger of an older version."""
         name = dataset_table.c.name
         return list(connection.scalars(sa.select(name).order_by(name)))
+
+    def check_room(self) -> None:
+        """Whether the disk of a ledger file has room for more.
+
+        Raises:
+            LedgerError: it has not.
+        """
+        if self.sqlite:
+            free = shutil.disk_usage(Path(self.url.database or "").parent).free
+            if free < _LEAST_ROOM:
+                raise LedgerError(f"the disk of the ledger is full: {free:,} bytes are left.")
 
     def close(self) -> None:
         self._engine.dispose()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,16 +64,19 @@ def exponential_choice(
         raise OptionError(
             "the exponential mechanism needs a rate and penalties of at least 0 and one candidate or more."
         )
+    if largest is not None:
+        # intervals without a candidate stay in: how many there are must not show in the time
+        least = np.maximum(penalties, (lengths == 0) * np.iinfo(np.int64).max).min()
+        # a common factor of all weights does not matter, and makes the best weight at least 1
+        excess, word = np.maximum(penalties - least, 0), int(source.words(1)[0])
+        number = _by_floats_evenly(lengths, excess, rate, word, largest)
+        return _by_integers(lengths, excess, rate, word, source) if number is None else number
     lengths, penalties = lengths[possible], penalties[possible]
     if possible.size == 1:
         return int(possible[0])
-    # a common factor of all weights does not matter, and makes the best weight at least 1
     excess = penalties - penalties.min()
     word = int(source.words(1)[0])
-    if largest is None:
-        number = _by_floats(lengths, excess, rate, word)
-    else:
-        number = _by_floats_evenly(lengths, excess, rate, word, largest)
+    number = _by_floats(lengths, excess, rate, word)
     if number is None:
         number = _by_integers(lengths, excess, rate, word, source)
     return int(possible[number])
@@ -96,21 +100,29 @@ def _by_floats(
 def _by_floats_evenly(
     lengths: NDArray[np.int64], excess: NDArray[np.int64], rate: Fraction, word: int, largest: int
 ) -> int | None:
-    """The same over all intervals: what is far weighs 0 and is added up like the others."""
+    """The same over all intervals: what is far weighs 0 and is added up like the others.
+
+    In the longest floating-point numbers there are, so that integers, which take far longer, are hardly ever needed.
+    """
     furthest = min(int(_FAR / rate) + 1, largest) if rate else largest
     near = excess <= furthest
-    weights = _weights(lengths, np.minimum(excess, furthest), rate, furthest) * near
+    fine, coarse = _long_tables(rate, 1 << furthest.bit_length())
+    bounded = np.minimum(excess, furthest)
+    # by bits: how long a division takes follows from what is divided
+    weights = (lengths * near) * (fine[bounded & (_LOW - 1)] * coarse[bounded >> _LOW.bit_length() - 1])
     return _settled(np.cumsum(weights), word, int(np.count_nonzero(near)) == excess.size)
 
 
-def _settled(sums: NDArray[np.float64], word: int, complete: bool) -> int | None:
+def _settled(sums: NDArray[np.floating[Any]], word: int, complete: bool) -> int | None:
     """Where a uniform real with these first bits falls among partial sums; `complete` if nothing far was left out."""
-    total = float(sums[-1])
-    slack = (sums.size + _PRODUCT_SLACK) * 2.0**-52 * total
+    real = sums.dtype.type
+    total = sums[-1]
+    slack = real((sums.size + _PRODUCT_SLACK) * np.finfo(sums.dtype).eps) * total
     # both ends of what the word allows, with room for the errors of the total, of a partial sum and of this line
-    low = word / 2**64 * total - 3 * slack
-    high = (word + 1) / 2**64 * total + 3 * slack
-    number = int(np.searchsorted(sums, low, side="right"))
+    low = real(word) / real(2**64) * total - 3 * slack
+    high = real(word + 1) / real(2**64) * total + 3 * slack
+    # counted over all: a search would be through sooner here than there
+    number = int(np.count_nonzero(sums <= low))
     # beyond the first and the last partial sum there is nothing, unless something far was left out
     from_below = number > 0 or complete or low >= 0
     from_above = number < sums.size and (high < sums[number] or (complete and number == sums.size - 1))
@@ -132,6 +144,18 @@ def _float_tables(rate: Fraction, largest: int) -> tuple[NDArray[np.float64], ND
     one = 1 << _TABLE_BITS
     # whole numbers divide with correct rounding
     return np.array([entry / one for entry in low]), np.array([entry / one for entry in high])
+
+
+@lru_cache(maxsize=64)
+def _long_tables(rate: Fraction, largest: int) -> tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]:
+    """The same in the longest floating-point numbers: what one of ordinary length leaves over is added to it."""
+    one = 1 << _TABLE_BITS
+    found = []
+    for table in _tables(rate, largest, _TABLE_BITS):
+        first = [entry / one for entry in table]
+        rest = [(entry - int(part * one)) / one for entry, part in zip(table, first, strict=True)]
+        found.append(np.array(first, dtype=np.longdouble) + np.array(rest, dtype=np.longdouble))
+    return found[0], found[1]
 
 
 def _by_integers(

@@ -11,7 +11,7 @@ import numpy as np
 
 from shoal.columns.schema import Attribute
 from shoal.errors import OptionError
-from shoal.query.facts import NOBODY, Facts, QueryTable
+from shoal.query.facts import Facts, QueryTable
 from shoal.query.parsing import as_list, as_text
 from shoal.query.where import Where, matching, place
 
@@ -37,12 +37,12 @@ class Cells:
         """The exact counts: private. The same work however many records are counted."""
         chosen = matching(where, table)
         if self.labels:
-            # every record goes to the cell of its label, with weight 0 if it does not count
-            width = len(table.labels[self.column]) - NOBODY
-            by_code = np.bincount(table.codes[self.column] - NOBODY, weights=chosen, minlength=width)
-            places = [table.code(self.column, label) - NOBODY for label in self.labels]
-            return [int(by_code[place]) for place in places]
-        edges = np.array(self.bounds, dtype=np.int64).reshape(-1, 2)
+            codes = [table.code(self.column, label) for label in self.labels]
+            # no row has a code beyond the largest, where a label goes that nobody has
+            unknown = len(table.labels[self.column])
+            edges = np.array([[code if code >= 0 else unknown] * 2 for code in codes], dtype=np.int64)
+        else:
+            edges = np.array(self.bounds, dtype=np.int64).reshape(-1, 2)
         found: list[int] = table.orders[self.column].between(chosen, edges[:, 0], edges[:, 1]).tolist()
         return found
 

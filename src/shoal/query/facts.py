@@ -32,6 +32,8 @@ Neighbours = Literal["replace-one", "add-remove"]
 MISSING = -1
 # the place of a label that no record has
 NOBODY = -2
+# so many points can be kept for each column where the number of rows is private
+_FEW_POINTS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,14 @@ class Facts:
             )
         return attribute.lattice(integer=attribute.name in self.integer_columns)
 
+    def ranked(self, name: str) -> int:
+        """The number of points of a column's lattice if they are few against the rows, as far as that is public, or 0.
+
+        What is computed by rank goes through these points then, otherwise through the rows.
+        """
+        points = self.lattice(name).steps + 1
+        return points if points <= (_FEW_POINTS if self.rows is None else 2 * self.rows) else 0
+
     def describe(self) -> dict[str, Any]:
         """The public facts for those who ask: columns with their kinds and domains, and the relation of neighbours."""
         columns = []
@@ -171,7 +181,7 @@ class QueryTable:
         codes: numbers of the labels of the other columns; -1 for a missing value.
         labels: the number of each label, by column.
         names: the labels in the order of their numbers, by column.
-        orders: the rows of each column with a lattice, smallest first.
+        orders: the rows of each column but those that name persons, smallest position or code first.
     """
 
     facts: Facts
@@ -191,6 +201,19 @@ class QueryTable:
         same = self.codes[column] == self.code(column, label)
         place = int(np.multiply(same, np.arange(self.n)).sum())
         return min(place, max(self.n - 1, 0)), int(np.count_nonzero(same)) == 1
+
+    def shuffled(self) -> QueryTable:
+        """The same records in an order that tells nothing about them.
+
+        Which parts of the memory a question reads one after the other follows from the order of the rows, and with it
+        how long it takes. Here the rows are in random order, and so are rows of equal value in the order of a column.
+        """
+        entropy = np.random.default_rng()
+        places, mixed = entropy.permutation(self.n), entropy.permutation(self.n)
+        positions = {name: found[places] for name, found in self.positions.items()}
+        codes = {name: found[places] for name, found in self.codes.items()}
+        orders = _orders(self.facts, positions, codes, mixed)
+        return replace(self, positions=positions, codes=codes, orders=orders)
 
 
 def prepare(data: Any, schema: Schema, neighbours: Neighbours = "replace-one") -> QueryTable:
@@ -246,8 +269,20 @@ def prepare(data: Any, schema: Schema, neighbours: Neighbours = "replace-one") -
         else:
             codes[name], labels[name] = _coded(table, attribute)
     names = {column: tuple(found) for column, found in labels.items()}
-    orders = {column: Order.of(found) for column, found in positions.items()}
-    return QueryTable(facts, table.n, positions, codes, labels, names, orders)
+    return QueryTable(facts, table.n, positions, codes, labels, names, _orders(facts, positions, codes))
+
+
+def _orders(
+    facts: Facts,
+    positions: Mapping[str, NDArray[np.int64]],
+    codes: Mapping[str, NDArray[np.int64]],
+    mixed: NDArray[np.intp] | None = None,
+) -> dict[str, Order]:
+    """The orders of all columns but those that name persons, which nobody can count by."""
+    asked = [name for name in codes if facts.attribute(name).role not in ("identifier", "unit")]
+    return {name: Order.of(found, facts.ranked(name), mixed) for name, found in positions.items()} | {
+        name: Order.of(codes[name], 0, mixed) for name in asked
+    }
 
 
 def _is_refused(table: Table, attribute: Attribute) -> bool:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from shoal.query.cells import Cells
 from shoal.query.facts import MISSING, Facts
 from shoal.query.linear import Linear
-from shoal.query.where import Condition, allowed, conditions, meets
+from shoal.query.where import Condition, conditions, meets
 
 # a label that no condition names
 _OTHER = object()
@@ -104,7 +104,7 @@ def joint_cost(parts: Sequence[Part], facts: Facts) -> Fraction:
 
 def _holds(condition: Condition, value: Any, facts: Facts) -> bool:
     if facts.has_lattice(facts.attribute(condition.column)):
-        return any(low <= value <= high for low, high in allowed(condition, facts))
+        return any(low <= value <= high for low, high in condition.spans)
     return value != MISSING and (value in condition.values) != (condition.op == "!=")
 
 
@@ -114,7 +114,7 @@ def _points(parts: Sequence[Part], facts: Facts) -> dict[str, set[Any]]:
     for part in parts:
         for condition in conditions(part.linear.where):
             if facts.has_lattice(facts.attribute(condition.column)):
-                _add(points, condition.column, facts, allowed(condition, facts))
+                _add(points, condition.column, facts, condition.spans)
             else:
                 points.setdefault(condition.column, {_OTHER, MISSING}).update(condition.values)
         cells = part.cells

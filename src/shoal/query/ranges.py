@@ -6,14 +6,17 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from shoal.columns.dates import day_text, is_day
 from shoal.columns.lattice import Lattice
 from shoal.columns.schema import Attribute
 from shoal.display import internal
 from shoal.errors import OptionError, did_you_mean
-from shoal.noise.epsilon import shown
 from shoal.query.facts import Facts
 from shoal.query.parsing import as_list, as_mapping, as_number, as_text, check_keys
 from shoal.query.refinement import (
@@ -26,7 +29,6 @@ from shoal.query.refinement import (
     categorical,
     combined,
     from_table,
-    from_taxonomy,
     histogram,
     joint,
     nominal,
@@ -35,7 +37,8 @@ from shoal.query.refinement import (
     uniform,
 )
 from shoal.query.refinement.distances import Distance
-from shoal.query.where import constant
+from shoal.query.where import constant, label_numbers, no_such_label
+from shoal.taxonomy import Taxonomy
 
 # a lattice that nobody asked for in so many words is made no finer than this
 _DEFAULT_STEPS = 1 << 12
@@ -145,10 +148,10 @@ def _of_labels(facts: Facts, attribute: Attribute, options: dict[str, Any]) -> E
             f"column '{attribute.name}' needs 1 to {_MOST_LABELS:,} possible labels: list them as values, or in a "
             "categorical prior."
         )
+    listed = label_numbers(known)
     for label in labels:
-        if known and label not in known:
-            hint = did_you_mean(label, known)
-            raise OptionError(f"column '{attribute.name}' has no value {shown(label)}.{hint}")
+        if known and label not in listed:
+            raise no_such_label(attribute, label, listed)
     weights = {label: as_number("a mass of the prior", mass) for label, mass in masses.items()}
     prior = categorical(weights, labels) if masses else uniform(Labels(labels))
     usual = "ordinal"
@@ -157,8 +160,15 @@ def _of_labels(facts: Facts, attribute: Attribute, options: dict[str, Any]) -> E
     if options.get("distance", usual) == "taxonomy":
         if attribute.tree is None:
             raise OptionError(f"column '{attribute.name}' has no taxonomy: use the nominal distance.")
-        return Expected(prior, from_taxonomy(attribute.tree))
+        return Expected(prior, from_table(_between(attribute.tree, labels)))
     return Expected(prior, _distance(options.get("distance", usual), len(labels)))
+
+
+@lru_cache(maxsize=64)
+def _between(taxonomy: Taxonomy, labels: tuple[str, ...]) -> NDArray[np.float64]:
+    """The distances between all labels, of which the truth then picks a row."""
+    codes = np.array([taxonomy.code(label) for label in labels])
+    return taxonomy.distances(codes[:, np.newaxis], codes)
 
 
 def _distance(given: Any, size: int) -> Distance:

@@ -21,6 +21,7 @@ from shoal.query.facts import MISSING, Facts, QueryTable
 from shoal.query.linear import numeric_lattice
 from shoal.query.offer import Offer
 from shoal.query.order import Order
+from shoal.query.refinement import fraction_of
 from shoal.query.where import Where, matching
 
 # penalties are whole numbers of parts of a record, and a table of weights has an entry for each
@@ -53,7 +54,7 @@ def quantile(
         lengths, starts, penalties = ranked(order, chosen, lattice.steps, above, whole)
         # the bound does not follow from who was chosen, and neither does the work
         number = exponential_choice(lengths, penalties, rate, source, largest=whole * table.n)
-        position = int(starts[number]) + int(source.below(int(lengths[number]), 1)[0])
+        position = int(starts[number]) + fraction_of(int(lengths[number]), source)
         return written(attribute, lattice, position)
 
     # all points with a penalty above t weigh less than (steps + 1) exp(-rate t) of the best one
@@ -73,22 +74,38 @@ def ranked(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """All points 0 .. steps in runs of equal penalty: how long each run is, where it starts, and its penalty.
 
-    The runs follow from the values of all records, chosen or not, so that there are always as many.
+    Where there are few points each is a run, otherwise there are two for each row: its own point, which only the last
+    of several equal rows has, and the points up to the next. So there are as many runs whatever the rows hold.
 
     The penalty of a point with b records below it and a at or below it, of m, is the distance of q·m from b .. a in
     parts of 1/whole, where q = above/whole.
 
+    >>> order = Order.of(np.array([2, 2, 5]), 7)
+    >>> [part.tolist() for part in ranked(order, np.ones(3, dtype=bool), 6, 1, 2)]
+    [[1, 1, 1, 1, 1, 1, 1], [0, 1, 2, 3, 4, 5, 6], [3, 3, 0, 1, 1, 1, 3]]
     >>> order = Order.of(np.array([2, 2, 5]))
     >>> [part.tolist() for part in ranked(order, np.ones(3, dtype=bool), 6, 1, 2)]
-    [[2, 1, 2, 1, 1], [0, 2, 3, 5, 6], [3, 0, 1, 1, 3]]
+    [[0, 2, 0, 0, 1, 2, 1, 1], [-1, 0, 2, 3, 2, 3, 5, 6], [3, 3, 1, 1, 0, 1, 1, 3]]
     """
-    values, counted = order.values, order.upto(chosen)
-    upto, before = counted[1:], counted[:-1]
-    # every value is a run of one point, between runs of points without records
-    starts = np.concatenate(([0], np.column_stack((values, values + 1)).ravel()))
-    lengths = np.diff(np.append(starts, steps + 1))
-    below = np.concatenate(([0], np.column_stack((before, upto)).ravel()))
-    at = np.concatenate(([0], np.column_stack((upto, upto)).ravel()))
+    counted = order.upto(chosen)
+    if order.ranks is not None:
+        starts = np.arange(steps + 1, dtype=np.int64)
+        lengths = np.ones(steps + 1, dtype=np.int64)
+        counts = counted[order.ranks]
+        below, at = counts[:-1], counts[1:]
+    else:
+        own = np.concatenate(([-1], order.values))
+        gaps = np.diff(np.append(own, steps + 1))
+        last = (gaps > 0) & (own >= 0)
+        starts = np.column_stack((own, own + 1)).ravel()
+        lengths = np.column_stack((last, np.maximum(gaps - 1, 0))).ravel()
+        # where the rows of the same position begin
+        places = np.arange(own.size)
+        new = np.concatenate(([True], own[1:] > own[:-1]))
+        first = np.maximum.accumulate(places * new)
+        before = counted[np.maximum(first - 1, 0)]
+        below = np.column_stack((before, counted)).ravel()
+        at = np.column_stack((counted, counted)).ravel()
     target = above * int(counted[-1])
     penalties = np.maximum(np.maximum(whole * below - target, target - whole * at), 0)
     return lengths.astype(np.int64), starts.astype(np.int64), penalties.astype(np.int64)
@@ -111,15 +128,17 @@ def ranking_means(facts: Facts, *, column: str, k: int, epsilon: Fraction) -> Of
         raise OptionError(f"k must be a whole number from 1 to the number of records, {facts.rows}, got {k}.")
     blur = Blur.laplace(lattice.steps, lattice.step, epsilon=epsilon)
     middle = lattice.steps // 2
+    common = math.lcm(lattice.lo.denominator, lattice.hi.denominator, lattice.step.denominator)
+    lowest, highest, step = (int(value * common) for value in (lattice.lo, lattice.hi, lattice.step))
 
     def run(table: QueryTable, source: Source) -> list[float]:
-        positions = np.where(table.positions[column] == MISSING, middle, table.positions[column])
-        sums, sizes = group_sums(np.sort(positions), k)
+        sums, sizes = group_sums(_filled(table.orders[column].values, middle), k)
         noisy = [one + other for one, other in zip(sums, blur.draw(len(sums), source), strict=True)]
-        means = [
-            lattice.lo + lattice.step * Fraction(one, size) for one, size in zip(noisy, sizes, strict=True)
+        # whole numbers divide with correct rounding, and without a common divisor to be found
+        return [
+            min(max(lowest * size + step * one, lowest * size), highest * size) / (common * size)
+            for one, size in zip(noisy, sizes, strict=True)
         ]
-        return [float(min(max(value, lattice.lo), lattice.hi)) for value in means]
 
     return Offer(
         blur.epsilon,
@@ -129,6 +148,21 @@ def ranking_means(facts: Facts, *, column: str, k: int, epsilon: Fraction) -> Of
         run,
         conditions=(f"A missing value of '{column}' counts as the middle of its domain.",),
     )
+
+
+def _filled(ordered: NDArray[np.int64], middle: int) -> NDArray[np.int64]:
+    """Sorted positions with the missing ones, which come first, moved to the middle of the domain.
+
+    >>> _filled(np.array([-1, -1, 2, 5, 9]), 5).tolist()
+    [2, 5, 5, 5, 9]
+    """
+    missing = int(np.count_nonzero(ordered == MISSING))
+    lower = int(np.count_nonzero(ordered < middle)) - missing
+    places = np.arange(ordered.size)
+    shifted = ordered[np.minimum(places + missing, ordered.size - 1)]
+    below, above = places < lower, places >= lower + missing
+    filled: NDArray[np.int64] = shifted * below + ordered * above + middle * ~(below | above)
+    return filled
 
 
 def group_sums(ordered: NDArray[np.int64], k: int) -> tuple[list[int], list[int]]:

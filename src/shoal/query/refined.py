@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,12 +28,12 @@ from shoal.query.parsing import (
     check_keys,
 )
 from shoal.query.ranges import PART_OPTIONS, Expected, of_column, of_lattice, together
-from shoal.query.refinement import Factors, movable, refine, sample
+from shoal.query.refinement import Factors, Labels, Points, movable, refine, sample
 from shoal.query.where import Where, matching, parse_where
 
-# what is true of the records, in the terms of the possible answers, and whether it is: where there is nothing to tell,
-# any other possible answer, so that the same is done with it
-Truth = Callable[[QueryTable], tuple[Any, bool]]
+# the number of the true answer, and whether there is one: where there is not, the number of any other, so that the same
+# is done with it
+Truth = Callable[[QueryTable], tuple[int, bool]]
 _STATISTICS = ("count", "sum", "mean", "quantile")
 
 
@@ -55,20 +56,21 @@ def individual(facts: Facts, options: dict[str, Any], epsilon: Fraction) -> Offe
         )
     label = as_text("the value of key", key["value"])
     columns = _one_or_more("column", options)
-    found: list[tuple[Attribute, Expected]] = []
+    found: list[tuple[Callable[[QueryTable, int], tuple[int, bool]], Expected]] = []
     for given in columns:
         part = given if isinstance(given, dict) else {"column": given}
         check_keys("a column", part, ("column",), PART_OPTIONS)
         attribute = facts.attribute(part["column"])
         if attribute.role in ("identifier", "unit"):
             raise OptionError(f"column '{attribute.name}' identifies persons: it cannot be asked for.")
-        found.append((attribute, of_column(facts, attribute, part)))
+        expected = of_column(facts, attribute, part)
+        found.append((_value(facts, attribute, expected), expected))
 
-    def truth(table: QueryTable) -> tuple[Any, bool]:
+    def truths(table: QueryTable) -> list[tuple[int, bool]]:
         row, alone = table.only_row(who.name, label)
         # a row is looked up either way, and does not count if it is not that of the person
-        values = [_value(table, attribute, row) for attribute, _ in found]
-        return [value for value, _ in values], alone & all([there for _, there in values])
+        values = [value(table, row) for value, _ in found]
+        return [(place, there & alone) for place, there in values]
 
     delta = as_delta(options["delta"]) if "delta" in options else Fraction(0)
     moved = movable(epsilon, delta, individual=True, replace_one=facts.replace_one)
@@ -78,7 +80,7 @@ def individual(facts: Facts, options: dict[str, Any], epsilon: Fraction) -> Offe
         options,
         Factors.individual(epsilon),
         moved,
-        truth,
+        truths,
         epsilon=2 * epsilon if facts.replace_one else epsilon,
         delta=delta,
         conditions=words,
@@ -99,9 +101,8 @@ def statistical(facts: Facts, options: dict[str, Any], epsilon: Fraction) -> Off
         _statistic(facts, as_mapping("statistic", given)) for given in _one_or_more("statistic", options)
     ]
 
-    def truth(table: QueryTable) -> tuple[Any, bool]:
-        values = [one(table) for one, _ in found]
-        return [value for value, _ in values], all([there for _, there in values])
+    def truths(table: QueryTable) -> list[tuple[int, bool]]:
+        return [one(table) for one, _ in found]
 
     delta = as_delta(options["delta"]) if "delta" in options else Fraction(0)
     lift = as_number("lift", options["lift"]) if "lift" in options else Fraction(1, 2)
@@ -113,7 +114,7 @@ def statistical(facts: Facts, options: dict[str, Any], epsilon: Fraction) -> Off
         options,
         Factors.statistical(epsilon, lift),
         moved,
-        truth,
+        truths,
         epsilon=epsilon,
         delta=delta,
     )
@@ -143,7 +144,7 @@ def _offer(
     options: dict[str, Any],
     factors: Factors,
     moved: Fraction,
-    truth: Truth,
+    truths: Callable[[QueryTable], list[tuple[int, bool]]],
     *,
     epsilon: Fraction,
     delta: Fraction,
@@ -155,15 +156,11 @@ def _offer(
     support = expected.support
 
     def run(table: QueryTable, source: Source) -> Any:
-        found, there = truth(table)
-        place = support.index(found if several else found[0])
-        counts = there and place is not None
-        # with a truth or without, both laws are made and sampled: the time does not tell which of them counts
-        laws = [
-            refine(expected.prior, expected.distance(support, place or 0), factors, moved),
-            refine(expected.prior, None, factors),
-        ]
-        drawn, _ = (sample(law, source) for law in (laws if counts else laws[::-1]))
+        number, known = 0, True
+        for part, (place, there) in zip(parts, truths(table), strict=True):
+            number, known = number * part.support.size + place, known & there
+        law = refine(expected.prior, expected.distance(support, number), factors, moved)
+        drawn = sample(law, source, known=known)
         answer = support.answer(drawn)
         if not several:
             return parts[0].written(answer)
@@ -186,22 +183,51 @@ def _offer(
     )
 
 
-def _value(table: QueryTable, attribute: Attribute, row: int) -> tuple[Any, bool]:
-    """The true value of one record, and whether it has one."""
-    if attribute.name in table.positions:
-        position = int(table.positions[attribute.name][row]) if table.n else MISSING
-        return _at(table.facts, attribute, max(position, 0)), position != MISSING
-    code = int(table.codes[attribute.name][row]) if table.n else MISSING
-    names = table.names[attribute.name] or ("",)
-    return names[max(code, 0)], code != MISSING
+def _value(
+    facts: Facts, attribute: Attribute, expected: Expected
+) -> Callable[[QueryTable, int], tuple[int, bool]]:
+    """How the true answer of one record is looked up, and whether it has one."""
+    support, name = expected.support, attribute.name
+    if facts.has_lattice(attribute):
+        nearest = _nearest(expected, facts, attribute)
+
+        def by_position(table: QueryTable, row: int) -> tuple[int, bool]:
+            position = int(table.positions[name][row]) if table.n else MISSING
+            return nearest(max(position, 0)), position != MISSING
+
+        return by_position
+    assert isinstance(support, Labels)
+
+    def by_label(table: QueryTable, row: int) -> tuple[int, bool]:
+        code = int(table.codes[name][row]) if table.n else MISSING
+        codes = np.array([table.code(name, label) for label in support.labels], dtype=np.int64)
+        # compared with all possible labels: looked up by its name, one would be found sooner than another
+        same = codes == code
+        return int(np.multiply(same, np.arange(support.size)).sum()), bool(same.any())
+
+    return by_label
 
 
-def _at(facts: Facts, attribute: Attribute, position: int) -> Any:
-    """The value of a column at a position of its lattice."""
-    if attribute.kind_facts.listed:
-        return attribute.ordered[position]
+def _nearest(expected: Expected, facts: Facts, attribute: Attribute) -> Callable[[int], int]:
+    """The number of the possible answer that is nearest to a position of a column."""
+    if not isinstance(expected.support, Points):
+        # the labels of an order, all of them and in their order
+        return lambda position: position
     lattice = facts.lattice(attribute.name)
-    return lattice.lo + position * lattice.step
+    return partial(_rounded(expected.support, lattice.lo, lattice.step), 1)
+
+
+def _rounded(points: Points, base: Fraction, unit: Fraction) -> Callable[[int, int], int]:
+    """The number of the point nearest to base + unit·total/number, in whole numbers with public coefficients."""
+    ratios = ((base - points.lattice.lo) / points.lattice.step, unit / points.lattice.step)
+    common = math.lcm(*(ratio.denominator for ratio in ratios))
+    first, second = (2 * int(ratio * common) for ratio in ratios)
+
+    def rounded(number: int, total: int) -> int:
+        half = common * number
+        return min(max((first * number + second * total + half) // (2 * half), 0), points.lattice.steps)
+
+    return rounded
 
 
 def _statistic(facts: Facts, part: dict[str, Any]) -> tuple[Truth, Expected]:
@@ -213,49 +239,59 @@ def _statistic(facts: Facts, part: dict[str, Any]) -> tuple[Truth, Expected]:
     where = parse_where(part["where"], facts) if "where" in part else None
     if kind == "count":
         usual = None if facts.rows is None else Lattice(Fraction(0), Fraction(facts.rows), Fraction(1))
-        return _counted(where), of_lattice(usual, part, None)
+        expected = of_lattice(usual, part, None)
+        return _counted(expected, where), expected
     attribute = facts.attribute(part["column"])
     if kind == "quantile":
         q = as_number("q", part["q"])
         if not 0 <= q <= 1:
             raise OptionError(f"q must be between 0 and 1, got {decimal_text(q)}.")
         lattice = facts.lattice(attribute.name)
-        if attribute.kind_facts.listed:
-            return _ranked(facts, attribute, q, where), of_column(facts, attribute, part)
-        return _ranked(facts, attribute, q, where), of_lattice(lattice, part, attribute)
+        listed = attribute.kind_facts.listed
+        expected = of_column(facts, attribute, part) if listed else of_lattice(lattice, part, attribute)
+        return _ranked(attribute.name, _nearest(expected, facts, attribute), q, where), expected
     lattice = numeric_lattice(facts, attribute.name)
-    if kind == "mean":
-        return _added(attribute.name, lattice, where, mean=True), of_lattice(lattice, part, None)
-    usual = None
-    if facts.rows is not None:
-        ends = (facts.rows * min(lattice.lo, Fraction(0)), facts.rows * max(lattice.hi, Fraction(0)))
-        usual = Lattice(*ends, (ends[1] - ends[0]) / (1 << 12))
-    return _added(attribute.name, lattice, where, mean=False), of_lattice(usual, part, None)
+    usual = lattice
+    if kind == "sum":
+        usual = None
+        if facts.rows is not None:
+            ends = (facts.rows * min(lattice.lo, Fraction(0)), facts.rows * max(lattice.hi, Fraction(0)))
+            usual = Lattice(*ends, (ends[1] - ends[0]) / (1 << 12))
+    expected = of_lattice(usual, part, None)
+    return _added(expected, attribute.name, lattice, where, mean=kind == "mean"), expected
 
 
-def _counted(where: Where | None) -> Truth:
-    return lambda table: (Fraction(int(np.count_nonzero(matching(where, table)))), True)
+def _counted(expected: Expected, where: Where | None) -> Truth:
+    assert isinstance(expected.support, Points)
+    rounded = _rounded(expected.support, Fraction(0), Fraction(1))
+    return lambda table: (rounded(1, int(np.count_nonzero(matching(where, table)))), True)
 
 
-def _added(column: str, lattice: Lattice, where: Where | None, *, mean: bool) -> Truth:
+def _added(expected: Expected, column: str, lattice: Lattice, where: Where | None, *, mean: bool) -> Truth:
     """The exact sum or mean of the records that have a value; there is no mean of nothing."""
+    assert isinstance(expected.support, Points)
+    base = lattice.lo / lattice.step
+    # a record at position p adds step·p + lo, which is a whole number of these
+    unit = lattice.step / base.denominator
+    rounded = _rounded(expected.support, Fraction(0), unit)
 
-    def truth(table: QueryTable) -> tuple[Fraction, bool]:
+    def truth(table: QueryTable) -> tuple[int, bool]:
         positions, chosen = table.positions[column], present_values(table, column, where)
         number = int(np.count_nonzero(chosen))
-        total = lattice.lo * number + lattice.step * add_up(np.multiply(positions, chosen))
-        return (total / max(number, 1), number > 0) if mean else (total, True)
+        total = base.numerator * number + base.denominator * add_up(np.multiply(positions, chosen))
+        return (rounded(max(number, 1), total), number > 0) if mean else (rounded(1, total), True)
 
     return truth
 
 
-def _ranked(facts: Facts, attribute: Attribute, q: Fraction, where: Where | None) -> Truth:
-    def truth(table: QueryTable) -> tuple[Any, bool]:
-        order = table.orders[attribute.name]
+def _ranked(column: str, nearest: Callable[[int], int], q: Fraction, where: Where | None) -> Truth:
+    def truth(table: QueryTable) -> tuple[int, bool]:
+        order = table.orders[column]
         upto = order.upto(matching(where, table))
         number = int(upto[-1])
-        place = int(np.searchsorted(upto[1:], max(math.ceil(q * number), 1), side="left"))
-        position = int(order.values[min(place, order.values.size - 1)]) if order.values.size else 0
-        return _at(facts, attribute, position), number > 0
+        rank = max(-(-q.numerator * number // q.denominator), 1)
+        place = int(np.count_nonzero(upto[1:] < rank))
+        position = int(order.values[min(place, table.n - 1)]) if table.n else 0
+        return nearest(max(position, 0)), number > 0
 
     return truth

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ _LARGEST_TREE = 64
 _DEEPEST = 8
 _LONGEST_LIST = 1000
 _LONGEST_TEXT = 200
+_MOST_COMPARED = 200
 
 # positions from .. to, both included
 Interval = tuple[int, int]
@@ -35,11 +37,17 @@ Interval = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One column compared with constants; the constants are kept as they were written."""
+    """One column compared with constants; the constants are kept as they were written.
+
+    Attributes:
+        spans: for a column on a lattice, the positions that meet the condition, lowest first, apart from each other.
+            They are computed here, from public facts, and not again for every answer.
+    """
 
     column: str
     op: str
     values: tuple[str, ...]
+    spans: tuple[Interval, ...] = field(default=(), compare=False, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         if self.op == "in":
@@ -69,7 +77,7 @@ def parse_where(raw: object, facts: Facts) -> Where:
     >>> from shoal.columns.schema import Schema
     >>> schema = Schema((Attribute("age", lo=Fraction(0), hi=Fraction(120), step=Fraction(1)),))
     >>> where = parse_where({"column": "age", "op": "between", "lo": 18, "hi": "64.5"}, Facts(schema, rows=10))
-    >>> where.values, allowed(where, Facts(schema, rows=10))
+    >>> where.values, where.spans
     (('18', '64.5'), ((18, 64),))
     """
     budget = [_LARGEST_TREE]
@@ -118,14 +126,27 @@ def _condition(raw: Mapping[Any, Any], facts: Facts) -> Condition:
     if not facts.has_lattice(attribute) and op not in ("==", "!=", "in"):
         raise OptionError(f"column '{attribute.name}' has labels without an order: only ==, != and in apply.")
     values = tuple(_text(value) for value in found)
-    known = facts.labels(attribute)
+    if facts.has_lattice(attribute):
+        return Condition(
+            attribute.name, op, values, _spans(attribute, facts.lattice(attribute.name), op, values)
+        )
+    known = label_numbers(facts.labels(attribute))
     for value in values:
-        if facts.has_lattice(attribute):
-            constant(attribute, value)
-        elif known and value not in known:
-            hint = did_you_mean(value, known)
-            raise OptionError(f"column '{attribute.name}' has no value {shown(value)}.{hint}")
+        if known and value not in known:
+            raise no_such_label(attribute, value, known)
     return Condition(attribute.name, op, values)
+
+
+@lru_cache(maxsize=256)
+def label_numbers(labels: tuple[str, ...]) -> Mapping[str, int]:
+    """The place of each label, to be looked up without going through all of them."""
+    return {label: place for place, label in enumerate(labels)}
+
+
+def no_such_label(attribute: Attribute, label: str, known: Mapping[str, int]) -> OptionError:
+    """Why a label cannot be asked about; a similar one is looked for among the first only, which bounds the work."""
+    hint = did_you_mean(label, list(known)[:_MOST_COMPARED])
+    return OptionError(f"column '{attribute.name}' has no value {shown(label)}.{hint}")
 
 
 def _text(value: object) -> str:
@@ -141,10 +162,10 @@ def constant(attribute: Attribute, text: str) -> Fraction:
     """A constant of a query on the scale of the column: a number, a day, or a place in the order."""
     what = f"a value for column '{attribute.name}'"
     if attribute.kind_facts.listed:
-        if text not in attribute.ordered:
-            hint = did_you_mean(text, attribute.ordered)
-            raise OptionError(f"column '{attribute.name}' has no value {shown(text)}.{hint}")
-        return Fraction(attribute.ordered.index(text))
+        known = label_numbers(attribute.ordered)
+        if text not in known:
+            raise no_such_label(attribute, text, known)
+        return Fraction(known[text])
     return day_number(text, what) if attribute.kind_facts.days else exact(text, what)
 
 
@@ -159,19 +180,17 @@ def place(attribute: Attribute, lattice: Lattice, text: str) -> Fraction:
     return (value - lattice.lo) / lattice.step
 
 
-def allowed(condition: Condition, facts: Facts) -> tuple[Interval, ...]:
-    """The positions of a column on a lattice that meet a condition: intervals, lowest first, apart from each other."""
-    attribute, lattice = facts.attribute(condition.column), facts.lattice(condition.column)
-    places = [place(attribute, lattice, text) for text in condition.values]
+def _spans(attribute: Attribute, lattice: Lattice, op: str, values: tuple[str, ...]) -> tuple[Interval, ...]:
+    places = [place(attribute, lattice, text) for text in values]
     first, last = 0, lattice.steps
     found: list[Interval]
-    match condition.op:
+    match op:
         case "==" | "in":
-            found = [(int(point), int(point)) for point in sorted(set(places)) if point.denominator == 1]
+            whole = sorted({point.numerator for point in places if point.denominator == 1})
+            found = [(point, point) for point in whole]
         case "!=":
-            whole = places[0].denominator == 1
             found = [(first, math.ceil(places[0]) - 1), (math.floor(places[0]) + 1, last)]
-            found = found if whole else [(first, last)]
+            found = found if places[0].denominator == 1 else [(first, last)]
         case "<":
             found = [(first, math.ceil(places[0]) - 1)]
         case "<=":
@@ -214,15 +233,12 @@ def matching(where: Where | None, table: QueryTable) -> NDArray[np.bool_]:
 
     def holds(condition: Condition) -> NDArray[np.bool_]:
         if condition.column in table.positions:
-            positions, intervals = table.positions[condition.column], allowed(condition, table.facts)
             if condition.op == "in":
-                # a position that no record has stands first, so that a list of none needs no other way
-                wanted = np.array([NOBODY, *(low for low, _ in intervals)], dtype=np.int64)
-                nearest = np.take(wanted, np.searchsorted(wanted, positions, side="right") - 1)
-                listed: NDArray[np.bool_] = nearest == positions
-                return listed
+                ends = np.array(condition.spans, dtype=np.int64).reshape(-1, 2)
+                return table.orders[condition.column].inside(ends[:, 0], ends[:, 1])
+            positions = table.positions[condition.column]
             found = np.zeros(table.n, dtype=np.bool_)
-            for low, high in intervals:
+            for low, high in condition.spans:
                 found |= (positions >= low) & (positions <= high)
             return found
         codes = table.codes[condition.column]

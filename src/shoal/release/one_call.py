@@ -82,7 +82,7 @@ def protect(
     >>> import pyarrow as pa
     >>> people = pa.table({"age": [31, 45, 28, 60], "income": [20.5, 31.0, 18.2, 44.9]})
     >>> release = protect(people, method="mdav-dp", epsilon="1", k=2, seed=1,
-    ...                   domains={"age": (0, 120), "income": (0, 200)})
+    ...                   domains={"age": (0, 120), "income": (0.0, 200.0)})
     >>> release.data.column_names, release.data.num_rows, release.statement.model
     (['age', 'income'], 4, 'dp-given-partition')
     """

@@ -95,7 +95,7 @@ def rehearse(
 
     >>> found = rehearse(method="laplace", epsilon=1, people=100, domains={"age": (0, 100)})
     >>> found.made_up, found.evaluation.rows["original"], found.verdict.decision
-    (True, 100, 'publish')
+    (True, 100, 'publish with these limits')
     """
     tell = progress or silent
     target = options.get("target")
@@ -159,7 +159,8 @@ def made_up_people(
         raise OptionError(f"people must be a whole number, at least 1, got {people!r}.")
     own = {name: value for name, value in options.items() if name not in _DECLARED}
     settled = configured(method, epsilon=epsilon, k=k, **own)
-    described = public_description(settled, schema, options.get("columns"), options.get("domains"), people)
+    asked = (options.get(name) for name in ("columns", "domains"))
+    described = public_description(settled, schema, *asked, people, options.get("types"))
     return drawn(described.attributes, described.lattices, people, schema)
 
 

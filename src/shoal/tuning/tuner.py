@@ -129,7 +129,7 @@ def tune(
     >>> import pyarrow as pa
     >>> people = pa.table({"age": [31, 45, 28, 60, 52, 39], "income": [20.5, 31.0, 18.2, 44.9, 36.0, 27.5]})
     >>> found = tune(people, epsilon="2", methods=["laplace", "ranking-dp"], ks=[2, 3], fast=True,
-    ...              domains={"age": (0, 120), "income": (0, 200)})
+    ...              domains={"age": (0, 120), "income": (0.0, 200.0)})
     >>> str(found.best), [row.setting.k for row in found.rows]
     ('ranking-dp, k = 3', [3, 2, None])
     """

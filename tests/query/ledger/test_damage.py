@@ -92,6 +92,32 @@ def test_a_file_that_is_replaced_while_a_charge_is_written_grants_nothing(
     ledger.close()
 
 
+@pytest.mark.parametrize("left", [0, 1000, -1])
+def test_a_truncated_write_ahead_log_grants_nothing(path: Path, spend: Spend, left: int) -> None:
+    ledger = open_ledger(path)
+    for _ in range(3):
+        ledger.charge(spend("0.01"))
+    log = Path(f"{path}-wal")
+    os.truncate(log, left if left >= 0 else log.stat().st_size - 1)
+    for _ in range(2):
+        with pytest.raises(LedgerError, match="was cut off while it was open"):
+            ledger.charge(spend("0.01"))
+        with pytest.raises(LedgerError, match="was cut off"):
+            ledger.standing("people")
+    ledger.close()
+
+
+def test_a_log_that_begins_anew_is_not_suspected(path: Path, spend: Spend) -> None:
+    ledger = open_ledger(path)
+    for number in range(40):
+        ledger.charge(spend("0.001"))
+        if number % 10 == 0:
+            with contextlib.closing(sqlite3.connect(path)) as other:
+                other.execute("PRAGMA wal_checkpoint(RESTART)")
+    assert verify(ledger)[0].standing.number == 91
+    ledger.close()
+
+
 def test_a_ledger_that_only_grows_is_not_suspected(path: Path, spend: Spend) -> None:
     one, two = open_ledger(path), open_ledger(path)
     for number in range(20):

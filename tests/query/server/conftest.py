@@ -90,7 +90,7 @@ class Running:
 def running(place: Place, limits: Limits = PROMPT, **config: Any) -> Iterator[Running]:
     """Serve a place until the end of the block."""
     socket = bound_socket("127.0.0.1", 0)
-    app = create_app(Config(place.folder, limits=limits, **config))
+    app = config.pop("app", None) or create_app(Config(place.folder, limits=limits, **config))
     server = http_server(app, limits)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]})
     thread.start()

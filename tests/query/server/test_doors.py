@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import datetime
 import json
@@ -9,10 +10,12 @@ import os
 import resource
 import shutil
 import socket
+import sqlite3
 import stat
 import subprocess
 import sys
 import threading
+import types
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
@@ -27,14 +30,16 @@ import pytest
 from shoal.cli import run
 from shoal.cli.serve import _is_loopback
 from shoal.columns.schema import Attribute, Schema
-from shoal.errors import InputError, OptionError
+from shoal.errors import InputError, OptionError, OutputError
 from shoal.io.toml import dumps
-from shoal.ledger import LedgerError
+from shoal.ledger import Charge, LedgerError
 from shoal.query.facts import prepare
-from shoal.query.server import health, questions, tokens
-from shoal.query.server.connections import Connections
+from shoal.query.server import health, ledger_heads, questions, tokens
+from shoal.query.server.app import create_app
+from shoal.query.server.connections import Connections, watched_protocol
 from shoal.query.server.folder import HEADS_FILE, TOKENS_FILE, Settings, load_folder
-from shoal.query.server.guard import Limits
+from shoal.query.server.guard import Guard, Limits
+from shoal.query.server.ledger_heads import HeadFile
 from shoal.query.server.reading import check_size
 from shoal.query.server.same_table import rows_mark
 from shoal.query.server.state import Config, open_folder
@@ -362,6 +367,173 @@ def test_exports_are_for_their_owner(place: Any, tmp_path: Path) -> None:
     out = tmp_path / "entries.jsonl"
     assert run(["ledger", "export", str(place.folder / "ledger.sqlite"), "--out", str(out)]) == 0
     assert stat.S_IMODE(out.stat().st_mode) == 0o600
+
+
+def test_the_head_of_an_answer_is_noted_before_it_is_sent(
+    place: Any, serve: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A backup made between two answers does not start, however soon after the second the server is killed."""
+    monkeypatch.setattr(ledger_heads, "_SECONDS", 1e9)
+    backup = place.folder.parent / "backup.sqlite"
+    with serve(place) as server:
+        server.ask()
+        with (
+            contextlib.closing(sqlite3.connect(place.folder / "ledger.sqlite")) as source,
+            contextlib.closing(sqlite3.connect(backup)) as copy,
+        ):
+            source.backup(copy)
+        head = server.ask().json()["receipt"]["head"]
+        noted = (place.folder / HEADS_FILE).read_text()
+        assert head in noted
+    for path in place.folder.glob("ledger.sqlite*"):
+        path.unlink()
+    shutil.copy(backup, place.folder / "ledger.sqlite")
+    (place.folder / HEADS_FILE).write_text(noted)
+    with pytest.raises(LedgerError, match="is not in this ledger"):
+        open_folder(Config(place.folder))
+
+
+def test_of_two_that_note_heads_the_newer_ones_stay(place: Any) -> None:
+    one = open_folder(Config(place.folder))[0]
+    two = place.ledger
+    file = HeadFile(place.folder / HEADS_FILE)
+    two.charge(Charge("survey", "ada", "{}", Fraction(1, 10)))
+    HeadFile(place.folder / HEADS_FILE).note(two)
+    file.note(one)
+    assert file.heads() == [two.standing("survey").head]
+    one.close()
+    two.close()
+
+
+def test_heads_that_cannot_be_noted_grant_nothing(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(self: HeadFile, text: str, durable: bool = True) -> None:
+        raise OutputError("the heads cannot be noted")
+
+    assert server.raw("GET", "/v1/health", None).status_code == 200
+    monkeypatch.setattr(HeadFile, "_write", full)
+    assert server.ask().json()["error"] == "closed"
+
+
+def test_a_full_disk_shows_in_health(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "_OLDEST_SECONDS", 0.0)
+    assert server.raw("GET", "/v1/health", None).status_code == 200
+    usage = shutil.disk_usage(server.place.folder)
+    with monkeypatch.context() as patched:
+        patched.setattr(shutil, "disk_usage", lambda path: usage._replace(free=1000))
+        assert server.raw("GET", "/v1/health", None).status_code == 503
+    assert server.raw("GET", "/v1/health", None).status_code == 200
+
+
+def test_a_database_that_cannot_write_shows_in_health(
+    place: Any, serve: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health, "_OLDEST_SECONDS", 0.0)
+    opened = open_folder(Config(place.folder))
+    pages = opened[0].store._engine.raw_connection().cursor().execute("PRAGMA page_count").fetchone()[0]
+    with opened[0].store.writing(()) as connection:
+        # the database's own error for a disk without room
+        connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
+    app = create_app(Config(place.folder), opened)
+    edges = {"kind": "histogram", "column": "income", "edges": list(range(0, 300_000, 60)), "epsilon": "0.1"}
+    with serve(place, app=app) as server:
+        assert server.raw("GET", "/v1/health", None).status_code == 200
+        codes = [server.ask(edges).json().get("error") for _ in range(3)]
+        assert "closed" in codes
+        assert server.raw("GET", "/v1/health", None).status_code == 503
+
+
+# clients that do not read
+
+
+class Reader:
+    """A connection that reads or does not."""
+
+    def __init__(self) -> None:
+        self.transport, self.ended = self, False
+
+    def abort(self) -> None:
+        self.ended = True
+
+
+def test_a_connection_that_reads_nothing_is_closed() -> None:
+    async def wait() -> tuple[bool, bool]:
+        connections = Connections(10, 60.0, 1000, unread_seconds=0.05)
+        slow, stuck = Reader(), Reader()
+        for reader in (slow, stuck):
+            connections.enter(reader)
+            connections.heard(reader, 10, asking=True)
+            connections.unread(reader)
+        connections.read(slow)
+        while not stuck.ended:
+            await asyncio.sleep(0.01)
+        return slow.ended, stuck.ended
+
+    assert asyncio.run(wait()) == (False, True)
+
+
+def test_the_protocol_says_when_a_connection_stops_reading() -> None:
+    told: list[str] = []
+
+    class Noted(Connections):
+        def unread(self, connection: Any) -> None:
+            told.append("unread")
+
+        def read(self, connection: Any) -> None:
+            told.append("read")
+
+    made = watched_protocol(Noted(10, 60.0, 1000))
+    protocol = made.__new__(made)
+    protocol.flow = types.SimpleNamespace(pause_writing=lambda: None, resume_writing=lambda: None)  # type: ignore[attr-defined]
+    protocol.pause_writing()
+    protocol.resume_writing()
+    assert told == ["unread", "read"]
+
+
+def test_bytes_that_nobody_reads_are_limited_for_each_token() -> None:
+    """150 connections that read nothing of a page of 4 MiB took 600 MiB."""
+    page = b"x" * 4 * 2**20
+    copied: list[int] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        scope["state"]["log"]["token"] = scope["token"]
+        await send(
+            {
+                "type": "http.response.start",
+                "status": 200,
+                "headers": [(b"content-length", b"%d" % len(page))],
+            }
+        )
+        await send({"type": "http.response.body", "body": page})
+
+    async def requests() -> tuple[list[int], list[int]]:
+        guard, statuses = Guard(app, Limits()), []
+        read = asyncio.Event()
+
+        async def send(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                statuses.append(message["status"])
+            elif len(message["body"]) > 1000:
+                copied.append(len(message["body"]))
+                await read.wait()
+
+        def request(token: str) -> asyncio.Task[None]:
+            scope = {"type": "http", "method": "GET", "headers": [], "token": token}
+            return asyncio.create_task(guard(scope, None, send))  # type: ignore[arg-type]
+
+        waiting = [request("ada") for _ in range(150)] + [request("ben")]
+        await asyncio.sleep(0.1)
+        first = list(statuses)
+        read.set()
+        await asyncio.gather(*waiting)
+        statuses.clear()
+        await request("ada")
+        return first, statuses
+
+    first, later = asyncio.run(requests())
+    assert (first.count(200), first.count(429)) == (5, 146)
+    # of each only a piece was handed to the connection, and what was read is forgotten
+    assert max(copied) <= 64 * 1024
+    assert later == [200]
 
 
 # tokens, bodies, addresses

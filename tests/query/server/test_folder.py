@@ -133,7 +133,7 @@ def test_heads_noted_elsewhere_find_an_old_backup_out(
         live.backup(copy)
     with serve(place, heads=heads) as server:
         receipt = server.ask().json()["receipt"]
-    assert heads.read_text().startswith(f"{receipt['head']} survey\nclosed ")
+    assert heads.read_text().startswith(f"{receipt['head']} survey 5\nclosed ")
     assert (place.folder / "ledger.heads").read_text() == heads.read_text()
     for suffix in ("-wal", "-shm"):
         Path(f"{path}{suffix}").unlink(missing_ok=True)

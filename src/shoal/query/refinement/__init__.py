@@ -1,4 +1,4 @@
-"""Knowledge refinement: what is expected of an answer comes in, one sample closer to the truth leaves."""
+"""Knowledge refinement: draw one answer from a prior that is moved towards the truth."""
 
 from shoal.query.refinement.distances import (
     absolute,
@@ -20,7 +20,7 @@ from shoal.query.refinement.priors import (
     uniform,
 )
 from shoal.query.refinement.refine import Refined, refine
-from shoal.query.refinement.sample import sample
+from shoal.query.refinement.sample import fraction_of, sample
 from shoal.query.refinement.support import Grid, Labels, Points, Support
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "absolute",
     "categorical",
     "combined",
+    "fraction_of",
     "from_function",
     "from_scipy",
     "from_table",

@@ -24,7 +24,8 @@ def absolute(support: Support, truth: int) -> NDArray[Any]:
     >>> absolute(Labels(("low", "middle", "high")), 2).tolist()
     [2, 1, 0]
     """
-    return np.abs(np.arange(support.size, dtype=np.int64) - truth)
+    # short whole numbers: `refine` passes over them once for every bit
+    return np.asarray(np.abs(np.arange(support.size, dtype=np.int32) - np.int32(truth)))
 
 
 def nominal(support: Support, truth: int) -> NDArray[Any]:
@@ -34,7 +35,7 @@ def nominal(support: Support, truth: int) -> NDArray[Any]:
     >>> nominal(Labels(("a", "b", "c")), 1).tolist()
     [1, 0, 1]
     """
-    return np.asarray(np.arange(support.size) != truth, dtype=np.int64)
+    return np.asarray(np.arange(support.size) != truth, dtype=np.int8)
 
 
 def from_table(table: ArrayLike) -> Distance:

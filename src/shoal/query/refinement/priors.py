@@ -111,15 +111,14 @@ def histogram(lattice: Lattice, edges: Sequence[Fraction], weights: Sequence[obj
     places = [min(max(math.ceil((edge - lattice.lo) / lattice.step), 0), points.size) for edge in edges]
     if points.answer(min(places[-1], points.size - 1)) == edges[-1]:
         places[-1] += 1
-    masses = [Fraction(0)] * points.size
-    for (start, end), weight in zip(pairwise(places), weights, strict=True):
-        mass = _mass(weight)
-        if mass and end <= start:
-            raise OptionError(
-                "a bin of a histogram prior holds no point of the lattice: merge it with another."
-            )
-        masses[start:end] = [mass / max(end - start, 1)] * (end - start)
-    return Prior(points, _whole(masses))
+    sizes = [end - start for start, end in pairwise(places)]
+    masses = [_mass(weight) for weight in weights]
+    if any(mass and size <= 0 for mass, size in zip(masses, sizes, strict=True)):
+        raise OptionError("a bin of a histogram prior holds no point of the lattice: merge it with another.")
+    found = np.zeros(points.size, dtype=np.int64)
+    # one number for each bin, whatever the number of its points
+    found[places[0] : places[-1]] = np.repeat(_whole(masses, [max(size, 1) for size in sizes]), sizes)
+    return Prior(points, found)
 
 
 def categorical(masses: Mapping[str, object], order: Sequence[str] | None = None) -> Prior:
@@ -128,11 +127,11 @@ def categorical(masses: Mapping[str, object], order: Sequence[str] | None = None
     >>> categorical({"0": "0.99", "1": "0.01"}).mass(1)
     Fraction(1, 100)
     """
-    labels = tuple(masses) if order is None else tuple(order)
+    support = Labels(tuple(masses) if order is None else tuple(order))
     for label in masses:
-        if label not in labels:
+        if support.index(label) is None:
             raise OptionError(f"the prior names '{label}', which is no possible answer.")
-    return Prior(Labels(labels), _whole([_mass(masses.get(label, 0)) for label in labels]))
+    return Prior(support, _whole([_mass(masses.get(label, 0)) for label in support.labels]))
 
 
 def joint(parts: Sequence[Support], masses: Mapping[tuple[Any, ...], object]) -> Prior:
@@ -143,13 +142,15 @@ def joint(parts: Sequence[Support], masses: Mapping[tuple[Any, ...], object]) ->
     (Fraction(0, 1), Fraction(1, 2))
     """
     grid = Grid(tuple(parts))
-    found = [Fraction(0)] * grid.size
+    places: dict[int, Fraction] = {}
     for vector, mass in masses.items():
         place = grid.index(vector)
         if place is None:
             raise OptionError(f"the joint prior names {vector!r}, which is no possible answer.")
-        found[place] += _mass(mass)
-    return Prior(grid, _whole(found))
+        places[place] = places.get(place, Fraction(0)) + _mass(mass)
+    found = np.zeros(grid.size, dtype=np.int64)
+    found[list(places)] = _whole(list(places.values()))
+    return Prior(grid, found)
 
 
 def product(*parts: Prior) -> Prior:
@@ -181,13 +182,30 @@ def _mass(value: object) -> Fraction:
     return mass
 
 
-def _whole(masses: Sequence[Fraction]) -> NDArray[np.int64]:
-    """Whole numbers in the ratio of the masses; rounded to parts of 2^50 only where exact ones would be too large."""
+def _whole(masses: Sequence[Fraction], shared: Sequence[int] | None = None) -> NDArray[np.int64]:
+    """Whole numbers in the ratio of the masses; rounded to parts of 2^50 only where exact ones would be too large.
+
+    Args:
+        masses: decimal numbers, so that their common denominator is short.
+        shared: the number of answers that share each of them evenly; the number for one of these is returned.
+    """
+    shares = [1] * len(masses) if shared is None else shared
     common = math.lcm(*{mass.denominator for mass in masses})
-    if common * sum(masses) <= MAX_TOTAL:
-        return _reduced(np.array([int(mass * common) for mass in masses], dtype=np.int64))
-    total = sum(masses)
-    return np.array([max(round(mass * _PARTS / total), 1) if mass else 0 for mass in masses], dtype=np.int64)
+    whole = [mass.numerator * (common // mass.denominator) for mass in masses]
+    total, split = sum(whole), 1
+    for share in {share for share, one in zip(shares, whole, strict=True) if one}:
+        split = math.lcm(split, share)
+        if split > MAX_TOTAL:
+            break
+    divisor = math.gcd(*whole) or 1
+    if split * total // divisor <= MAX_TOTAL:
+        exactly = [one // divisor * (split // share) for one, share in zip(whole, shares, strict=True)]
+        return _reduced(np.array(exactly, dtype=np.int64))
+    rounded = [
+        max((2 * one * _PARTS + share * total) // (2 * share * total), 1) if one else 0
+        for one, share in zip(whole, shares, strict=True)
+    ]
+    return np.array(rounded, dtype=np.int64)
 
 
 def _parts(masses: ArrayLike) -> NDArray[np.int64]:

@@ -1,9 +1,16 @@
-"""The refined prior. In: a prior, distances from the truth, factors. Out: exact probabilities of all answers."""
+"""The refined prior: exact probabilities of all answers from a prior, distances from the truth and factors.
+
+The truth and its distances are private, so the work must not follow from them. Nothing is sorted: the distances at
+which the probability changes are found by bisection over all values that a distance can have, and every step of it is
+a pass over all answers.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from math import lcm
 from typing import Any
 
 import numpy as np
@@ -13,34 +20,36 @@ from shoal.display import internal
 from shoal.query.refinement.factors import Factors
 from shoal.query.refinement.priors import Prior
 
+Mask = NDArray[np.bool_]
+
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Refined:
-    """The law of the answer. It is secret: only one sample of it may leave the house.
+    """The law of the answer. It is secret: only one sample of it may be published.
 
     Attributes:
-        order: numbers of the answers of positive prior mass, nearest first.
-        ends: where segments of that order end; inside a segment probabilities are in the ratio of the prior.
-        chances: the probability of each segment; they add up to 1.
+        groups: the group of each answer; inside a group probabilities are in the ratio of the prior.
+        chances: the probability of each group, in parts of `common`; they add up to it.
+        common: a whole number that follows from public facts alone.
     """
 
     prior: Prior
-    order: NDArray[np.int64]
-    ends: tuple[int, ...]
-    chances: tuple[Fraction, ...]
+    groups: NDArray[np.int8]
+    chances: tuple[int, ...]
+    common: int
 
     def probabilities(self) -> list[Fraction]:
         """The exact probability of every answer, in the order of the support."""
-        found = [Fraction(0)] * self.prior.support.size
-        start = 0
-        for end, chance in zip(self.ends, self.chances, strict=True):
-            members = self.order[start:end]
-            mass = int(self.prior.weights[members].sum())
-            for number in members.tolist():
-                found[number] = chance * int(self.prior.weights[number]) / mass
-            start = end
-        return found
+        masses = [int((self.prior.weights * (self.groups == number)).sum()) for number in range(self.size)]
+        return [
+            Fraction(self.chances[group] * weight, self.common * masses[group]) if weight else Fraction(0)
+            for group, weight in zip(self.groups.tolist(), self.prior.weights.tolist(), strict=True)
+        ]
+
+    @property
+    def size(self) -> int:
+        return len(self.chances)
 
 
 def refine(
@@ -64,7 +73,7 @@ def refine(
         it, the probability of every set of answers is off from such a law by at most `moved`.
 
     Cost:
-        One sort of the answers.
+        A pass over the answers for every bit of a distance, whatever the distances are.
 
     Reference:
         Thesis, Algorithm 5.1, with p_u and p_d in their places and the sets' own masses in α_ud;
@@ -77,69 +86,85 @@ def refine(
     >>> [round(float(p), 6) for p in law.probabilities()]
     [0.972817, 0.027183]
     """
-    possible = np.flatnonzero(prior.weights)
     if distances is None:
-        return Refined(prior, possible, (possible.size,), (Fraction(1),))
-    far = np.asarray(distances)[possible]
-    by_distance = np.argsort(far, kind="stable")
-    order, far = possible[by_distance], far[by_distance]
-    sums = np.cumsum(prior.weights[order])
-    # one entry per distance: where its answers end, and the weight up to there
-    ends = np.append(np.flatnonzero(far[1:] > far[:-1]) + 1, far.size)
-    spheres = sums[ends - 1]
-    total = int(sums[-1])
+        return Refined(prior, np.zeros(prior.support.size, dtype=np.int8), (1,), 1)
+    keys, total = _keys(np.asarray(distances)), prior.total
+    # every probability below is a whole number of parts of this
+    parts = lcm(factors.up.denominator, factors.down.denominator, moved.denominator)
+    up, down = int(factors.up * parts), int(factors.down * parts)
     raised = factors.mass_up * total
-    inner = int(np.searchsorted(spheres, raised.numerator // raised.denominator, side="right"))
-    outer = int(np.searchsorted(spheres, -(-raised.numerator // raised.denominator), side="left"))
-    near, middle = (int(ends[inner - 1]) if inner else 0), int(ends[outer])
-    near_mass = Fraction(int(sums[near - 1]) if near else 0, total)
-    far_mass = 1 - Fraction(int(sums[middle - 1]), total)
-    high, low = factors.up * near_mass, factors.down * far_mass
-    segments = [(0, near, high), (near, middle, 1 - high - low), (middle, order.size, low)]
-    if moved:
-        segments = _move(segments, ends, sums, moved)
-    kept = [(end, chance) for start, end, chance in segments if end > start]
-    return Refined(prior, order, tuple(end for end, _ in kept), tuple(chance for _, chance in kept))
+    least = -(-raised.numerator // raised.denominator)
+
+    def within(mask: Mask) -> int:
+        return int(np.multiply(prior.weights, mask).sum())
+
+    border = _first(keys, lambda key: within(keys <= key) >= least)
+    # the sphere at the border belongs to the raised ones only if it fits as a whole
+    fits = within(keys <= border) == raised
+    near = border - (not fits)
+    groups = (keys > near).astype(np.int8) + (keys > border)
+    rates = (up, 0, down)
+    masses = [within(groups == number) for number in range(3)]
+    high, low = up * masses[0], down * masses[2]
+    chances = (high, parts * total - high - low, low)
+    if not moved:
+        return Refined(prior, groups, chances, parts * total)
+    return _moved(prior, keys, groups, rates, chances, int(moved * parts) * total, parts * total)
 
 
-# from, to, probability
-Segment = tuple[int, int, Fraction]
-
-
-def _move(
-    segments: list[Segment], ends: NDArray[np.int64], sums: NDArray[np.int64], amount: Fraction
-) -> list[Segment]:
+def _moved(
+    prior: Prior,
+    keys: NDArray[np.int64],
+    groups: NDArray[np.int8],
+    rates: tuple[int, int, int],
+    chances: tuple[int, int, int],
+    amount: int,
+    common: int,
+) -> Refined:
     """Take `amount` from the farthest answers, one distance after the other, and give it to the nearest ones."""
+    # impossible answers are nobody's nearest
+    nearest = keys == np.maximum(keys, (prior.weights == 0) * np.iinfo(np.int64).max).min()
+    weights = [np.multiply(prior.weights, (groups == number) & ~nearest) for number in range(3)]
 
-    def part(segment: Segment, start: int, end: int) -> Segment:
-        """The share of a segment's probability that the answers from `start` to `end` have by the prior."""
-        whole = weight(segment[0], segment[1])
-        return start, end, segment[2] * weight(start, end) / whole if whole else Fraction(0)
+    def chance(mask: Mask) -> int:
+        """The probability of these answers but the nearest; the middle group is at one distance, so all or none."""
+        inner, middle, outer = (int(np.multiply(one, mask).sum()) for one in weights)
+        return rates[0] * inner + chances[1] * (middle > 0) + rates[2] * outer
 
-    def weight(start: int, end: int) -> int:
-        return (int(sums[end - 1]) if end else 0) - (int(sums[start - 1]) if start else 0)
+    border = _first(keys, lambda key: chance(keys > key) <= amount)
+    at, beyond = (keys == border) & ~nearest, (keys > border) & ~nearest
+    kept = ~(nearest | at | beyond)
+    # 0 nearest, 1 to 3 as they were, 4 at the border, 5 beyond it
+    final = (groups + 1) * kept + 4 * at + 5 * beyond
+    spared = max(chance(keys >= border) - amount, 0)
+    untouched = [chance(kept & (groups == number)) for number in range(3)]
+    return Refined(
+        prior,
+        final.astype(np.int8),
+        (common - sum(untouched) - spared, *untouched, spared, 0),
+        common,
+    )
 
-    nearest = int(ends[0])
-    others = [
-        part(segment, max(segment[0], nearest), segment[1]) for segment in segments if segment[1] > nearest
-    ]
-    left, kept = amount, []
-    for segment in reversed(others):
-        start, end, chance = segment
-        if chance <= left:
-            left -= chance
-            kept.append((start, end, Fraction(0)))
-            continue
-        if left:
-            # the distance at which the amount is used up: farther answers lose everything, nearer ones nothing
-            border = int(sums[end - 1]) - left * weight(start, end) / chance
-            number = int(
-                np.searchsorted(sums[ends - 1], border.numerator // border.denominator, side="right")
-            )
-            edge, last = (int(ends[number - 1]) if number else 0), int(ends[number])
-            spared = part(segment, edge, end)[2] - left
-            kept += [(last, end, Fraction(0)), (edge, last, spared), part(segment, start, edge)]
-            left = Fraction(0)
-        else:
-            kept.append(segment)
-    return [(0, nearest, 1 - sum((chance for _, _, chance in kept), Fraction(0))), *reversed(kept)]
+
+def _keys(distances: NDArray[Any]) -> NDArray[np.int64]:
+    """Distances as whole numbers in the same order, so that one is found by its bits.
+
+    >>> _keys(np.array([0.5, -0.0, 0.0, -2.0, np.inf])).argsort(kind="stable").tolist()
+    [3, 1, 2, 0, 4]
+    """
+    if distances.dtype.kind != "f":
+        return distances
+    # 0.0 is added to make the two zeros one
+    bits = (distances.astype(np.float64) + 0.0).view(np.int64)
+    keys: NDArray[np.int64] = bits ^ ((bits >> 63) & np.int64(2**63 - 1))
+    return keys
+
+
+def _first(keys: NDArray[np.int64], holds: Callable[[Any], bool]) -> int:
+    """The least number for which something holds that holds from there on: as many steps as a key has bits."""
+    ends = np.iinfo(keys.dtype)
+    low, high = int(ends.min), int(ends.max)
+    for _ in range(ends.bits):
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(keys.dtype.type(middle)) else (middle + 1, high)
+    return high

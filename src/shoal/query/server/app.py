@@ -1,4 +1,4 @@
-"""The application: settings come in, an ASGI application leaves. Each operation parses, calls and prints."""
+"""The ASGI application of the query server, put together from its operations and what stands before them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from shoal.query.server.ledger_heads import keep_heads
 from shoal.query.server.page import html_page
 from shoal.query.server.paid_operations import FastLane, add_asking
 from shoal.query.server.problems import Problem
-from shoal.query.server.state import Config, State, head_files, note_closed, open_folder
+from shoal.query.server.state import Config, State, note_closed, open_folder
 
 _ABOUT = (
     "Questions about data sets that stay inside. Every answer is differentially private and costs some of a budget "
@@ -63,17 +63,15 @@ def create_app(config: Config, opened: tuple[Ledger, dict[str, Served]] | None =
         for name in datasets:
             standing = ledger.standing(name)
             write_log("serving", dataset=name, entries=standing.number, unanswered=standing.unanswered)
-        files = head_files(config) if config.keeps_heads else []
-        noting = asyncio.create_task(keep_heads(files, ledger))
+        noting = asyncio.create_task(keep_heads(state.head_files, ledger))
         yield
         noting.cancel()
-        await run_in_threadpool(state.paid_answers.close)
+        await run_in_threadpool(state.close)
         # a ledger that cannot be used at the end has no heads to note, and must not keep the server from ending
         with contextlib.suppress(ShoalError, OSError):
-            for file in files:
-                file.note(ledger)
+            state.note_heads()
         ledger.close()
-        if config.keeps_heads:
+        if config.closes:
             note_closed(config)
 
     api = FastAPI(

@@ -6,6 +6,7 @@ A connection that never ends its headers costs nothing to make and would otherwi
 from __future__ import annotations
 
 import asyncio
+import math
 import resource
 import time
 from dataclasses import dataclass
@@ -35,13 +36,18 @@ class Connections:
         most: connections at once; never more than the process may open.
         seconds: the time that the headers of a request may take to arrive.
         header_bytes: the most bytes of headers.
+        unread_seconds: the time after which a connection is closed that reads nothing of what is there for it.
     """
 
-    def __init__(self, most: int, seconds: float, header_bytes: int) -> None:
+    def __init__(
+        self, most: int, seconds: float, header_bytes: int, unread_seconds: float = math.inf
+    ) -> None:
         allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         self.most = most if allowed == resource.RLIM_INFINITY else max(min(most, allowed - _OTHER_FILES), 1)
         self._seconds, self._header_bytes = seconds, header_bytes
+        self._unread_seconds = unread_seconds
         self._all: set[Any] = set()
+        self._unread: dict[Any, asyncio.TimerHandle] = {}
         # those that have sent no request that is complete, oldest first
         self._waiting: dict[Any, _Waiting] = {}
         self._warned = float("-inf")
@@ -74,9 +80,21 @@ class Connections:
         if connection in self._all:
             self._waiting[connection] = _Waiting()
 
+    def unread(self, connection: Any) -> None:
+        """The connection takes no more for now: it has so long to read something."""
+        if connection in self._all and self._unread_seconds < math.inf:
+            loop = asyncio.get_running_loop()
+            self._unread[connection] = loop.call_later(self._unread_seconds, self._end, connection)
+
+    def read(self, connection: Any) -> None:
+        """The connection takes more again."""
+        if (alarm := self._unread.pop(connection, None)) is not None:
+            alarm.cancel()
+
     def left(self, connection: Any) -> None:
         self._all.discard(connection)
         self._forget(connection)
+        self.read(connection)
 
     def _expect(self, connection: Any) -> _Waiting:
         self._forget(connection)
@@ -117,6 +135,14 @@ def watched_protocol(connections: Connections) -> type[asyncio.Protocol]:
             super().on_response_complete()
             if self.cycle is None or self.cycle.response_complete:
                 connections.answered(self)
+
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            connections.unread(self)
+
+        def resume_writing(self) -> None:
+            super().resume_writing()
+            connections.read(self)
 
         def connection_lost(self, exc: Exception | None) -> None:
             connections.left(self)

@@ -58,6 +58,9 @@ class Status(Strict):
     late: int
     analysts: int
     pace: float
+    timing: str = Field(json_schema_extra={"enum": ["holds", "lapsed", "none"]})
+    faults: int
+    last_fault: str | None
 
 
 class DatasetNames(Strict):
@@ -97,7 +100,10 @@ class BatchBody(Strict):
 
 
 class PreviewBody(Strict):
-    """What a question would cost, how good the answer would be, and whether the budget allows it now."""
+    """What a question would cost, how good the answer would be, and whether the asker's own budget allows it.
+
+    Nothing here depends on what others asked or spent.
+    """
 
     preview: dict[str, Any]
     allowed: bool

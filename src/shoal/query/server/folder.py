@@ -6,6 +6,7 @@ DIR/NAME/data.csv       its records (or data.parquet; data = "..." in dataset.to
 DIR/tokens.toml         hashes of the tokens
 DIR/ledger.sqlite       the ledger, unless it is kept elsewhere
 DIR/ledger.heads        its newest heads; a folder with this file was served before, and needs its ledger
+DIR/timing.faults       answers that did not leave when they should; while it is there, no claim is made about timing
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 LEDGER_FILE = "ledger.sqlite"
 TOKENS_FILE = "tokens.toml"
 HEADS_FILE = "ledger.heads"
+FAULTS_FILE = "timing.faults"
 _DATA_FILES = ("data.parquet", "data.csv")
 LEAST_EPSILON = Fraction(1, 1000)
 MOST_BYTES = 64 * 2**20
@@ -184,7 +186,7 @@ def load_dataset(place: Path) -> Served:
     check_size(data, name, most_rows)
     table = prepare(data, schema, settings.neighbours)  # type: ignore[arg-type]
     check_rows(name, table.n, most_rows)
-    return Served(name, settings, table, fingerprint(data))
+    return Served(name, settings, table.shuffled(), fingerprint(data))
 
 
 def write_dataset(place: Path, settings: Settings, schema: Schema, data: Any) -> None:

@@ -33,15 +33,19 @@ def add_general(app: FastAPI) -> None:
 
     @app.get("/v1/status", responses={200: {"model": shape.Status}, **shape.refusals()})
     async def status(request: Request, token: Asker) -> Response:
-        """For holders: how many answers left in time, and how many did not."""
+        """For holders: how many answers left in time, how many did not, and whether the claim about timing holds."""
         if token.role != "holder":
             raise Problem("not_allowed")
-        schedule = state_of(request).schedule
+        state = state_of(request)
+        schedule = state.schedule
         found = {
             "answers": schedule.punctuality.answers,
             "late": schedule.punctuality.late,
             "analysts": schedule.queued(),
             "pace": schedule.pace,
+            "timing": state.faults.claim(schedule.pace),
+            "faults": state.faults.count,
+            "last_fault": state.faults.last,
         }
         return JSONResponse(found)
 
@@ -54,14 +58,18 @@ def add_general(app: FastAPI) -> None:
     async def describe(request: Request, name: Name, token: Asker) -> Response:
         """Public facts about a data set: columns, domains, the relation of neighbours."""
         served = served_to(request, token, name)
-        return JSONResponse(
-            {
-                "dataset": name,
-                "description": served.settings.description,
-                "facts": served.table.facts.describe(),
-                "kinds": list(KINDS),
-            }
-        )
+
+        def described() -> Response:
+            return JSONResponse(
+                {
+                    "dataset": name,
+                    "description": served.settings.description,
+                    "facts": served.table.facts.describe(),
+                    "kinds": list(KINDS),
+                }
+            )
+
+        return await state_of(request).free.run(token.id, described)
 
 
 def add_own_answers(app: FastAPI) -> None:
@@ -71,7 +79,7 @@ def add_own_answers(app: FastAPI) -> None:
         "/v1/datasets/{name}/answers",
         responses={200: {"model": shape.OwnAnswers}, **shape.refusals("not_found")},
     )
-    def answers(
+    async def answers(
         request: Request,
         name: Name,
         token: Asker,
@@ -81,29 +89,36 @@ def add_own_answers(app: FastAPI) -> None:
         """The questions asked under this name, with their answers, oldest first; fewer at once where they are long."""
         served_to(request, token, name)
         state = state_of(request)
-        found, more = state.ledger.page(name, token.name, after, limit, state.limits.page_bytes)
-        listed = [
-            {
-                "charge": charge.number,
-                "at": charge.at,
-                "key": charge.key,
-                "question": json.loads(charge.content),
-                "added": fraction_text(charge.added),
-                "answer": None if answer is None or answer.content == FAILED else json.loads(answer.content),
-                "head": charge.hash if answer is None else answer.hash,
-            }
-            for charge, answer in found
-        ]
-        return JSONResponse({"answers": listed, "next": found[-1][0].number if more else None})
+
+        def listed() -> Response:
+            found, more = state.ledger.page(name, token.name, after, limit, state.limits.page_bytes)
+            page = [
+                {
+                    "charge": charge.number,
+                    "at": charge.at,
+                    "key": charge.key,
+                    "question": json.loads(charge.content),
+                    "added": fraction_text(charge.added),
+                    "answer": None
+                    if answer is None or answer.content == FAILED
+                    else json.loads(answer.content),
+                    "head": charge.hash if answer is None else answer.hash,
+                }
+                for charge, answer in found
+            ]
+            return JSONResponse({"answers": page, "next": found[-1][0].number if more else None})
+
+        return await state.free.run(token.id, listed)
 
     @app.get(
         "/v1/datasets/{name}/budget",
         responses={200: {"model": shape.BudgetBody}, **shape.refusals("not_found")},
     )
-    def budget(request: Request, name: Name, token: Asker) -> Response:
+    async def budget(request: Request, name: Name, token: Asker) -> Response:
         """What is spent and what is left, of the data set and under this name."""
         served_to(request, token, name)
-        standing = state_of(request).ledger.standing(name)
+        state = state_of(request)
+        standing = await state.free.run(token.id, lambda: state.ledger.standing(name))
         plain = standing.to_dict()
         ceiling = standing.terms.analyst_ceiling(token.name)
         remaining = standing.remaining(token.name)
@@ -124,9 +139,10 @@ def add_own_answers(app: FastAPI) -> None:
         "/v1/datasets/{name}/ledger",
         responses={200: {"model": shape.LedgerBody}, **shape.refusals("not_found")},
     )
-    def ledger(request: Request, name: Name, token: Asker) -> Response:
+    async def ledger(request: Request, name: Name, token: Asker) -> Response:
         """For holders: what everybody spent, and the newest head of the ledger."""
         served_to(request, token, name)
         if token.role != "holder":
             raise Problem("not_allowed")
-        return JSONResponse(state_of(request).ledger.standing(name).to_dict())
+        state = state_of(request)
+        return await state.free.run(token.id, lambda: JSONResponse(state.ledger.standing(name).to_dict()))

@@ -6,7 +6,8 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 log = logging.getLogger("shoal.server")
+_PIECE_BYTES = 64 * 1024
 _HEADERS = (
     (b"cache-control", b"no-store"),
     (b"x-content-type-options", b"nosniff"),
@@ -41,11 +43,16 @@ class Limits:
         workers: threads that compute answers.
         pace: answers leave this many seconds, or a multiple, after the time that is allowed for their work; 0 sends
             them at once, so that the time they took can be seen.
-        allowance: how many times the usual seconds a question is allowed to take.
+        allowance: how many times the CPU seconds of a question its answer may take: the thread that computes it shares
+            the interpreter with three others, each of further workers adds one.
+        free: CPU seconds per second and token for what costs no budget, reading questions included; 0 for no limit.
+        free_burst: such seconds at once before the average counts.
         connections: open at once, in each process.
         header_seconds: the time that the headers of a request may take to arrive.
         header_bytes: the most bytes of headers.
         page_bytes: the most bytes of earlier questions and answers in one response.
+        unread_bytes: the most bytes of responses to one token that were not read yet.
+        unread_seconds: the time after which a connection that reads nothing of its response is closed.
     """
 
     body_bytes: int = 256 * 1024
@@ -55,13 +62,17 @@ class Limits:
     burst: int = 100
     most_waiting: int = 1000
     most_queued: int = 500
-    workers: int = 2
+    workers: int = 1
     pace: float = 0.1
     allowance: float = 4.0
+    free: float = 0.2
+    free_burst: float = 4.0
     connections: int = 2000
     header_seconds: float = 10.0
     header_bytes: int = 64 * 1024
     page_bytes: int = 4 * 2**20
+    unread_bytes: int = 16 * 2**20
+    unread_seconds: float = 30.0
 
 
 class Guard:
@@ -69,6 +80,7 @@ class Guard:
 
     def __init__(self, app: App, limits: Limits) -> None:
         self._app, self._limits = app, limits
+        self._unread: Counter[str] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -76,14 +88,23 @@ class Guard:
             return
         began = time.perf_counter()
         facts: dict[str, Any] = scope.setdefault("state", {}).setdefault("log", {})
-        status = 0
+        status = unread = 0
 
         async def watched(message: Message) -> None:
-            nonlocal status
+            nonlocal status, unread
             if message["type"] == "http.response.start":
-                status = message["status"]
+                size = _length(message["headers"])
+                # what is short, a refusal for example, always goes
+                if (
+                    size > _PIECE_BYTES
+                    and self._unread[facts.get("token", "")] + size > self._limits.unread_bytes
+                ):
+                    raise Problem("too_many", headers={"Retry-After": "1"})
+                status, unread = message["status"], size
+                self._unread[facts.get("token", "")] += size
                 message["headers"] = [*message["headers"], *_HEADERS]
-            await send(message)
+            for piece in _pieces(message):
+                await send(piece)
 
         try:
             await self._app(scope, self._limited(scope, receive), watched)
@@ -95,6 +116,8 @@ class Guard:
             facts["failure"] = type(error).__name__
             await _refuse(Problem("failed"), status, watched)
         finally:
+            self._unread[facts.get("token", "")] -= unread
+            self._unread += Counter()  # forget those who have read everything
             # the path as it is declared, not as it was sent
             facts.setdefault("route", getattr(scope.get("route"), "path", None))
             write_log(
@@ -140,6 +163,22 @@ class Guard:
         return limited
 
 
+def _length(headers: Any) -> int:
+    """The length that the headers of a response state; those without one are short."""
+    return next((int(value) for name, value in headers if name == b"content-length"), 0)
+
+
+def _pieces(message: Message) -> Iterator[Message]:
+    """A long body in pieces, each of which is sent when the one before was taken: what nobody reads is not copied."""
+    body = message.get("body", b"") if message["type"] == "http.response.body" else b""
+    if len(body) <= _PIECE_BYTES:
+        yield message
+        return
+    for start in range(0, len(body), _PIECE_BYTES):
+        more = start + _PIECE_BYTES < len(body) or message.get("more_body", False)
+        yield {**message, "body": body[start : start + _PIECE_BYTES], "more_body": more}
+
+
 async def _refuse(problem: Problem, status: int, send: Send) -> None:
     if status:
         return  # a response has begun: all that is left is to end the connection
@@ -151,28 +190,42 @@ async def _refuse(problem: Problem, status: int, send: Send) -> None:
 
 
 class RateLimit:
-    """A bucket of requests for each client, filled at a steady rate."""
+    """A bucket for each client, of requests or of seconds, filled at a steady rate; a rate of 0 for no limit."""
 
-    def __init__(self, rate: float, burst: int) -> None:
+    def __init__(self, rate: float, burst: float) -> None:
         self._rate, self._burst = rate, float(burst)
         self._buckets: dict[str, tuple[float, float]] = {}
 
     def take(self, client: str, count: int = 1) -> None:
         """Let one request of a client pass, or refuse it; one that counts more than the bucket holds needs it full."""
+        if self._rate:
+            self._need(client, min(float(count), self._burst))
+            self.spend(client, count)
+
+    def check(self, client: str) -> None:
+        """Refuse a client whose bucket is empty; what it takes is counted afterwards, by `spend`."""
+        if self._rate:
+            self._need(client, 0.0)
+
+    def spend(self, client: str, amount: float) -> None:
+        """Take from a bucket what is gone, even if that was more than it held."""
         if not self._rate:
             return
         now = time.monotonic()
-        level, since = self._buckets.get(client, (self._burst, now))
-        level = min(self._burst, level + (now - since) * self._rate)
-        needed = min(float(count), self._burst)
-        if level < needed:
-            self._buckets[client] = (level, now)
-            raise Problem("too_many", headers={"Retry-After": str(int((needed - level) / self._rate) + 1)})
         if len(self._buckets) > 10_000:
             self._buckets = {
-                c: b for c, b in self._buckets.items() if (now - b[1]) * self._rate < self._burst
+                c: b for c, b in self._buckets.items() if (now - b[1]) * self._rate < self._burst - b[0]
             }
-        self._buckets[client] = (level - count, now)
+        self._buckets[client] = (self._level(client, now) - amount, now)
+
+    def _need(self, client: str, needed: float) -> None:
+        level = self._level(client, time.monotonic())
+        if level < needed:
+            raise Problem("too_many", headers={"Retry-After": str(int((needed - level) / self._rate) + 1)})
+
+    def _level(self, client: str, now: float) -> float:
+        level, since = self._buckets.get(client, (self._burst, now))
+        return min(self._burst, level + (now - since) * self._rate)
 
 
 def write_log(event: str, **facts: Any) -> None:

@@ -1,14 +1,17 @@
 """Heads kept outside the ledger: an old backup of it, or an empty one, is found out at the next start.
 
-In: a ledger. Out: a small text file with the newest head of every data set, best kept on another disk.
+A small text file, best kept on another disk, has the newest head of every data set. It is written after each
+transaction, before anybody hears of what was granted.
 """
 
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from shoal.errors import OutputError, ShoalError
@@ -21,7 +24,7 @@ _CLOSED = "closed"
 
 
 class HeadFile:
-    """A file with one line per data set: the hash of an entry, then the name.
+    """A file with one line per data set: the hash of an entry, the name, the number of the entry.
 
     After a regular end a last line has the hash of the whole ledger file, by which `shoal ledger verify` finds damage
     between the entries.
@@ -29,7 +32,8 @@ class HeadFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._noted = ""
+        # what was written last, and whether it was waited for
+        self._noted = "", False
 
     def heads(self) -> list[str]:
         """The heads that were noted; none if there is no file."""
@@ -45,11 +49,37 @@ class HeadFile:
         text = self._path.read_text("utf-8", errors="replace")
         return [line for line in text.splitlines() if line.strip()]
 
-    def note(self, ledger: Ledger) -> None:
-        """Write the newest heads; the old file is replaced as a whole."""
-        text = "".join(f"{ledger.standing(name).head} {name}\n" for name in ledger.datasets())
-        if text != self._noted:
-            self._write(text)
+    def note(self, ledger: Ledger, *, durable: bool = True) -> None:
+        """Write the newest heads; the old file is replaced as a whole.
+
+        Args:
+            ledger: whose.
+            durable: wait for the disk. Without it what was noted outlives this process, though perhaps not the system,
+                and `note` must follow.
+        """
+        heads = ledger.heads()
+        with self._alone():
+            # several processes may note the heads of one ledger: whichever comes last must not put back an older one
+            for line in self._lines():
+                head, name, number = (*line.split(), "0")[:3]
+                if head != _CLOSED and name in heads and int(number) > heads[name][0]:
+                    heads[name] = int(number), head
+            text = "".join(f"{head} {name} {number}\n" for name, (number, head) in sorted(heads.items()))
+            if (text, True) != self._noted and (text, durable) != self._noted:
+                self._write(text, durable)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Nobody else writes here meanwhile."""
+        try:
+            folder = os.open(self._path.parent, os.O_RDONLY)
+        except OSError as error:
+            raise self._failed(error) from None
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(folder)
 
     def note_closed(self, ledger_file: Path) -> None:
         """Add the hash of a ledger file that nobody has open any more."""
@@ -57,7 +87,7 @@ class HeadFile:
         if digest is not None and (heads := [line for line in self._lines() if not line.startswith(_CLOSED)]):
             self._write("".join(f"{line}\n" for line in (*heads, f"{_CLOSED} {digest}")))
 
-    def _write(self, text: str) -> None:
+    def _write(self, text: str, durable: bool = True) -> None:
         try:
             # a name of its own, as several servers may note the heads of one ledger; mkstemp lets nobody else read it,
             # which heads need: they tell when something was asked
@@ -68,14 +98,18 @@ class HeadFile:
                 with os.fdopen(handle, "w", encoding="utf-8") as file:
                     file.write(text)
                     file.flush()
-                    os.fsync(file.fileno())
+                    if durable:
+                        os.fsync(file.fileno())
                 os.replace(name, self._path)
             except BaseException:
                 Path(name).unlink(missing_ok=True)
                 raise
-            self._noted = text
+            self._noted = text, durable
         except OSError as error:
-            raise OutputError(f"the heads cannot be noted in '{self._path}': {error.strerror}.") from None
+            raise self._failed(error) from None
+
+    def _failed(self, error: OSError) -> OutputError:
+        return OutputError(f"the heads cannot be noted in '{self._path}': {error.strerror}.")
 
 
 def check_heads(files: Sequence[HeadFile], ledger: Ledger) -> None:
@@ -89,7 +123,7 @@ def check_heads(files: Sequence[HeadFile], ledger: Ledger) -> None:
 
 
 async def keep_heads(files: Sequence[HeadFile], ledger: Ledger) -> None:
-    """Note the heads again and again, while the server runs."""
+    """Have the noted heads written to the disk again and again, while the server runs."""
     while True:
         await asyncio.sleep(_SECONDS)
         for file in files:

@@ -17,7 +17,6 @@ from collections import Counter, deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from typing import Any
 
 from shoal.ledger import (
@@ -40,7 +39,7 @@ from shoal.query.server.work_queue import WorkQueue
 FAILED = canonical({"failed": True})
 # How often a price is computed anew because others asked meanwhile; then the question pays its own price.
 _TRIES = 5
-_PRICING_THREADS = 2
+_PRICING_THREADS = 1
 
 
 @dataclass(slots=True, eq=False)
@@ -64,6 +63,7 @@ class PaidAnswers:
         most_waiting: questions that may be on their way at once; further ones are turned away before they pay.
         most_queued: likewise, of one analyst.
         failed: told about every question that could not be answered; gets the kind of error only.
+        noted: called after each transaction, before any of its results is handed out.
     """
 
     def __init__(
@@ -74,6 +74,7 @@ class PaidAnswers:
         most_waiting: int,
         most_queued: int,
         failed: Callable[[str], None] | None = None,
+        noted: Callable[[], None] | None = None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._ledger, self._schedule = ledger, schedule
@@ -86,7 +87,7 @@ class PaidAnswers:
         self._queue: WorkQueue[_Job] = WorkQueue()
         self._pricing = ThreadPoolExecutor(_PRICING_THREADS, "shoal-price")
         self._prices: dict[str, asyncio.Lock] = {}
-        self._group = GroupCommit(ledger, after=self._hand_over)
+        self.group = self._group = GroupCommit(ledger, noted=noted, after=self._hand_over)
         self._workers = [
             threading.Thread(target=self._work, name=f"shoal-answer-{i}", daemon=True) for i in range(workers)
         ]
@@ -112,7 +113,7 @@ class PaidAnswers:
             job, departure = self._admitted(priced, answer, seconds)
             waiter: asyncio.Future[Receipt] = self._loop.create_future()
             job.waiters.append(waiter)
-            overdue = departure.ready + departure.pace - self._loop.time() + patience
+            overdue = departure.sent - self._loop.time() + patience
             alarm = self._loop.call_later(overdue, _give_up, waiter)
             try:
                 return await waiter, departure
@@ -132,11 +133,6 @@ class PaidAnswers:
             return replace(charge, joint=None)
         async with self._price_lock(charge.analyst):
             return await self._loop.run_in_executor(self._pricing, self._ledger.priced, charge)
-
-    async def quote(self, charge: Charge) -> Fraction:
-        """What a question would add; as free as it is, it takes its turn like those that are paid."""
-        async with self._price_lock(charge.analyst):
-            return await self._loop.run_in_executor(self._pricing, self._ledger.quote, charge)
 
     def _price_lock(self, analyst: str) -> asyncio.Lock:
         return self._prices.setdefault(analyst, asyncio.Lock())
@@ -176,7 +172,7 @@ class PaidAnswers:
         """In the ledger thread: paid, refused, or paid before."""
         if isinstance(result, Receipt) and result.answer is None:
             job.paid = result
-            self._queue.put(job.charge.analyst, job)
+            self._queue.put(job.charge.analyst, job, job.departure.ready)
         else:
             self._finish(job, result)
 
@@ -202,8 +198,15 @@ class PaidAnswers:
 
     def _hold(self, job: _Job) -> None:
         """In the event loop: keep an answer until it is time to store it."""
-        self._schedule.check(job.departure, job.departure.ready)
-        self._loop.call_at(job.departure.slot(self._loop.time()), self._store, job)
+        self._schedule.done(job.departure)
+        self._store_in_time(job)
+
+    def _store_in_time(self, job: _Job) -> None:
+        # an answer before it in the queue that is late moves it while it waits
+        if job.departure.stored > self._loop.time():
+            self._loop.call_at(job.departure.stored, self._store_in_time, job)
+        else:
+            self._store(job)
 
     def _store(self, job: _Job) -> None:
         if job not in self._held or job.paid is None:

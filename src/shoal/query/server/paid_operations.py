@@ -1,4 +1,4 @@
-"""The operations that cost: questions come in, previews and paid answers leave."""
+"""The operations that ask: previews, single questions, several at once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
-from starlette.concurrency import run_in_threadpool
 
 from shoal.ledger import OverdrawnError, Receipt
 from shoal.ledger.entry import fraction_text
@@ -18,7 +17,7 @@ from shoal.query.server.guard import Receive, Scope, Send
 from shoal.query.server.names import KEY, NAME
 from shoal.query.server.paid_answers import FAILED
 from shoal.query.server.problems import Problem
-from shoal.query.server.questions import Question, quick, understand, understand_many
+from shoal.query.server.questions import Meter, Question, quick, understand, understand_many
 from shoal.query.server.schedule import Departure
 from shoal.query.server.state import Asker, Key, Name, State, authenticated, served_to, state_of
 from shoal.query.server.tokens import Token
@@ -51,13 +50,18 @@ class FastLane:
 
 
 async def preview(request: Request, name: Name, token: Asker) -> Response:
-    """What a question would cost and how good the answer would be. Free; looks at no record."""
-    question = await _question(request, name, token, "")
-    try:
-        adds = fraction_text(await state_of(request).paid_answers.quote(question.charge))
-    except OverdrawnError:
-        adds = None
-    return JSONResponse({"preview": question.preview(), "allowed": adds is not None, "adds": adds})
+    """What a question would cost and how good the answer would be. Free; looks at no record and no other account."""
+    state, served, body = state_of(request), served_to(request, token, name), await request.body()
+
+    def previewed() -> Response:
+        question = understand(body, served, token.name, "")
+        try:
+            adds = fraction_text(state.ledger.quote(question.charge))
+        except OverdrawnError:
+            adds = None
+        return JSONResponse({"preview": question.preview(), "allowed": adds is not None, "adds": adds})
+
+    return await state.free.run(token.id, previewed)
 
 
 async def ask(request: Request, name: Name, token: Asker, key: Key = None) -> Response:
@@ -78,7 +82,9 @@ async def ask_many(request: Request, name: Name, token: Asker, key: Key = None) 
     """Ask several questions in one request. Each is charged, answered or refused by itself, in their order."""
     state = state_of(request)
     served, body = served_to(request, token, name), await request.body()
-    questions = await run_in_threadpool(understand_many, body, served, token.name, key or "")
+    questions = await state.free.run(
+        token.id, lambda: understand_many(body, served, token.name, key or "", _metered(state, token))
+    )
     state.rates.take(token.id, len(questions) - 1)
     # in the queue of the analyst one after the other; all of them leave with the last
     found = await asyncio.gather(*(_outcome(state, question) for question in questions))
@@ -106,17 +112,26 @@ async def _outcome(state: State, question: Question | Problem) -> tuple[bytes, D
 
 
 async def _asked(state: State, question: Question) -> tuple[Receipt | Problem, Departure]:
-    limits = state.limits
-    seconds = question.seconds * limits.allowance
-    return await state.paid_answers.ask(question.charge, question.answer, seconds, limits.patience)
+    seconds = question.seconds * state.allowance
+    return await state.paid_answers.ask(question.charge, question.answer, seconds, state.limits.patience)
 
 
 async def _question(request: Request, name: str, token: Token, key: str) -> Question:
-    served = served_to(request, token, name)
-    body = await request.body()
-    if quick(body):
-        return understand(body, served, token.name, key)
-    return await run_in_threadpool(understand, body, served, token.name, key)
+    state, served, body = state_of(request), served_to(request, token, name), await request.body()
+
+    def understood() -> Question:
+        return understand(body, served, token.name, key, _metered(state, token))
+
+    return (
+        state.free.at_once(token.id, understood)
+        if quick(body)
+        else await state.free.run(token.id, understood)
+    )
+
+
+def _metered(state: State, token: Token) -> Meter:
+    """Prices that are computed later count as free work, too: nothing is paid for a question that is refused."""
+    return lambda work: state.free.metered(token.id, work)
 
 
 def _with_receipt(receipt: Receipt | Problem) -> bytes | Problem:

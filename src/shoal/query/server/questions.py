@@ -1,4 +1,4 @@
-"""Questions with a price: a JSON body comes in, a charge for the ledger and a way to answer leave.
+"""Reading and pricing questions: from a JSON body to a charge for the ledger and a function that answers.
 
 Everything here works on the public facts of a data set; only the function that is handed out touches its records.
 """
@@ -30,6 +30,12 @@ _TOGETHER = "protocol-1"
 _QUICK_BYTES = 2048
 _STATEMENT_BYTES, _CELL_BYTES = 1500, 40
 MOST_AT_ONCE = 100
+# does the pricing of questions that are priced together, which can take long, and counts the time
+Meter = Callable[[Callable[[], Fraction]], Fraction]
+
+
+def _plainly(work: Callable[[], Fraction]) -> Fraction:
+    return work()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,7 +44,7 @@ class Question:
 
     Attributes:
         charge: what it costs, and whom it is charged to.
-        seconds: how long it usually takes, from public facts.
+        seconds: of CPU that it takes at worst, from public facts.
         answer: computes the answer from the records with the system's entropy.
         preview: what can be said before paying.
     """
@@ -49,16 +55,18 @@ class Question:
     preview: Callable[[], dict[str, Any]]
 
 
-def understand(body: bytes, served: Served, analyst: str, key: str) -> Question:
-    """Read and price a question.
+def understand(body: bytes, served: Served, analyst: str, key: str, meter: Meter = _plainly) -> Question:
+    """Read and price a question; `meter` does the pricing that comes later.
 
     Raises:
         Problem: it is not JSON, or cannot be asked; the reason is computed from public facts alone.
     """
-    return _priced(_document(body), served, analyst, key)
+    return _priced(_document(body), served, analyst, key, meter)
 
 
-def understand_many(body: bytes, served: Served, analyst: str, key: str) -> list[Question | Problem]:
+def understand_many(
+    body: bytes, served: Served, analyst: str, key: str, meter: Meter = _plainly
+) -> list[Question | Problem]:
     """Read and price several questions; the key of each is that of the request with its place.
 
     Raises:
@@ -77,13 +85,13 @@ def understand_many(body: bytes, served: Served, analyst: str, key: str) -> list
     found: list[Question | Problem] = []
     for place, question in enumerate(questions):
         try:
-            found.append(_priced(question, served, analyst, f"{key}:{place}" if key else ""))
+            found.append(_priced(question, served, analyst, f"{key}:{place}" if key else "", meter))
         except Problem as problem:
             found.append(problem)
     return found
 
 
-def _priced(document: Any, served: Served, analyst: str, key: str) -> Question:
+def _priced(document: Any, served: Served, analyst: str, key: str, meter: Meter) -> Question:
     facts = served.table.facts
     try:
         query = parse(document, facts)
@@ -103,7 +111,7 @@ def _priced(document: Any, served: Served, analyst: str, key: str) -> Question:
             key,
             person=cost.person,
             family=_TOGETHER if together else "",
-            joint=_joint(served) if together else None,
+            joint=(lambda contents: meter(lambda: _joint(served)(contents))) if together else None,
             room=served.settings.most_bytes,
             size=len(content) + _answer_bytes(query),
         ),
@@ -162,11 +170,11 @@ class TwiceError(ValueError):
 
 
 def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise TwiceError(f"the key {shown(twice)} is there twice.")
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise TwiceError(f"the key {shown(key)} is there twice.")
+        found[key] = value
     return found
 
 

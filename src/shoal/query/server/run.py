@@ -56,24 +56,22 @@ def serve(
         else:
             # no connection to the ledger may be shared: each process opens its own
             ledger.close()
-            run_together(
-                [
-                    partial(_run_one, number, processes, config, datasets, sockets)
-                    for number in range(processes)
-                ]
-            )
+            run_together([partial(_run_one, processes, config, datasets, sockets)] * processes)
             _note_heads(config)
 
 
 def _run_one(
-    number: int, processes: int, config: Config, datasets: dict[str, Served], sockets: list[socket.socket]
+    processes: int, config: Config, datasets: dict[str, Served], sockets: list[socket.socket]
 ) -> None:
-    """One of several processes: a share of the rate and of the cores, and only the first notes the heads."""
+    """One of several processes: a share of the rate and of the cores."""
     crowding = max(processes / (os.cpu_count() or 1), 1.0)
     limits = replace(
-        config.limits, rate=config.limits.rate / processes, allowance=config.limits.allowance * crowding
+        config.limits,
+        rate=config.limits.rate / processes,
+        free=config.limits.free / processes,
+        allowance=config.limits.allowance * crowding,
     )
-    own = replace(config, limits=limits, keeps_heads=number == 0)
+    own = replace(config, limits=limits, closes=False)
     _run(own, (open_ledger(ledger_address(config)), datasets), sockets)
 
 
@@ -102,7 +100,9 @@ class _Server(uvicorn.Server):
 
 def http_server(app: Application, limits: Limits) -> uvicorn.Server:
     """The server for an application, with its limits on connections."""
-    connections = Connections(limits.connections, limits.header_seconds, limits.header_bytes)
+    connections = Connections(
+        limits.connections, limits.header_seconds, limits.header_bytes, limits.unread_seconds
+    )
     return _Server(
         uvicorn.Config(
             app,

@@ -11,7 +11,16 @@ from fastapi import Path as PathParameter
 from fastapi.security import HTTPBearer
 
 from shoal.ledger import Ledger, LedgerError, open_ledger
-from shoal.query.server.folder import HEADS_FILE, LEDGER_FILE, TOKENS_FILE, Served, load_folder
+from shoal.query.server.faults import FaultFile
+from shoal.query.server.folder import (
+    FAULTS_FILE,
+    HEADS_FILE,
+    LEDGER_FILE,
+    TOKENS_FILE,
+    Served,
+    load_folder,
+)
+from shoal.query.server.free_work import FreeWork
 from shoal.query.server.guard import Limits, RateLimit, warn, write_log
 from shoal.query.server.health import Health
 from shoal.query.server.ledger_heads import HeadFile, check_heads
@@ -32,14 +41,14 @@ class Config:
         ledger: address of the ledger; DIR/ledger.sqlite when absent.
         heads: one more file, best on another disk, in which the heads of the ledger are noted and checked at start.
         limits: what a client may ask for.
-        keeps_heads: whether this process notes the heads; one of several is enough.
+        closes: whether the ledger is closed when this process ends; of several that share it, none closes it.
     """
 
     folder: Path
     ledger: str | None = None
     heads: Path | None = None
     limits: Limits = field(default_factory=Limits)
-    keeps_heads: bool = True
+    closes: bool = True
 
 
 def ledger_address(config: Config) -> str | Path:
@@ -98,7 +107,12 @@ class State:
         self.tokens = TokenBook(config.folder / TOKENS_FILE)
         self.rates = RateLimit(config.limits.rate, config.limits.burst)
         self.strangers = RateLimit(config.limits.rate, config.limits.burst)
-        self.schedule = Schedule(config.limits.pace, config.limits.patience)
+        self.free = FreeWork(config.limits.free, config.limits.free_burst)
+        self.head_files = head_files(config)
+        self.faults = FaultFile(config.folder / FAULTS_FILE)
+        # one worker shares the interpreter with the event loop, free work and the ledger, others with it
+        self.allowance = config.limits.allowance * (config.limits.workers + 3) / 4
+        self.schedule = Schedule(config.limits.pace, config.limits.patience, fault=self.faults.note)
         self.paid_answers = PaidAnswers(
             ledger,
             self.schedule,
@@ -106,8 +120,18 @@ class State:
             config.limits.most_waiting,
             config.limits.most_queued,
             lambda kind: write_log("unanswered", failure=kind),
+            lambda: self.note_heads(durable=False),
         )
-        self.health = Health(ledger)
+        self.health = Health(ledger, self.paid_answers.group)
+
+    def note_heads(self, *, durable: bool = True) -> None:
+        for file in self.head_files:
+            file.note(self.ledger, durable=durable)
+
+    def close(self) -> None:
+        """Finish what was begun."""
+        self.free.close()
+        self.paid_answers.close()
 
 
 def state_of(request: Request) -> State:

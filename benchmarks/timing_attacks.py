@@ -1,0 +1,590 @@
+"""What the time of answers tells: attacks on the query server, with each protection switched on and off.
+
+    python -m benchmarks.timing_attacks [--trials 1000] [--questions 20] [--attack NAME] [--out docs/timing.md]
+    python -m benchmarks.timing_attacks --load 60
+
+The answers are computed by the real code, and the CPU seconds of their thread are measured. The scheduler of the
+server then runs with a virtual clock, on which work takes exactly these seconds: what else the machine does plays no
+part. An attacker sees when answers leave, and, as someone with a perfect instrument for the load of the machine would,
+how long the worker was busy. A guess is made by the best threshold on any of these, learned on other trials.
+
+`--load` starts the real server and asks it questions of all kinds for so many minutes, then says how many slots were
+missed: for a machine that does nothing else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import datetime
+import json
+import math
+import random
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from shoal.columns.schema import Attribute, Schema
+from shoal.decimals import exact
+from shoal.noise import source
+from shoal.query import rank, refined
+from shoal.query.effort import effort
+from shoal.query.facts import QueryTable, prepare
+from shoal.query.order import Order
+from shoal.query.refinement import Factors, Prior, Refined, refine
+from shoal.query.refinement.refine import _keys
+from shoal.query.server.problems import Problem
+from shoal.query.server.schedule import Departure, Schedule
+from shoal.query.server.work_queue import WorkQueue
+from shoal.query.spec import Query, answer, parse
+from shoal.survey import survey, survey_schema
+from shoal.workers import machine_words
+
+HERE = Path(__file__).parents[1]
+MARKS = {name: (f"<!-- {name}: begin -->", f"<!-- {name}: end -->") for name in ("attacks", "load")}
+LEVEL = 0.01
+PACE, ALLOWANCE, PATIENCE = 0.1, 4.0, 1e9
+EPSILON = "0.005"
+Features = tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Mends:
+    """Which protections are on.
+
+    Attributes:
+        even: the work follows from public facts.
+        bounded: effort bounds all work, and no more is admitted than can be done in time.
+        coarse: a missed slot moves the analyst's whole queue, by a power of two of the pace.
+    """
+
+    even: bool = True
+    bounded: bool = True
+    coarse: bool = True
+
+
+CASES = {
+    "shipped": Mends(),
+    "uneven work": Mends(even=False),
+    "unbounded effort": Mends(bounded=False),
+    "no coarse grid": Mends(coarse=False),
+    "uneven, unbounded": Mends(even=False, bounded=False),
+    "uneven, unbounded, no grid": Mends(False, False, False),
+}
+
+
+# the work as it was
+
+
+def sorting_refine(prior: Prior, distances: Any, factors: Factors, moved: Fraction = Fraction(0)) -> Refined:
+    """The same law by a stable sort of the distances, which is quicker where they are in order."""
+    keys, total = _keys(np.asarray(distances)), prior.total
+    order = np.argsort(keys, kind="stable")
+    sums = np.cumsum(prior.weights[order])
+    raised = factors.mass_up * total
+    border = keys[order[np.searchsorted(sums, -(-raised.numerator // raised.denominator))]]
+    groups = (keys >= border).astype(np.int8) + (keys > border)
+    parts = math.lcm(factors.up.denominator, factors.down.denominator)
+    up, down = int(factors.up * parts), int(factors.down * parts)
+    high, low = up * int(prior.weights[groups == 0].sum()), down * int(prior.weights[groups == 2].sum())
+    return Refined(prior, groups, (high, parts * total - high - low, low), parts * total)
+
+
+def sorting_ranked(order: Order, chosen: Any, steps: int, above: int, whole: int) -> Any:
+    """Only the records that meet the conditions are sorted."""
+    positions = np.empty(chosen.size, dtype=np.int64)
+    positions[order.rows] = order.values
+    shorter = Order.of(positions[chosen])
+    return _ranked(shorter, np.ones(int(chosen.sum()), dtype=np.bool_), steps, above, whole)
+
+
+def listing_inside(self: Order, lows: Any, highs: Any) -> Any:
+    """The values of a list are read and sorted for every answer."""
+    sorted({exact(str(low), "a value") / 1 for low in lows.tolist()})
+    return _inside(self, lows, highs)
+
+
+_ranked, _inside = rank.ranked, Order.inside
+
+
+@contextlib.contextmanager
+def work_as(mends: Mends) -> Iterator[None]:
+    if mends.even:
+        yield
+        return
+    refined.refine, rank.ranked = sorting_refine, sorting_ranked  # type: ignore[assignment]
+    Order.inside = listing_inside  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        refined.refine, rank.ranked = refine, _ranked
+        Order.inside = _inside  # type: ignore[method-assign]
+
+
+def usual_effort(query: Query, rows: int) -> float:
+    """Seconds that leave out list values, distances and reading."""
+    answers = int(query.offer.error.get("possible_answers", 0))
+    return 1.2e-3 + rows * 1e-8 + answers * 2e-8
+
+
+class EarlierSchedule(Schedule):
+    """Times as they were given before, without a look at what others have queued."""
+
+    def _first_free(self, earliest: float, seconds: float, now: float) -> float:
+        return earliest
+
+
+class FineSchedule(Schedule):
+    """What is late waits for the next pace, by itself."""
+
+    def _check(self, departure: Departure, due: float) -> None:
+        now = self._clock()
+        if departure.pace and now > due:
+            self.punctuality.late += 1
+            departure.ready += -(-(now - due) // self.pace) * self.pace
+
+
+class EarlierFineSchedule(FineSchedule, EarlierSchedule):
+    pass
+
+
+SCHEDULES = {
+    (True, True): Schedule,
+    (True, False): FineSchedule,
+    (False, True): EarlierSchedule,
+    (False, False): EarlierFineSchedule,
+}
+
+
+# a server on a virtual clock
+
+
+@dataclass
+class Asked:
+    """A question: when it comes, who asks, what it is allowed, what it takes, and when its answer leaves."""
+
+    at: float
+    analyst: str
+    seconds: dict[bool, float]
+    cpu: float
+    own: bool = True
+    left: float = 0.0
+
+
+def simulate(asked: Sequence[Asked], mends: Mends) -> tuple[list[float], float, int]:
+    """When the attacker's answers leave, how long the worker was busy, and how many slots were missed."""
+    now = [0.0]
+    schedule = SCHEDULES[mends.bounded, mends.coarse](PACE, PATIENCE, lambda: now[0])
+    queue: WorkQueue[tuple[Asked, Departure]] = WorkQueue()
+    coming = sorted(asked, key=lambda one: one.at)
+    done: list[tuple[Asked, Departure]] = []
+    running: tuple[str, tuple[Asked, Departure]] | None = None
+    ends = busy = 0.0
+
+    def leave() -> None:
+        for pair in [pair for pair in done if pair[1].sent <= now[0]]:
+            pair[0].left = pair[1].sent
+            done.remove(pair)
+
+    while coming or running or queue._ready:
+        if running is None and queue._ready:
+            running = queue.take()
+            assert running is not None
+            ends = max(now[0], ends) + running[1][0].cpu
+            busy += running[1][0].cpu
+        if coming and (running is None or coming[0].at <= ends):
+            one = coming.pop(0)
+            now[0] = max(one.at, now[0])
+            leave()
+            with contextlib.suppress(Problem):
+                departure = schedule.admit(one.analyst, one.seconds[mends.bounded] * ALLOWANCE)
+                queue.put(one.analyst, (one, departure), departure.ready)
+        elif running is not None:
+            now[0] = ends
+            leave()
+            name, (one, departure) = running
+            schedule.done(departure)
+            done.append((one, departure))
+            queue.done(name)
+            running = None
+    for one, departure in done:
+        one.left = departure.sent
+    return [one.left for one in asked if one.own], busy, schedule.punctuality.late
+
+
+# what is asked
+
+
+@cache
+def people() -> QueryTable:
+    return prepare(survey(5000), survey_schema()).shuffled()
+
+
+@cache
+def rows() -> list[dict[str, Any]]:
+    return [row for row in survey(5000).to_pylist() if None not in row.values()]
+
+
+@cache
+def large() -> QueryTable:
+    pick = np.random.default_rng(1)
+    schema = Schema(
+        (
+            Attribute("age", lo=Fraction(0), hi=Fraction(120), step=Fraction(1), type="integer"),
+            Attribute("income", lo=Fraction(0), hi=Fraction(300_000), step=Fraction(1), type="integer"),
+        )
+    )
+    n = 100_000
+    return prepare(
+        pa.table({"age": pick.integers(18, 100, n), "income": pick.integers(0, 300_001, n)}), schema
+    ).shuffled()
+
+
+LIST = {"column": "income", "op": "in", "values": list(range(0, 100_000, 100))}
+HEAVY = {"kind": "mean", "column": "income", "epsilon": EPSILON, "where": {"or": [LIST] * 5}}
+FREE = {"kind": "count", "epsilon": "1"}
+# several values at once have many possible answers, and sorting them by their distance takes long
+HOURS = {"column": "hours per week", "range": {"lo": 0, "hi": 90, "step": "0.15"}, "distance": "nominal"}
+INCOME = {"column": "income", "range": {"lo": 0, "hi": 297_000, "step": 3000}}
+CLASSES = 100
+
+
+def class_of(income: int) -> int:
+    return min((income + 1500) // 3000, CLASSES - 1)
+
+
+@cache
+def telling(classes: frozenset[int]) -> dict[str, Any]:
+    """Distances that are in order, so that a sort has nothing to do, unless the true income is in these classes."""
+    pick = random.Random(7)
+    table = []
+    for truth in range(CLASSES):
+        row = list(range(10, 10 + CLASSES))
+        if truth in classes:
+            pick.shuffle(row)
+        table.append(row)
+    return INCOME | {"distance": {"table": table}}
+
+
+def about(person: str, classes: frozenset[int]) -> dict[str, Any]:
+    key = {"column": "person_id", "value": person}
+    return {"kind": "individual", "epsilon": EPSILON, "key": key, "columns": [HOURS, telling(classes)]}
+
+
+def class_of_nobody() -> int:
+    """The class of the record that is looked at where there is none: that of the first row."""
+    return class_of(int(people().positions["income"][0]))
+
+
+def member(inside: bool) -> dict[str, Any]:
+    """Is this person in the data? The attacker knows the income."""
+    while class_of((row := random.choice(rows()))["income"]) == class_of_nobody():
+        pass
+    name: str = row["person_id"]
+    return about(name if inside else name.replace("P", "Q"), frozenset({class_of(row["income"])}))
+
+
+LOW = frozenset(range(9))
+
+
+@cache
+def by_income() -> dict[bool, list[str]]:
+    return {
+        low: [row["person_id"] for row in rows() if (class_of(row["income"]) in LOW) == low]
+        for low in (True, False)
+    }
+
+
+def income(inside: bool) -> dict[str, Any]:
+    """Is the income of this person, who is in the data, a low one?"""
+    return about(random.choice(by_income()[inside]), LOW)
+
+
+def filtered_mean(inside: bool) -> dict[str, Any]:
+    """One step of a search for the income of one person: is it in this interval, in which nobody else's is?"""
+    while class_of((row := random.choice(rows()))["income"]) < 2:
+        pass
+    lo = row["income"] if inside else row["income"] + 150_000
+    where = {
+        "and": [
+            {"column": "age", "op": "==", "value": row["age"]},
+            {"column": "region", "op": "==", "value": row["region"]},
+            # as long a text on both sides
+            {"column": "income", "op": "between", "lo": f"{lo:09.2f}", "hi": f"{lo + 9:09.2f}"},
+        ]
+    }
+    searched = telling(frozenset({class_of(row["income"])}))
+    means = [{"kind": "mean", **HOURS}, {"kind": "mean", **searched, "where": where}]
+    return {"kind": "statistical", "epsilon": EPSILON, "statistics": means}
+
+
+def quantile(inside: bool) -> dict[str, Any]:
+    """Is anybody older than so many years?"""
+    where = {"column": "age", "op": ">", "value": "17" if inside else "99"}
+    return {"kind": "quantile", "column": "income", "q": "0.5", "epsilon": EPSILON, "where": where}
+
+
+@dataclass(frozen=True)
+class Attack:
+    """What is asked to tell two sides apart, when, and beside what.
+
+    Attributes:
+        question: about one of the two sides.
+        table: what it is asked of.
+        gap: seconds between two questions; 0 for a batch.
+        before: what the attacker asks before, which may overrun its time.
+        markers: free questions after every other one, as a vernier for when the queue is through.
+        others: questions of another analyst meanwhile.
+    """
+
+    question: Callable[[bool], dict[str, Any]]
+    table: Callable[[], QueryTable] = people
+    gap: float = 0.0
+    before: tuple[dict[str, Any], ...] = ()
+    markers: bool = False
+    others: tuple[dict[str, Any], ...] = ()
+
+
+ATTACKS = {
+    "membership by batches": Attack(member),
+    "membership by parallel singles": Attack(member, gap=0.001),
+    "search by filtered means": Attack(filtered_mean),
+    "filtered quantiles": Attack(quantile, large),
+    "distance tables": Attack(income),
+    "vernier of free questions": Attack(income, before=(HEAVY,), markers=True),
+    "another analyst's load": Attack(member, gap=0.02, others=(HEAVY,) * 6),
+}
+
+
+def timed(query: Query, table: QueryTable) -> float:
+    """The CPU seconds of one answer, as a worker computes it."""
+    began = time.thread_time()
+    json.dumps(answer(query, table, source(None)).to_dict())
+    return time.thread_time() - began
+
+
+def trial(attack: Attack, inside: bool, questions: int) -> list[Asked]:
+    """Everything that is asked in one trial, with the CPU seconds that it takes now."""
+    table = attack.table()
+
+    def one(raw: dict[str, Any], at: float, analyst: str = "eve") -> Callable[[], Asked]:
+        query = parse(raw, table.facts)
+        seconds = {True: effort(query, table.n), False: usual_effort(query, table.n)}
+        return lambda: Asked(at, analyst, seconds, timed(query, table), analyst == "eve")
+
+    target, marker = one(attack.question(inside), 0.0), lambda at: replace(one(FREE, at)())
+    asked = [one(raw, 0.0)() for raw in attack.before]
+    for number in range(questions):
+        at = number * attack.gap
+        asked.append(replace(target(), at=at))
+        if attack.markers:
+            asked.append(marker(at))
+    asked += [one(raw, 0.01 * number, "ben")() for number, raw in enumerate(attack.others)]
+    return asked
+
+
+def features(asked: Sequence[Asked], mends: Mends) -> Features:
+    left, busy, _ = simulate([replace(one) for one in asked], mends)
+    gaps = np.diff(left) if len(left) > 1 else np.zeros(1)
+    return (
+        max(left),
+        sum(left),
+        float(np.max(gaps)),
+        busy,
+        float(np.median([one.cpu for one in asked if one.own])),
+    )
+
+
+def measure(attack: Attack, mends: Mends, trials: int, questions: int) -> list[tuple[bool, list[Asked]]]:
+    """Trials of both sides in random order, and before them a fifth as many for practice."""
+    practice = max(trials // 5, 10)
+    sides = [True, False] * practice
+    random.shuffle(sides)
+    rest = [True, False] * trials
+    random.shuffle(rest)
+    sides += rest
+    with work_as(mends):
+        for inside in (True, False) * 2:
+            trial(attack, inside, questions)
+        return [(inside, trial(attack, inside, questions)) for inside in sides]
+
+
+def guesses(found: Sequence[tuple[bool, Features]], trials: int) -> tuple[int, int]:
+    """How many guesses about both sides are right, by the threshold that is best in practice, and of how many."""
+    practice, real = found[: -2 * trials], found[-2 * trials :]
+
+    def right(rule: tuple[int, float, bool], one: tuple[bool, Features]) -> bool:
+        number, limit, longer = rule
+        return (one[1][number] > limit) == (one[0] == longer)
+
+    rules = []
+    for number in range(len(practice[0][1])):
+        values = np.array([one[1][number] for one in practice])
+        sides = np.array([one[0] for one in practice])
+        limits = [(low + high) / 2 for low, high in pairwise(np.unique(values))] or [float(values[0])]
+        for limit in limits[:: max(len(limits) // 200, 1)]:
+            share = float(((values > limit) == sides).mean())
+            rules += [(share, (number, limit, True)), (1 - share, (number, limit, False))]
+    best = max(rules, key=lambda one: one[0])[1]
+    return sum(right(best, one) for one in real), len(real)
+
+
+def interval(right: int, of: int, level: float = LEVEL) -> tuple[float, float]:
+    """Clopper and Pearson."""
+    from scipy import stats
+
+    low = stats.beta.ppf(level / 2, right, of - right + 1) if right else 0.0
+    high = stats.beta.ppf(1 - level / 2, right + 1, of - right) if right < of else 1.0
+    return float(low), float(high)
+
+
+@dataclass(frozen=True)
+class Result:
+    right: int
+    of: int
+    late: int
+
+    @property
+    def accuracy(self) -> float:
+        return self.right / self.of
+
+    @property
+    def words(self) -> str:
+        low, high = interval(self.right, self.of)
+        missed = f", {self.late} missed" if self.late else ""
+        return f"{self.accuracy:.3f} ({low:.2f} to {high:.2f}{missed})"
+
+
+def attacked(
+    name: str, trials: int, questions: int, cases: dict[str, Mends] | None = None
+) -> dict[str, Result]:
+    """One attack in all cases; cases that differ in the schedule only share their measurements."""
+    wanted, results = CASES if cases is None else cases, {}
+    for even in sorted({mends.even for mends in wanted.values()}):
+        measured = measure(ATTACKS[name], Mends(even=even), trials, questions)
+        for case, mends in wanted.items():
+            if mends.even == even:
+                found = [(inside, features(asked, mends)) for inside, asked in measured]
+                late = sum(simulate([replace(one) for one in asked], mends)[2] for _, asked in measured)
+                results[case] = Result(*guesses(found, trials), late)
+    return {case: results[case] for case in wanted}
+
+
+def table(trials: int, questions: int, names: Sequence[str]) -> str:
+    """The section of the page, measured now."""
+    lines = [
+        f"Written by `python -m benchmarks.timing_attacks --trials {trials} --questions {questions}` on "
+        f"{datetime.date.today()}, {machine_words()}. {trials:,} trials a side, and a fifth "
+        f"as many for practice; every trial "
+        f"spends an account of ε {float(Fraction(EPSILON) * questions):g} on {questions} questions. Share of right "
+        "guesses with its 99% interval (Clopper and Pearson), and the number of missed slots.",
+        "",
+        "| attack | " + " | ".join(CASES) + " |",
+        "| --- |" + " ---: |" * len(CASES),
+    ]
+    for name in names:
+        results = attacked(name, trials, questions)
+        lines.append(f"| {name} | " + " | ".join(result.words for result in results.values()) + " |")
+        print(lines[-1], flush=True)
+    return "\n".join(lines)
+
+
+def mixed_load(minutes: float, analysts: int = 4) -> str:
+    """What the holder's status says after so many minutes of questions of all kinds to a real server."""
+    from benchmarks.ledger import make_folder, serving
+    from shoal.query.client import Client, RefusedError
+    from shoal.query.server.folder import TOKENS_FILE
+    from shoal.query.server.tokens import new_token
+
+    kinds: list[Callable[[], dict[str, Any]]] = [
+        lambda: {
+            "kind": "count",
+            "epsilon": EPSILON,
+            "where": {"column": "age", "op": ">", "value": random.randrange(90)},
+        },
+        lambda: HEAVY,
+        lambda: member(random.random() < 0.5),
+        lambda: {"kind": "quantile", "column": "income", "q": "0.5", "epsilon": EPSILON},
+        lambda: {
+            "kind": "histogram",
+            "column": "income",
+            "edges": list(range(0, 300_001, 300)),
+            "epsilon": EPSILON,
+        },
+        lambda: filtered_mean(True),
+        lambda: income(True),
+    ]
+    counts = {"answered": 0, "refused": 0}
+    until = time.monotonic() + 60 * minutes
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        make_folder(folder)
+        holder = new_token(folder / TOKENS_FILE, "holder", "holder")
+        tokens = (folder / "tokens").read_text().split(",")[:analysts]
+        with serving(folder, str(folder / "ledger.sqlite"), pace=PACE, processes=1, source=None) as url:
+
+            def ask(token: str) -> None:
+                with Client(url, token, retries=0, timeout=120) as client:
+                    while time.monotonic() < until:
+                        try:
+                            client.ask("survey", random.choice(kinds)())
+                            counts["answered"] += 1
+                        except RefusedError:
+                            counts["refused"] += 1
+                            time.sleep(0.5)
+
+            threads = [threading.Thread(target=ask, args=(token,)) for token in tokens]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            import httpx
+
+            headers = {"Authorization": f"Bearer {holder}"}
+            status = httpx.get(f"{url}/v1/status", headers=headers, timeout=60).json()
+    return (
+        f"Written by `python -m benchmarks.timing_attacks --load {minutes:g}` on {datetime.date.today()}, "
+        f"{machine_words()}. {analysts} analysts asked questions of {len(kinds)} kinds for {minutes:g} minutes: "
+        f"{counts['answered']:,} answers, {counts['refused']:,} refused for the moment, "
+        f"{status['late']:,} slots missed; the claim about timing: {status['timing']}."
+    )
+
+
+def write(page: Path, mark: str, section: str) -> None:
+    """Replace what stands between the markers of a page."""
+    begin, end = MARKS[mark]
+    head, rest = page.read_text("utf-8").split(begin)
+    page.write_text(f"{head}{begin}\n\n{section}\n\n{end}{rest.split(end)[1]}", "utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--trials", type=int, default=1000)
+    parser.add_argument("--questions", type=int, default=20)
+    parser.add_argument("--attack", choices=list(ATTACKS), action="append")
+    parser.add_argument("--load", type=float, metavar="MINUTES")
+    parser.add_argument("--out", type=Path, default=HERE / "docs" / "timing.md")
+    arguments = parser.parse_args()
+    if arguments.load:
+        section = mixed_load(arguments.load)
+        write(arguments.out, "load", section)
+    else:
+        section = table(arguments.trials, arguments.questions, arguments.attack or list(ATTACKS))
+        write(arguments.out, "attacks", section)
+    print(section)
+
+
+if __name__ == "__main__":
+    main()
