@@ -159,8 +159,8 @@ def made_up_people(
         raise OptionError(f"people must be a whole number, at least 1, got {people!r}.")
     own = {name: value for name, value in options.items() if name not in _DECLARED}
     settled = configured(method, epsilon=epsilon, k=k, **own)
-    asked = (options.get(name) for name in ("columns", "domains"))
-    described = public_description(settled, schema, *asked, people, options.get("types"))
+    columns, domains, types = (options.get(name) for name in ("columns", "domains", "types"))
+    described = public_description(settled, schema, columns, domains, people, types)
     return drawn(described.attributes, described.lattices, people, schema)
 
 
