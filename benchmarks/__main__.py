@@ -6,7 +6,7 @@ import argparse
 import datetime
 from pathlib import Path
 
-from benchmarks import kanonymity, noise, partition, ranking
+from benchmarks import estimates, kanonymity, noise, partition, ranking
 from shoal.workers import machine_words
 
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
@@ -34,6 +34,9 @@ def page(quick: bool) -> str:
             kanonymity.HEADING,
             "",
             kanonymity.table(quick),
+            estimates.HEADING,
+            "",
+            estimates.table(quick),
         ]
     )
 

@@ -1,96 +1,284 @@
-"""The estimate extrapolates between linear and quadratic growth and never looks at a record."""
+"""Estimates of time: the growth is read off small trials, which take the whole table's way and look at no record."""
 
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from shoal.cli import run
 from shoal.io import read, write
-from shoal.release.duration import _extrapolated, internal_seconds
-from shoal.release.estimate import Estimate, _probe, estimate
-from shoal.release.protect import prepare
+from shoal.mechanisms.pairs.mechanism import PAIRS
+from shoal.partition.mdav import _choice
+from shoal.release import estimate as estimating
+from shoal.release.estimate import Estimate, estimate, evaluation_seconds, fitted, internal_seconds, probed
+from shoal.release.protect import Preparation, prepare
 from shoal.report.risks import MOST_ROWS
 from shoal.survey import survey, survey_schema
 
-
-@pytest.mark.parametrize(("power", "expected"), [(1.0, 1.0), (1.5, 1.5), (2.0, 2.0), (3.0, 2.0), (0.5, 1.0)])
-def test_growth_exponent_of_a_known_law(power: float, expected: float) -> None:
-    sizes: list[int] = []
-
-    def run(rows: int) -> float:
-        sizes.append(rows)
-        return 1e-12 * rows**power
-
-    rows, seconds, exponent = _probe(run, 2000, 10**8)
-    assert exponent == pytest.approx(expected)
-    assert seconds == pytest.approx(1e-12 * rows**power)
-    assert rows == sizes[-1] <= 256_000
+LAWS: dict[str, Callable[[float], float]] = {
+    "n": lambda n: n / 1e6,
+    "n log n": lambda n: n * math.log(n) / 1e7,
+    "n^1.5": lambda n: n**1.5 / 1e8,
+    "n²": lambda n: n**2 / 1e9,
+}
 
 
-def test_the_preparation_of_a_kernel_is_not_extrapolated() -> None:
+class Machine:
+    """A clock that only trials move."""
+
+    def __init__(self, law: Callable[[float], float], noise: float = 0.0, loading: float = 0.0) -> None:
+        self.now = 0.0
+        self.tried: list[int] = []
+        self._law, self._noise, self._loading = law, noise, loading
+        self._random = np.random.default_rng(0)
+
+    def clock(self) -> float:
+        return self.now
+
+    def run(self, rows: int) -> float:
+        once = 0.0 if self.tried else self._loading
+        self.tried.append(rows)
+        took = self._law(rows) * (1 + self._noise * abs(self._random.normal())) + once
+        self.now += took
+        return took
+
+
+@pytest.mark.parametrize("once", [0.0, 0.1, 2.0])
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("n", [5_000, 100_000, 1_000_000])
+def test_an_estimate_is_within_a_factor_of_two_of_a_known_law(law: str, once: float, n: int) -> None:
+    machine = Machine(lambda rows: once + LAWS[law](rows))
+    found = probed(machine.run, 500, n, clock=machine.clock)
+    assert 0.5 < found.expected(n) / (once + LAWS[law](n)) < 2
+
+
+@pytest.mark.parametrize("law", ["n", "n log n"])
+def test_noise_on_trials_does_not_make_a_linear_law_a_quadratic_one(law: str) -> None:
+    for seed in range(20):
+        machine = Machine(lambda rows: 0.1 + 10 * LAWS[law](rows), noise=0.1)
+        machine._random = np.random.default_rng(seed)
+        found = probed(machine.run, 500, 1_000_000, clock=machine.clock)
+        assert 0.4 < found.expected(1_000_000) / (0.1 + 10 * LAWS[law](1_000_000)) < 2.5
+
+
+def test_what_is_loaded_once_is_told_and_not_extrapolated() -> None:
+    machine = Machine(lambda rows: rows / 1e5, loading=12.0)
+    found = probed(machine.run, 500, 100_000, clock=machine.clock)
+    assert found.law(100_000) == pytest.approx(1.0)
+    assert found.preparing == pytest.approx(12.0)
+
+
+def test_what_is_loaded_for_larger_tables_only_is_not_extrapolated() -> None:
     used: set[int] = set()
+    now = [0.0]
 
     def run(rows: int) -> float:
-        compiling = 10.0 if rows >= 8000 and not used & set(range(8000, 10**6)) else 0.0
+        loading = 10.0 if rows >= 8000 and max(used, default=0) < 8000 else 0.0
         used.add(rows)
-        return 1e-6 * rows + compiling
+        now[0] += 1e-5 * rows + loading
+        return 1e-5 * rows + loading
 
-    _, seconds, _ = _probe(run, 2000, 10**8)
-    assert seconds < 1
-
-
-def test_small_tables_are_probed_at_their_own_size() -> None:
-    assert _probe(lambda rows: 0.01, 300, 300) == (300, 0.01, 1.0)
+    assert probed(run, 2000, 10**6, clock=lambda: now[0]).law(10**6) == pytest.approx(10.0)
 
 
-@pytest.mark.parametrize("method", ["ranking-dp", "mdav-dp", "laplace"])
-def test_every_kind_of_method_can_be_estimated(method: str) -> None:
-    table = read(pa.table({"a": [1.0, 2.0, 3.0] * 400, "b": [5, 6, 7] * 400}))
-    prepared = prepare(table, method=method, epsilon=1, domains={"a": (0, 10), "b": (0, 10)})
+@pytest.mark.parametrize("law", LAWS)
+def test_trials_take_about_a_second_or_a_twentieth_of_the_run(law: str) -> None:
+    for n in (20_000, 200_000, 5_000_000):
+        machine = Machine(LAWS[law])
+        found = probed(machine.run, 500, n, clock=machine.clock)
+        assert machine.now < max(1.5, 0.06 * found.law(n)), (n, found)
+
+
+def test_a_slow_method_is_tried_on_few_rows_only() -> None:
+    machine = Machine(lambda rows: 10.0 + rows / 1e3)
+    found = probed(machine.run, 500, 1_000, clock=machine.clock)
+    assert machine.tried == [500, 500, 1000]
+    assert found.expected(1_000) == pytest.approx(11.0)
+
+
+def test_a_table_that_is_small_enough_is_tried_at_its_own_size() -> None:
+    machine = Machine(lambda rows: 0.01)
+    found = probed(machine.run, 300, 300, clock=machine.clock)
+    assert (found.rows, found.expected(300)) == (300, 0.01)
+
+
+def test_a_law_has_no_negative_terms() -> None:
+    found = fitted({500: 1.0, 1000: 0.9, 2000: 0.8})
+    assert all(factor >= 0 for factor in found.terms.values())
+    assert found(10**6) > 0
+
+
+def _survey(method: str, rows: int = 1200, **settings: Any) -> Preparation:
+    return prepare(read(survey(rows)), survey_schema(), method=method, missing="drop", **settings)
+
+
+@pytest.mark.parametrize(
+    ("method", "settings"),
+    [
+        ("pairs-dp", {"epsilon": 1}),
+        ("pairs-dp", {"epsilon": 1, "delta": "1e-6"}),
+        ("pairs-dp", {"epsilon": 1, "rows": 2000}),
+        ("tree-dp", {"epsilon": 1}),
+        ("laplace", {"epsilon": 1}),
+        ("mdav-dp", {"epsilon": 1}),
+        ("mdav-dp", {"epsilon": 1, "k": 5, "strata": ["sex"]}),
+        ("ranking-dp", {"epsilon": 1}),
+        ("optimal-dp", {"epsilon": 1}),
+        ("idp-ls", {"epsilon": 1}),
+        ("insensitive-dp", {"epsilon": 1}),
+        ("xm-2", {"epsilon": 1}),
+        ("k-anonymity", {"k": 5}),
+        ("k-anonymity", {"k": 5, "strata": ["sex"]}),
+        ("swap-mdav", {"k": 5}),
+        ("swap-ranking", {"k": 5}),
+        ("anatomy", {"k": 5}),
+        ("t-closeness", {}),
+        ("suppress", {"k": 3}),
+    ],
+)
+def test_every_kind_of_method_can_be_estimated(method: str, settings: dict[str, Any]) -> None:
+    prepared = _survey(method, **settings)
     found = estimate(prepared)
     assert 0 < found.seconds < 3600
-    assert found.bytes >= table.n * 2 * 8
-    assert "1200 made-up rows" in str(found)
+    assert found.bytes >= prepared.described.n * len(prepared.described.columns) * 8
+    assert "made-up rows" in str(found)
+
+
+def test_given_labels_can_be_estimated() -> None:
+    table = read(pa.table({"a": np.arange(1200.0), "b": np.arange(1200) % 7}))
+    labels = np.arange(1200) // 60
+    prepared = prepare(
+        table, method="mdav-dp", epsilon=1, domains={"a": (0, 1200), "b": (0, 10)}, labels=labels
+    )
+    assert 0 < estimate(prepared).seconds < 3600
+
+
+@pytest.mark.parametrize("method", ["pairs-dp", "mdav-dp"])
+def test_no_record_shows_in_what_is_tried(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two tables with the same public facts: the trials are made of the same rows, and draw nothing of the release."""
+    seen: list[list[Any]] = []
+    released = estimating._released
+
+    def watched(small: Preparation, n: int) -> Any:
+        frame = small.described.table.frame.to_native()
+        seen[-1].append((frame.to_pydict(), small.method.settings(), small.source.words(4).tolist(), n))
+        return released(small, n)
+
+    monkeypatch.setattr(estimating, "_released", watched)
+    monkeypatch.setattr(
+        estimating, "probed", lambda run, first, n, *_: run(first) and probed(lambda _: 1.0, n, n)
+    )
+    domains = {"a": (0, 100), "b": (0, 10)}
+    for shift in (0.0, 50.0):
+        table = read(pa.table({"a": np.linspace(0, 50, 900) + shift, "b": (np.arange(900) + int(shift)) % 3}))
+        seen.append([])
+        prepared = prepare(
+            table, method=method, epsilon=1, seed=5, domains=domains, types={"a": "decimal", "b": "integer"}
+        )
+        before = prepared.source.child("a", 0).words(4).tolist()
+        estimate(prepared)
+        assert prepared.source.child("a", 0).words(4).tolist() == before
+    assert seen[0]
+    assert seen[0] == seen[1]
+
+
+def test_a_trial_of_pairs_measures_what_the_whole_table_would(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fewer rows with the ε of the whole table would measure less, and need no model of pairs."""
+    prepared = _survey("pairs-dp", 60_000, epsilon=1)
+    noise = PAIRS.share_noise
+    assert noise is not None
+    whole = noise(prepared.method, prepared.described)
+    small = estimating._drawing(prepared)(1000)
+    assert small.described.n == 1000
+    found = noise(small.method, small.described)
+    assert found.alone == pytest.approx(whole.alone, rel=0.2)
+    assert set(found.pairs) == set(whole.pairs)
+    fewer = noise(prepared.method, small.described)
+    assert max(fewer.alone.values()) > 5 * max(whole.alone.values())
+
+
+def test_a_trial_of_pairs_says_what_its_missing_rounds_take() -> None:
+    small = estimating._drawing(_survey("pairs-dp", 30_000, epsilon=1))(1000)
+    assert PAIRS.trial is not None
+    rebuilt, left_out = PAIRS.trial(small.method, small.described, small.source)
+    assert left_out > 0
+    assert all(values.size > 500 for values in rebuilt.values.values())
+
+
+def test_a_trial_takes_the_algorithm_of_the_whole_table() -> None:
+    from shoal.partition.base import standing_for
+
+    assert _choice(500, 4, 5) == "numpy"
+    with standing_for(1000):
+        assert _choice(500, 4, 5) == "tree"
+    assert _choice(500, 4, 5) == "numpy"
+
+
+def test_clusters_that_are_scanned_for_are_tried_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time n²/k: with a few clusters of all rows it is linear in the clusters, so no curvature has to be guessed."""
+    sizes: list[tuple[int, int]] = []
+
+    def fake(
+        prepared: Preparation, further: Any, draw: Callable[[int], Preparation]
+    ) -> Callable[[int], float]:
+        def seconds(rows: int) -> float:
+            small = draw(rows)
+            n, k = small.described.n, small.method.size
+            sizes.append((n, k))
+            return 0.1 + n * n / k / 1e7
+
+        return seconds
+
+    monkeypatch.setattr(estimating, "_timed", fake)
+    for n in (20_000, 100_000):
+        prepared = _survey("k-anonymity", n, k=5)
+        rows = prepared.described.n
+        assert 0.9 < estimate(prepared).seconds / (0.1 + rows * rows / 5 / 1e7) < 1.2
+    assert max(n for n, _ in sizes) <= 40_000
+    stratified = replace(prepared, method=replace(prepared.method, strata=("region",)))
+    assert estimate(stratified).seconds < 0.4 * estimate(prepared).seconds
 
 
 @pytest.mark.parametrize("method", ["ranking-dp", "tree-dp", "k-anonymity"])
-def test_the_internal_page_of_any_method_can_be_estimated(method: str) -> None:
+def test_the_internal_page_and_the_measures_of_any_method_can_be_estimated(method: str) -> None:
     people = survey(200)
     epsilon = {} if method == "k-anonymity" else {"epsilon": 1}
     prepared = prepare(
         read(people), survey_schema(), method=method, columns=["age", "sex", "income"], **epsilon
     )
     assert 0 < internal_seconds(prepared) < 3600
+    assert 0 < evaluation_seconds(prepared) < 3600
 
 
-def test_a_page_is_extrapolated_by_rows_up_to_the_sample() -> None:
-    sizes: list[int] = []
-
-    def run(rows: int) -> float:
-        sizes.append(rows)
-        return 1.0 + rows / 1000
-
-    assert _extrapolated(run, 10**7) == pytest.approx(1 + MOST_ROWS / 1000)
-    assert max(sizes) <= 4000
-    assert _extrapolated(run, 2500) == pytest.approx(3.5)
-    assert _extrapolated(run, 700) == pytest.approx(1.7)
+def test_a_page_is_extrapolated_by_rows_up_to_the_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(estimating, "_timed", lambda *_, **__: lambda rows: 1.0 + rows / 1000)
+    table = read(pa.table({"a": np.arange(200_000) % 100}))
+    prepared = prepare(table, method="laplace", epsilon=1, domains={"a": (0, 100)})
+    assert internal_seconds(prepared) == pytest.approx(1 + MOST_ROWS / 1000)
 
 
-def test_the_dry_run_counts_the_internal_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_dry_run_counts_measures_and_the_internal_page(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write(survey(200), tmp_path / "survey.csv")
     survey_schema().save(tmp_path / "survey.toml")
     words = ["protect", str(tmp_path / "survey.csv"), "--schema", str(tmp_path / "survey.toml"), "--dry-run"]
     words += ["--method", "ranking-dp", "--epsilon", "1", "--columns", "age,income", "--json"]
     probes = []
-    for more in ([], ["--internal", str(tmp_path / "page.html"), "--out", str(tmp_path / "out")]):
+    page = ["--internal", str(tmp_path / "page.html"), "--out", str(tmp_path / "out")]
+    for more in ([], ["--evaluate"], page):
         assert run([*words, *more]) == 0
         probes.append(json.loads(capsys.readouterr().out)["estimate"]["probe"])
-    assert "internal report included" not in probes[0]
-    assert "internal report included" in probes[1]
+    assert ["measures included" in probe for probe in probes] == [False, True, False]
+    assert ["internal report included" in probe for probe in probes] == [False, False, True]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["survey.csv", "survey.toml"]
 
 

@@ -85,6 +85,9 @@ class Mechanism:
         share_noise: the noise on shares of the rows, for a number of rows, where they are drawn anew from noisy counts.
         told: what was measured and how finely, in words, for a number of released rows, where it follows from them; the
             conditions of a run are these.
+        trial: a run without some of the work that takes the same time whatever the number of rows, and the processor
+            seconds of what was left out.
+        by_frequency: what is done follows from how many rows are alike, which a small table says little about.
         likelihood: the noise on a cluster's sum has the share of its column, so that a likelihood ratio is known.
         statistics: masked statistics of every cluster can be published, too.
     """
@@ -100,6 +103,8 @@ class Mechanism:
     shares: Callable[[Method, int, Plan], Mapping[str, Fraction]] | None = None
     share_noise: Callable[[Method, Described], ShareNoise] | None = None
     told: Callable[[Method, Described, int], tuple[str, ...]] | None = None
+    trial: Callable[[Method, Described, Source], tuple[Rebuilt, float]] | None = None
+    by_frequency: bool = False
     likelihood: bool = False
     statistics: bool = False
 

@@ -121,6 +121,9 @@ class PartitionStage:
         scaled: how columns are scaled before distances can change the clusters.
         outside: whose it is, None for the package's own.
         in_parts: how an engine adds noise to the means of such clusters; empty where none can.
+        noisy: the clusters depend on the noise, so that fewer rows have the like of them with a larger ε only.
+        sorts: time grows with the number of rows like that of sorting them.
+        scans: with names among the columns every cluster is looked for in all records, in time n²/k.
     """
 
     stability: Stability
@@ -133,6 +136,9 @@ class PartitionStage:
     scaled: bool = True
     outside: Outside | None = None
     in_parts: str = ""
+    noisy: bool = False
+    sorts: bool = False
+    scans: bool = False
 
 
 def _alone(group: Group, method: Method) -> Partition:
@@ -215,8 +221,11 @@ _PARTITIONS: dict[str, PartitionStage] = {
         flags=True,
         scaled=False,
         in_parts="by_record",
+        sorts=True,
     ),
-    "mdav": PartitionStage("data", "fixed-size clusters of records that are close in all attributes", _mdav),
+    "mdav": PartitionStage(
+        "data", "fixed-size clusters of records that are close in all attributes", _mdav, scans=True
+    ),
     "vmdav": PartitionStage(
         "data", "clusters of k to 2k-1 records, larger where records are dense", _vmdav, check=_only_ordered
     ),
@@ -227,6 +236,7 @@ _PARTITIONS: dict[str, PartitionStage] = {
         columnwise=True,
         scaled=False,
         in_parts="by_rank",
+        sorts=True,
     ),
     "optimal": PartitionStage(
         "data",
@@ -235,6 +245,8 @@ _PARTITIONS: dict[str, PartitionStage] = {
         columnwise=True,
         unbounded=True,
         in_parts="by_rank",
+        noisy=True,
+        sorts=True,
     ),
     "given": PartitionStage(
         "caller", "labels supplied by the caller", _given, unbounded=True, check=_given, scaled=False
@@ -242,7 +254,14 @@ _PARTITIONS: dict[str, PartitionStage] = {
     "insensitive": PartitionStage(
         "each", "the k records nearest to a corner of the domain, in turn", _insensitive
     ),
-    "boxes": PartitionStage("private", "boxes of a tree that is drawn under the budget", _boxes, flags=True),
+    "boxes": PartitionStage(
+        "private",
+        "boxes of a tree that is drawn under the budget",
+        _boxes,
+        flags=True,
+        noisy=True,
+        sorts=True,
+    ),
 }
 PARTITIONS: Mapping[str, PartitionStage] = _PARTITIONS
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +15,7 @@ from shoal.errors import InputError, OptionError
 
 # Squared distances between such values, summed over many attributes, are still finite.
 _LARGEST = 1e150
+_STANDS_FOR: ContextVar[float] = ContextVar("_STANDS_FOR", default=1.0)
 
 
 @internal(".labels and .sizes")
@@ -106,3 +110,26 @@ def check_k(k: int, n: int) -> int:
             code="k-too-large",
         )
     return int(k)
+
+
+@contextmanager
+def standing_for(rows: float) -> Iterator[None]:
+    """Has every algorithm take the way of a table with so many times the rows; the clusters are the same.
+
+    Small tables are not worth compiled code. A trial with a few rows of a large one must not be taken for such.
+    """
+    token = _STANDS_FOR.set(rows)
+    try:
+        yield
+    finally:
+        _STANDS_FOR.reset(token)
+
+
+def rows_stood_for(n: int) -> int:
+    """The number of rows by which the way is chosen.
+
+    >>> with standing_for(10):
+    ...     rows_stood_for(500)
+    5000
+    """
+    return round(n * _STANDS_FOR.get())

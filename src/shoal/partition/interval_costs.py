@@ -20,7 +20,7 @@ from shoal.display import internal
 from shoal.errors import InputError, OptionError
 from shoal.noise import parse_epsilon
 from shoal.partition import double_double as dd
-from shoal.partition.base import Partition
+from shoal.partition.base import Partition, rows_stood_for
 from shoal.partition.order import stable_order
 
 Floats = NDArray[np.float64]
@@ -64,7 +64,7 @@ class Costs:
 def compiled(n: int) -> bool:
     """Whether n values are worth compiled code; once it is loaded, fewer are."""
     loaded = "shoal.partition._kernels_optimal" in sys.modules
-    return n >= (COMPILED_FROM_ONCE_LOADED if loaded else COMPILED_FROM)
+    return rows_stood_for(n) >= (COMPILED_FROM_ONCE_LOADED if loaded else COMPILED_FROM)
 
 
 def one_attribute(x: ArrayLike) -> NDArray[Any]:

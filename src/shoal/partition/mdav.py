@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shoal.errors import OptionError, did_you_mean
-from shoal.partition.base import Partition, as_matrix, check_k
+from shoal.partition.base import Partition, as_matrix, check_k, rows_stood_for
 from shoal.partition.reference import Progress, mdav_numpy
 
 _ALGORITHMS = ("auto", "numpy", "brute", "tree")
@@ -95,6 +95,7 @@ def prepares_kernels(n: int, d: int, k: int) -> bool:
 
 def _choice(n: int, d: int, k: int) -> str:
     """The algorithm to start with; depends on the shape of the table and on what is compiled already."""
+    n = rows_stood_for(n)
     compiled = "shoal.partition.tree" in sys.modules
     limit = _NUMPY_SECONDS_ONCE_COMPILED if compiled else _NUMPY_SECONDS
     if numpy_seconds(n, d, k) <= limit:

@@ -1,38 +1,112 @@
-"""How long a release will take: a prepared method comes in, a rough estimate of time and memory leaves.
+"""How long a release will take and how much memory it needs, from runs of the method on small made-up tables.
 
-The probe runs the method on small made-up tables with the same lattices and extrapolates; no record is looked at.
+Rows are made up from the public schema: no record is looked at, and nothing is drawn from the release's own randomness.
 """
 
 from __future__ import annotations
 
 import math
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shoal.columns.describe import Described
-from shoal.io import read
+from shoal.io import Table, read
+from shoal.mechanisms.base import Rebuilt
+from shoal.mechanisms.strata import strata_of
+from shoal.method.method import Method
+from shoal.method.stages import PARTITIONS
 from shoal.noise import Seeded
+from shoal.partition.base import standing_for
+from shoal.progress import silent
+from shoal.release.bundle import save_bundle
+from shoal.report.risks import MOST_ROWS
 
 if TYPE_CHECKING:
-    from shoal.release.protect import Preparation
+    from shoal.release.protect import Preparation, Release
 
-_FIRST_PROBE = 2_000
-_LARGEST_PROBE = 256_000
-# a probe that took this long is long enough to extrapolate from
-_ENOUGH_SECONDS = 0.3
+# rows of the first trial and of the largest
+_FIRST, _LARGEST = 500, 256_000
+# rows of the first trial where frequencies matter, and of all trials where every cluster is looked for in all of them
+_FREQUENT, _SCANNED = 20_000, 40_000
+# clusters of the first of these
+_CLUSTERS = 8
+# processor seconds that all trials may take, or their part of the estimated ones, or as many times the first of them
+_ENOUGH, _PART, _TIMES = 1.0, 0.05, 5
+# a trial that is shorter is repeated, and the shortest counts
+_SHORT = 0.1
+# how exactly a trial is repeatable, as a share of its time and in seconds; the growth is seen in the largest trials
+_NOISE, _COARSE, _LAST = 0.1, 0.01, 5
 _WORD = 8
 # words that an engine holds whatever the table, and rows of a range of ranks
 _IN_PARTS, _RANGE = 1 << 26, 1 << 20
 
+Laws = tuple[tuple[str, ...], ...]
+Term = Callable[[float], float]
+_TERMS: Mapping[str, Term] = {
+    "1": lambda n: 1.0,
+    "n": lambda n: n,
+    "n log n": lambda n: n * math.log(n + 1),
+    "n^1.5": lambda n: n**1.5,
+    "n²": lambda n: n * n,
+}
+_LINEAR = (("1", "n"),)
+# sorts and passes over the records
+_SORTS = (*_LINEAR, ("1", "n log n"))
+# searches for neighbours lie between, or begin as one and end as the other
+_LAWS = (*_SORTS, ("1", "n^1.5"), ("1", "n", "n²"), ("1", "n²"))
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """How processor time grows with the number of rows: a sum of terms, none of them negative.
+
+    >>> Law({"1": 2.0, "n": 0.5})(100)
+    52.0
+    """
+
+    terms: Mapping[str, float]
+
+    def __call__(self, rows: float) -> float:
+        return sum(factor * _TERMS[term](rows) for term, factor in self.terms.items())
+
+    @property
+    def once(self) -> float:
+        """What does not grow."""
+        return self.terms.get("1", 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What trials have shown.
+
+    Attributes:
+        seconds: of processor time by number of rows.
+        preparing: seconds that the very first trial took in addition: code is loaded, or compiled.
+    """
+
+    seconds: Mapping[int, float]
+    law: Law
+    preparing: float
+
+    @property
+    def rows(self) -> int:
+        return max(self.seconds)
+
+    def expected(self, n: int) -> float:
+        """The seconds that n rows take: as tried, or as the law says."""
+        return self.seconds.get(n) or self.law(n)
+
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Rough time and memory, and the probe they come from."""
+    """Seconds of processor time, which are those of the clock on a machine with nothing else to do, and memory."""
 
     seconds: float
     bytes: int
@@ -51,70 +125,235 @@ class Estimate:
 
 
 def estimate(prepared: Preparation, *, in_parts: bool = False) -> Estimate:
-    """Extrapolate from growing probes.
+    """The time of making a release and writing its bundle.
 
     Args:
         in_parts: the table is never in memory as a whole.
+
+    Cost:
+        Trials take about a second of processor time, or a twentieth of the estimated time if that is more; more only
+        if the method takes that long for a few hundred rows.
     """
-    n = max(prepared.described.n, 1)
-    smallest = max(_FIRST_PROBE, 4 * prepared.method.size)
-    rows, seconds, exponent = _probe(lambda size: _run_seconds(prepared, size), min(n, smallest), n)
-    expected = seconds * (n / rows) ** exponent
+    n, method = max(prepared.described.n, 1), prepared.method
+    sizes = (
+        [max(stratum.rows.size, 1) for stratum in strata_of(method, prepared.described)]
+        if method.strata
+        else [n]
+    )
+    whole = replace(prepared, method=replace(method, strata=None))
+    stage = PARTITIONS[method.partition]
+    if stage.scans and prepared.described.nominal:
+        found, seconds, tried = _scanned(whole, sizes)
+    else:
+        first = _FREQUENT if prepared.mechanism.by_frequency else max(_FIRST, 4 * method.size)
+        laws = _SORTS if stage.sorts else _LAWS
+        found = probed(_timed(whole, _write), min(first, n), n, laws)
+        once, tried = found.law.once, found.rows
+        seconds = found.expected(n) if len(sizes) == 1 else once + sum(found.law(n) - once for n in sizes)
     columns = len(prepared.described.columns)
     words = (4 + 5 * columns) * n
     if in_parts:
         words = _IN_PARTS + 4 * columns * _RANGE
-    return Estimate(
-        expected, words * _WORD, f"from a probe of {rows} made-up rows, growth exponent {exponent:.2f}"
-    )
+    said = [f"from a probe of {tried} made-up rows"]
+    if found.preparing >= 1:
+        said.append(f"{_duration(found.preparing)} to load or compile code not counted")
+    return Estimate(seconds, words * _WORD, ", ".join(said))
 
 
-def _probe(run: Callable[[int], float], first: int, n: int) -> tuple[int, float, float]:
-    """The last probe's size and time, and how time grows with size (between linear and quadratic)."""
-    rows, seconds, exponent = first, run(first), 1.0
-    # at least two sizes are needed to see the growth
-    while rows < n and rows * 2 <= _LARGEST_PROBE and (seconds < _ENOUGH_SECONDS or rows == first):
-        larger = min(rows * 2, n)
-        took = run(larger)
-        if took > 6 * max(seconds, 1e-3):
-            # the first use of a kernel includes its preparation
-            took = run(larger)
-        exponent = min(max(math.log(took / seconds) / math.log(larger / rows), 1.0), 2.0)
-        rows, seconds = larger, took
-    return rows, seconds, exponent
+def _scanned(prepared: Preparation, sizes: Sequence[int]) -> tuple[Probe, float, int]:
+    """Where every cluster is looked for in all records, in time n²/k: a few clusters of many records are tried.
+
+    A trial has all rows, up to a bound, and as many clusters as its number of rows would have: time is linear in them.
+    """
+    n, k = sum(sizes), prepared.method.size
+    rows = min(n, _SCANNED)
+    described = _drawing(prepared)(rows).described
+
+    def few_clusters(share: int) -> Preparation:
+        larger = replace(prepared, method=replace(prepared.method, k=max(round(k * rows / share), k)))
+        return _of(larger, described)
+
+    found = probed(_timed(prepared, _write, few_clusters), min(_CLUSTERS * k, rows), rows, _LINEAR)
+    growing = found.law(rows) - found.law.once
+    seconds = found.law.once * n / rows + growing * sum((size / rows) ** 2 for size in sizes)
+    return found, seconds, rows
 
 
-def _run_seconds(prepared: Preparation, rows: int) -> float:
-    described = made_up(prepared.described, rows)
-    started = time.perf_counter()
-    plan = prepared.mechanism.plan(prepared.method, described)
-    prepared.mechanism.run(prepared.method, described, plan, Seeded(0), lambda *_: None, None)
-    return max(time.perf_counter() - started, 1e-6)
+def internal_seconds(prepared: Preparation) -> float:
+    """The time of `internal_report` with its original; of more than 50,000 rows a sample is measured."""
+    from shoal.report.pages import internal_report
+
+    n = min(max(prepared.described.n, 1), MOST_ROWS)
+    run = _timed(prepared, lambda release, table: internal_report(release, None, table), alone=True)
+    return probed(run, min(_FIRST, n), n).expected(n)
 
 
-def made_up(described: Described, rows: int) -> Described:
-    """A heavy-tailed table on the same lattices."""
-    import pyarrow as pa
+def evaluation_seconds(prepared: Preparation, target: str | None = None) -> float:
+    """The time of measuring what a release loses and risks."""
+    from shoal.evaluation import evaluate
 
-    rng = np.random.default_rng(0)
-    columns: dict[str, NDArray[Any]] = {}
-    for name, lattice in described.lattices.items():
-        tail = np.minimum(rng.lognormal(-3.0, 1.5, rows), 1.0)
-        columns[name] = np.minimum(lattice.values(np.floor(tail * lattice.steps)), float(lattice.hi))
-    # made-up values are numbers whatever the kind, only names stay names
-    plain = []
-    for attribute in described.attributes:
-        # the value that stands for missing ones is no text in a table
-        bare = replace(attribute, missing=None, type=None, decimals=None, format=None)
-        tree = bare.tree
-        if tree is None:
-            plain.append(replace(bare, kind="numeric", ordered=()))
+    n = max(prepared.described.n, 1)
+    run = _timed(prepared, lambda release, table: evaluate(table, release, target=target), alone=True)
+    return probed(run, min(_FIRST, n), n).expected(n)
+
+
+def probed(
+    run: Callable[[int], float],
+    first: int,
+    n: int,
+    laws: Laws = _LAWS,
+    clock: Callable[[], float] = time.process_time,
+) -> Probe:
+    """Try growing numbers of rows, until trials have taken long enough or have the size of the table itself.
+
+    Args:
+        run: the seconds that so many rows take; may know more than it does.
+        first: rows of the first trial.
+        laws: one of which time follows.
+        clock: what the trials themselves take.
+    """
+    began = clock()
+    run(first)
+    cold = clock() - began
+    began, rows, one = clock(), first, 0.0
+    seconds: dict[int, float] = {}
+    while True:
+        started = clock()
+        taken = run(rows)
+        if rows == first:
+            one = clock() - started
+        # what is loaded or compiled for larger tables only is not to be extrapolated
+        surprising = rows > first and taken > 5 * seconds[max(seconds)]
+        if clock() - started < _SHORT or surprising:
+            taken = min(taken, run(rows))
+        seconds[rows] = max(taken, 1e-6)
+        law = fitted(seconds, laws)
+        # where time hardly grows yet, larger trials cost nothing and show more
+        larger = min((2 if law(2 * rows) > 1.25 * law(rows) or len(seconds) < 2 else 8) * rows, n, _LARGEST)
+        if larger <= rows:
+            break
+        spent, ahead = clock() - began, (clock() - started) * law(larger) / law(rows)
+        allowed = max(_ENOUGH, _PART * law(n), _TIMES * one)
+        if len(seconds) > 1 and spent + ahead > allowed:
+            break
+        rows = larger
+    return Probe(seconds, law, max(cold - seconds[first], 0.0))
+
+
+def fitted(seconds: Mapping[int, float], laws: Laws = _LAWS) -> Law:
+    """The law that the largest trials follow best; of two that fit alike the one that grows more slowly.
+
+    Differences count by how noisy a time is, and a law with one more term must be better by more than noise explains.
+
+    >>> round(fitted({500: 1.5, 1000: 2.0, 2000: 3.0, 4000: 5.0})(100_000), 3)
+    101.0
+    """
+    from scipy.optimize import nnls
+
+    sizes = sorted(seconds)[-_LAST:]
+    taken = np.array([seconds[size] for size in sizes])
+    noise = _NOISE * taken + _COARSE
+    if len(sizes) < 2:
+        return Law({"n": float(taken[-1]) / sizes[-1]})
+    best, least = Law({}), math.inf
+    for law in laws:
+        if len(law) > len(sizes):
             continue
-        plain.append(bare)
-        columns[attribute.name] = np.array(tree.values, dtype=object)[
-            columns[attribute.name].astype(np.int64) % len(tree.values)
-        ]
-    return replace(described, table=read(pa.table(columns)), attributes=tuple(plain), kept=None, gaps={})
+        # terms are 1 for the largest trial, so that all factors are of one size
+        scale = {term: _TERMS[term](sizes[-1]) for term in law}
+        design = np.array([[_TERMS[term](size) / scale[term] for term in law] for size in sizes])
+        factors, residual = nnls(design / noise[:, None], taken / noise)
+        badness = residual**2 + len(law)
+        if badness < least - 1e-3:
+            terms = {term: float(factor) / scale[term] for term, factor in zip(law, factors, strict=True)}
+            best, least = Law(terms), badness
+    return best
+
+
+def _timed(
+    prepared: Preparation,
+    further: Callable[[Release, Table], object],
+    draw: Callable[[int], Preparation] | None = None,
+    *,
+    alone: bool = False,
+) -> Callable[[int], float]:
+    """Processor time of a release of so many made-up rows and of what is done with it, or of the latter alone."""
+    draw = draw or _drawing(prepared)
+
+    def seconds(rows: int) -> float:
+        small = draw(rows)
+        started = time.process_time()
+        release, left_out = _released(small, prepared.described.n)
+        if alone:
+            started, left_out = time.process_time(), 0.0
+        further(release, small.described.table)
+        return time.process_time() - started + left_out
+
+    return seconds
+
+
+def _write(release: Release, table: Table) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        save_bundle(release, Path(folder) / "bundle", None, release.format)
+
+
+def _released(small: Preparation, n: int) -> tuple[Release, float]:
+    """A release of a few rows by the way that n rows take, and the processor seconds of what was left out."""
+    from shoal.release.protect import carry_out
+
+    trial, left_out = small.mechanism.trial, 0.0
+
+    def run(method: Method, described: Described, plan: Any, source: Any, *_: Any) -> Rebuilt:
+        nonlocal left_out
+        assert trial is not None
+        rebuilt, left_out = trial(method, described, source)
+        return rebuilt
+
+    tried = small if trial is None else replace(small, mechanism=replace(small.mechanism, run=run))
+    with standing_for(n / max(small.described.n, 1)):
+        release = carry_out(tried, silent)
+    return release, left_out
+
+
+def _drawing(prepared: Preparation) -> Callable[[int], Preparation]:
+    """The same release of fewer rows that are made up from the public schema."""
+    from shoal.release.rehearse import drawn
+
+    described = prepared.described
+    # dates are made up as ISO dates
+    attributes = tuple(replace(attribute, format=None) for attribute in described.attributes)
+    bare = replace(described, attributes=attributes, kept=None, gaps={}, gapped=frozenset())
+
+    def made_up(rows: int) -> Described:
+        table = read(drawn(attributes, described.lattices, rows, described.schema))
+        return replace(bare, table=replace(table, format=described.table.format))
+
+    return lambda rows: _of(prepared, made_up(rows))
+
+
+def _of(prepared: Preparation, described: Described) -> Preparation:
+    """A release of other rows, with what depends on their number in proportion."""
+    method, share = prepared.method, described.n / max(prepared.described.n, 1)
+    if method.rows is not None:
+        method = replace(method, rows=max(round(method.rows * share), 1))
+    if PARTITIONS[method.partition].noisy:
+        clusters = None if method.k is None else max(round(method.k * share), 2)
+        method = replace(method, epsilon=_epsilon_for(method, share), k=clusters)
+    labels = prepared.labels
+    if labels is not None:
+        groups = max(round(np.unique(np.asarray(labels)).size * share), 1)
+        labels = np.arange(described.n) * groups // described.n
+    plan = prepared.mechanism.plan(method, described)
+    return replace(prepared, method=method, described=described, plan=plan, source=Seeded(0), labels=labels)
+
+
+def _epsilon_for(method: Method, share: float) -> Fraction:
+    """The ε with which a share of the rows has as little noise in proportion; about so where there is a δ."""
+    rho = method.rho
+    if rho is None:
+        return method.budget / Fraction(share)
+    wanted = float(rho) / share**2
+    return Fraction(wanted + 2 * math.sqrt(-wanted * math.log(method.delta)))
 
 
 def _duration(seconds: float) -> str:

@@ -26,7 +26,7 @@ from shoal.release.engines.run import (
     carry_out_on_engine,
     check_engine,
 )
-from shoal.release.estimate import Estimate, estimate
+from shoal.release.estimate import Estimate, estimate, evaluation_seconds, internal_seconds
 from shoal.release.expected_noise import ExpectedNoise, drowned, noise_of
 from shoal.release.measuring.pages import Look
 from shoal.release.opening import Delivery, Engine, Opened, in_memory, opened
@@ -340,9 +340,9 @@ def _planned(
     if estimated or prepared.described.n * len(prepared.described.columns) >= _WORTH_AN_ESTIMATE:
         tell("estimating time and memory", 0, 1)
         expected = estimate(prepared, in_parts=source.runner is not None)
+        if estimated and delivery.evaluate:
+            expected = expected.longer(evaluation_seconds(prepared, delivery.target), "measures included")
         if estimated and delivery.internal is not None:
-            from shoal.release.duration import internal_seconds
-
             expected = expected.longer(internal_seconds(prepared), "the internal report included")
     uses = Uses.of(
         files_of(source.runner or source.table),

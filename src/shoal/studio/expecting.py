@@ -1,4 +1,4 @@
-"""How long a run will take: settings come in, a process of its own tries them on made-up rows, words leave.
+"""How long a run will take, as a process of its own finds out on made-up rows.
 
 A page asks once it rests. Who moves a setting meanwhile ends the trial; nothing is spent, and no record is looked at.
 """

@@ -188,11 +188,11 @@ def _standing(job: Mapping[str, Any]) -> str:
 
 
 def expect(job: Mapping[str, Any], tell: Tell) -> None:
-    """How long a run would take, from made-up rows; no record is looked at and nothing is spent."""
+    """How long a run would take with its measures, from made-up rows; no record is looked at and nothing is spent."""
     from shoal.release.opening import Delivery
     from shoal.release.publish import plan
 
-    delivery = Delivery(Path(job["folder"]) / BUNDLE, engine="memory")
+    delivery = Delivery(Path(job["folder"]) / BUNDLE, evaluate=True, engine="memory")
     found = plan(Path(job["data"]), delivery, estimated=True, **_request(job)).estimate
     tell({"event": "expected", "words": str(found)})
 

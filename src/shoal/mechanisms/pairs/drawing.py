@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from shoal.columns.describe import Described
 from shoal.display import internal
 from shoal.mechanisms.pairs.joint import exchanged
-from shoal.mechanisms.pairs.mixture import Mixture, fit
+from shoal.mechanisms.pairs.mixture import ROUNDS, Mixture, fit
 from shoal.mechanisms.pairs.model import Counted, Measured, Model
 from shoal.mechanisms.pairs.rows import (
     block_sizes,
@@ -46,7 +46,7 @@ class Drawing:
     triples: tuple[Triple, ...] = ()
 
 
-def fitted(model: Model, known: Measured, sums: Counted, source: Source) -> Drawing:
+def fitted(model: Model, known: Measured, sums: Counted, source: Source, rounds: int = ROUNDS) -> Drawing:
     """One model of all pairs that were measured, and of the triples that it shows to be worth measuring.
 
     Guarantee:
@@ -56,7 +56,7 @@ def fitted(model: Model, known: Measured, sums: Counted, source: Source) -> Draw
         return Drawing(model, known)
     shares = [own.shares for own in known.marginals]
     random = np.random.Generator(np.random.Philox(int(source.words(1)[0])))
-    made = fit(shares, model.tables, model.correlations, model.latent, random)
+    made = fit(shares, model.tables, model.correlations, model.latent, random, rounds)
     triples: tuple[Triple, ...] = ()
     layout, rows = known.triples, known.rows
     if layout is not None and sums.triples is not None:

@@ -308,4 +308,4 @@ def _enough(counts: NDArray[np.float64], k: int, what: str) -> None:
         )
 
 
-SUPPRESS = Mechanism(plan, run, settle=settle, verify=verify, check=check)
+SUPPRESS = Mechanism(plan, run, settle=settle, verify=verify, check=check, by_frequency=True)
