@@ -168,6 +168,11 @@ class Conventions:
         }
 
     @property
+    def of_release(self) -> Conventions:
+        """The same for a release that is written like this file: its names stand in the first row."""
+        return replace(self, header_row=None, range=None)
+
+    @property
     def signs_told(self) -> bool:
         """Whether somebody said how numbers are written."""
         return self.decimal is not None or self.thousands is not None

@@ -105,11 +105,17 @@ def save_bundle(
             types = release.schema.types
             # a linked table may hold words for groups of values, which have no declared type
             further = {
-                name: read(aside / f"{name}{kind.ending}", conventions=manner, dates=dates, strict=False)
+                name: read(
+                    aside / f"{name}{kind.ending}", conventions=manner.of_release, dates=dates, strict=False
+                )
                 for name in release.linked
             }
             written = read(
-                aside / f"data{kind.ending}", types=types, conventions=manner, dates=dates, strict=False
+                aside / f"data{kind.ending}",
+                types=types,
+                conventions=manner.of_release,
+                dates=dates,
+                strict=False,
             )
             release.verify(written, further)
         write_documents(release, aside, undo, internal_path, evaluation, original, tell)
