@@ -20,6 +20,7 @@ from pyarrow import parquet
 from samples import LIBRARIES, frame
 
 import shoal
+from shoal.cli import run
 from shoal.columns.declaration import Declaration
 from shoal.evaluation.attacks import attack
 from shoal.ledger import open_ledger
@@ -453,6 +454,28 @@ def test_a_private_number_of_rows_may_be_none(library: str, options: dict[str, A
     assert list(none.data.columns if library != "pyarrow" else none.data.column_names) == ["a", "since", "s"]
 
 
+def test_a_table_without_rows_is_released_also_where_measures_were_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: dict[str, Any] = {"epsilon": 1, "evaluate": True, "internal": tmp_path / "internal.html"}
+    published = shoal.publish(few(0), EMPTY_SCHEMA, out=tmp_path / "out", **asked)
+    assert published.release.statement.publishable
+    assert (published.evaluation, published.internal) == (None, None)
+    assert not (tmp_path / "internal.html").exists()
+    EMPTY_SCHEMA.save(tmp_path / "schema.toml")
+    (tmp_path / "none.csv").write_text("a,since,s,who\n")
+    command = [
+        "protect",
+        str(tmp_path / "none.csv"),
+        "--schema",
+        str(tmp_path / "schema.toml"),
+        "--epsilon",
+        "1",
+    ]
+    assert run([*command, "--evaluate", "--out", str(tmp_path / "again")]) == 0
+    assert "nothing to measure" in capsys.readouterr().err
+
+
 def test_the_type_of_a_column_of_names_does_not_tell_whether_there_is_one() -> None:
     schema = shoal.Schema.from_dict(
         {"attribute": [{"name": "s", "kind": "nominal", "values": ["x", "y"], "missing": "category"}]}
@@ -503,14 +526,3 @@ def test_without_rows_a_public_number_of_them_is_refused(method: str, tmp_path: 
     data = few(0).select(["a"])
     with pytest.raises(shoal.InputError, match="no rows"):
         shoal.protect(data, EMPTY_SCHEMA, method, epsilon=1, columns=["a"], **k, **neighbours)
-
-
-def test_nothing_can_be_measured_without_rows_and_that_is_said_before_the_charge(tmp_path: Path) -> None:
-    ledger = str(tmp_path / "ledger.sqlite")
-    for more in ({"evaluate": True}, {"internal": tmp_path / "internal.html"}):
-        with pytest.raises(shoal.InputError, match="nothing to measure"):
-            shoal.publish(
-                few(0), EMPTY_SCHEMA, epsilon=1, out=tmp_path / "out", ledger=ledger, dataset="people", **more
-            )
-    assert not (tmp_path / "out").exists()
-    assert not (tmp_path / "ledger.sqlite").exists()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from shoal import summaries
 from shoal.columns.declaration import read_as_asked
 from shoal.display import displayed
-from shoal.errors import InputError, OptionError, ShoalError
+from shoal.errors import OptionError, ShoalError
 from shoal.evaluation import Evaluation
 from shoal.io import check_writable
 from shoal.io.fingerprint import fingerprint
@@ -300,6 +300,9 @@ def plan(
         raise
 
 
+_NOTHING_MEASURED = "the table has no rows: there is nothing to measure, and no internal report is written."
+
+
 def _planned(
     source: Opened, delivery: Delivery, tell: Progress, estimated: bool, request: Request
 ) -> Planned:
@@ -319,11 +322,10 @@ def _planned(
     tell("preparing the release", 0, 1)
     prepared = prepare(table, **request)
     check_writable(prepared.described.columns, delivery.format or table.format)
-    if not prepared.described.n and (delivery.evaluate or delivery.internal is not None):
-        raise InputError(
-            "the table has no rows, and there is nothing to measure: leave out evaluate and internal, and the release "
-            "is made."
-        )
+    unmeasured = not prepared.described.n and (delivery.evaluate or delivery.internal is not None)
+    if unmeasured:
+        # a refusal would tell a table without rows from one with a row
+        delivery = replace(delivery, evaluate=False, internal=None)
     if delivery.statistics and not prepared.mechanism.statistics:
         raise OptionError(
             f"statistics is for the methods xm-*: '{prepared.method.name}' keeps none of its clusters."
@@ -368,6 +370,7 @@ def _planned(
             for line in (
                 drowned(noise, prepared.method, prepared.described.n),
                 *uses.questions(unnamed=True),
+                _NOTHING_MEASURED if unmeasured else "",
             )
             if line
         ),
