@@ -187,13 +187,13 @@ class PrivacyStatement:
             "settings": self.settings,
             "attributes": self.attributes,
             "versions": self.versions,
-            "computed": self._computed,
+            "computed": self.computed,
             "declared": {"facts": _coded(self.declared), "publication": dict(self.publication)},
             "recorded": _coded(self.all_recorded),
         }
 
     @property
-    def _computed(self) -> dict[str, Any]:
+    def computed(self) -> dict[str, Any]:
         return {
             "model": self.model,
             "adjacency": self.adjacency,
