@@ -167,7 +167,6 @@ class Conventions:
             if value not in (None, (), False)
         }
 
-    @property
     def of_release(self) -> Conventions:
         """The same for a release that is written like this file: its names stand in the first row."""
         return replace(self, header_row=None, range=None)

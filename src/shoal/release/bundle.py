@@ -106,14 +106,14 @@ def save_bundle(
             # a linked table may hold words for groups of values, which have no declared type
             further = {
                 name: read(
-                    aside / f"{name}{kind.ending}", conventions=manner.of_release, dates=dates, strict=False
+                    aside / f"{name}{kind.ending}", conventions=manner.of_release(), dates=dates, strict=False
                 )
                 for name in release.linked
             }
             written = read(
                 aside / f"data{kind.ending}",
                 types=types,
-                conventions=manner.of_release,
+                conventions=manner.of_release(),
                 dates=dates,
                 strict=False,
             )

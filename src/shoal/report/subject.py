@@ -132,7 +132,7 @@ def of_bundle(folder: str | Path, *, on_disk: bool = False) -> Subject:
     table = (
         read_columnwise(data)
         if data.is_dir() or (on_disk and data.suffix == ".parquet")
-        else read(data, na, schema.types, schema.file.of_release, dates, strict=False)
+        else read(data, na, schema.types, schema.file.of_release(), dates, strict=False)
     )
     released = set(recipe.get("columns", schema.names))
     return Subject(
@@ -143,7 +143,7 @@ def of_bundle(folder: str | Path, *, on_disk: bool = False) -> Subject:
         recipe=recipe_file.read_text("utf-8"),
         na=na,
         linked={
-            name: read(path, na, conventions=schema.file.of_release, strict=False)
+            name: read(path, na, conventions=schema.file.of_release(), strict=False)
             for name, path in tables.items()
         },
         log=done_in(folder / LOG),
