@@ -5,12 +5,14 @@ from __future__ import annotations
 import html
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import shoal
+from shoal.cli import run
 from shoal.columns.unsettled import unsettled
 from shoal.evaluation.five import five
 from shoal.evaluation.usefulness import usefulness
@@ -102,3 +104,16 @@ def test_alike_rows_of_a_synthetic_table_are_called_no_risk_of_a_person(people: 
     kept = shoal.evaluate(people, masked)
     assert not kept.synthetic
     assert "synthetic" not in five(kept.to_dict())[-1].words
+
+
+@pytest.mark.parametrize("command", [["check", "--quasi", "age"], ["risk", "--keys", "age"]])
+def test_classical_risk_of_synthetic_rows_says_what_it_means(
+    command: list[str], people: pd.DataFrame, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    domains = {"age": (0, 120), "pay": (0, 1000)}
+    asked: dict[str, Any] = {"epsilon": 1, "domains": domains, "columns": list(domains)}
+    shoal.protect(people, **asked).save(tmp_path / "drawn", format="csv")
+    shoal.protect(people, method="ranking-dp", k=5, **asked).save(tmp_path / "kept", format="csv")
+    for folder, synthetic in (("drawn", True), ("kept", False)):
+        assert run([command[0], str(tmp_path / folder / "data.csv"), *command[1:]]) == 0
+        assert ("synthetic and belong to nobody" in capsys.readouterr().err) is synthetic

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shoal.cli import options
 from shoal.cli.command import Flag
+from shoal.cli.output import messages
 
 if TYPE_CHECKING:
     from shoal.columns.schema import Schema
@@ -55,3 +57,22 @@ def table_and_columns(
         name: None if typed[name] is None else options.column_names(typed[name], data.names) for name in flags
     }
     return data, declared, named
+
+
+def say_if_synthetic(table: Path) -> None:
+    """Say what classical risk means where the rows of a release were drawn and belong to nobody."""
+    from shoal.errors import ShoalError
+    from shoal.method.presets import PRESETS
+    from shoal.release.saved import Bundle
+
+    folder = next((place for place in (table, table.parent) if (place / "statement.json").is_file()), None)
+    try:
+        method = None if folder is None else Bundle.load(folder).statement.method
+    except ShoalError:
+        return
+    if method in PRESETS and PRESETS[method].stability == "private":
+        messages().print(
+            "note: the rows of this release are synthetic and belong to nobody: how many are alike is not the "
+            "risk that a person is found; the statement says what is guaranteed.",
+            markup=False,
+        )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from shoal.cli import options
-from shoal.cli.any_table import SURVEY, columns_flag
+from shoal.cli.any_table import SURVEY, columns_flag, say_if_synthetic
 from shoal.cli.command import Flag
 from shoal.cli.output import complain, print_json, progress_bar, results
 
@@ -85,6 +85,7 @@ def check(typed: Mapping[str, Any]) -> None:
             found = _in_memory(typed, declared, progress)
         else:
             found = _in_parts(typed, declared, runner, progress)
+    say_if_synthetic(typed["table"])
     if typed["json"]:
         print_json(found.to_dict())
     else:

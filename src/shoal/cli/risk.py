@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from shoal.cli import options
-from shoal.cli.any_table import SURVEY, columns_flag, table_and_columns
+from shoal.cli.any_table import SURVEY, columns_flag, say_if_synthetic, table_and_columns
 from shoal.cli.command import Flag
 from shoal.cli.output import print_json, progress_bar, results
 
@@ -101,6 +101,7 @@ def risk(typed: Mapping[str, Any]) -> None:
         if typed["internal"] is not None:
             progress("writing the risk of each record", 0, 1)
             found.save(typed["internal"])
+    say_if_synthetic(typed["table"])
     if typed["json"]:
         print_json(found.to_dict())
         return
