@@ -51,8 +51,7 @@ def _averages(measured: Mapping[str, Any]) -> Line:
     shift = largest_shift(measured["utility"], measured.get("estimates"))
     if shift is None:
         return Line("averages", "no column has one")
-    title, _, words = shift.words.partition(" move ")
-    return Line(title, f"move {words}", _GOOD[upwards(shift.value, SHIFT)])
+    return Line(shift.what, shift.words, _GOOD[upwards(shift.value, SHIFT)])
 
 
 def _relations(utility: Mapping[str, Any]) -> Line:

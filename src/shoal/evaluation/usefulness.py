@@ -40,7 +40,7 @@ def usefulness(utility: Mapping[str, Any], estimates: Mapping[str, Any] | None =
     words, found = [], []
     shift = largest_shift(utility, estimates)
     if shift is not None:
-        words.append(shift.words)
+        words.append(f"{shift.what} {shift.words}")
         found.append(upwards(shift.value, SHIFT))
     pairs = utility.get("rank_correlations") or 0
     if pairs:
@@ -59,29 +59,35 @@ def usefulness(utility: Mapping[str, Any], estimates: Mapping[str, Any] | None =
 
 @dataclass(frozen=True, slots=True)
 class Worst:
-    """The largest figure of all columns, and the sentence that names the column."""
+    """The largest figure of all columns, and the words that name the column.
+
+    Attributes:
+        what: what it is a figure of, where the words do not say it.
+    """
 
     value: float
     words: str
+    what: str = ""
 
 
 def largest_shift(utility: Mapping[str, Any], estimates: Mapping[str, Any] | None = None) -> Worst | None:
     """The average that moves most; of a survey with weights, that of the population.
 
     >>> largest_shift({"mean_shift_max": 0.03, "attributes": {"age": {"mean_shift": 0.03}}}).words
-    'averages move by at most 3% of their spread (age)'
+    'move by at most 3% of their spread (age)'
     """
     shifts = dict((estimates or {}).get("mean_shifts") or {})
     if shifts:
         column = max(shifts, key=lambda name: shifts[name])
         moved = percent(shifts[column])
-        return Worst(shifts[column], f"weighted averages move by at most {moved} of their spread ({column})")
+        return Worst(
+            shifts[column], f"move by at most {moved} of their spread ({column})", "weighted averages"
+        )
     shift = utility.get("mean_shift_max")
     if shift is None:
         return None
-    return Worst(
-        shift, f"averages move by at most {percent(shift)} of their spread{_of_column(utility, 'mean_shift')}"
-    )
+    column = _of_column(utility, "mean_shift")
+    return Worst(shift, f"move by at most {percent(shift)} of their spread{column}", "averages")
 
 
 def most_moved(utility: Mapping[str, Any]) -> Worst | None:
