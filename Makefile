@@ -10,7 +10,7 @@ PYTEST := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BI
 # Fewer collected tests than this means that some were lost: raise it as the suite grows.
 TEST_FLOOR := 9300
 
-.PHONY: demo test test-system test-papers test-all lint bench utility docs clean format
+.PHONY: demo test test-system test-papers test-all golden lint bench utility docs clean format
 
 demo: $(VENV)/.core
 	$(BIN)/shoal demo
@@ -30,6 +30,11 @@ test-papers: $(VENV)/.test
 
 test-all: $(VENV)/.test $(VENV)/.system .venv-anonymeter/.done
 	$(PYTEST) --collected-floor $(TEST_FLOOR) --hypothesis-profile thorough
+
+# the same calls with the code of a commit and with that of the working tree, every byte compared
+BASE ?= HEAD
+golden: $(VENV)/.test
+	$(BIN)/python -m tools.golden $(BASE) .
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
