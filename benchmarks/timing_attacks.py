@@ -1,12 +1,13 @@
 """What the time of answers tells: attacks on the query server, with each protection switched on and off.
 
-    python -m benchmarks.timing_attacks [--trials 1000] [--questions 20] [--attack NAME] [--out docs/timing.md]
+    python -m benchmarks.timing_attacks [--trials 1000] [--controls 200] [--questions 50] [--attack NAME]
     python -m benchmarks.timing_attacks --load 60
 
 The answers are computed by the real code, and the CPU seconds of their thread are measured. The scheduler of the
 server then runs with a virtual clock, on which work takes exactly these seconds: what else the machine does plays no
-part. An attacker sees when answers leave, and, as someone with a perfect instrument for the load of the machine would,
-how long the worker was busy. A guess is made by the best threshold on any of these, learned on other trials.
+part. One attacker sees when answers leave. Another has a perfect instrument for the load of the machine and sees how
+long each answer kept the worker busy. A guess is made by the best threshold on anything that is seen, or on the best
+linear combination of it, learned on other trials.
 
 `--load` starts the real server and asks it questions of all kinds for so many minutes, then says how many slots were
 missed: for a machine that does nothing else.
@@ -27,7 +28,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +54,7 @@ HERE = Path(__file__).parents[1]
 MARKS = {name: (f"<!-- {name}: begin -->", f"<!-- {name}: end -->") for name in ("attacks", "load")}
 LEVEL = 0.01
 PACE, ALLOWANCE, PATIENCE = 0.1, 4.0, 1e9
-EPSILON = "0.005"
+EPSILON, LITTLE = "0.002", "0.001"
 Features = tuple[float, ...]
 
 
@@ -78,9 +78,12 @@ CASES = {
     "uneven work": Mends(even=False),
     "unbounded effort": Mends(bounded=False),
     "no coarse grid": Mends(coarse=False),
+    "uneven, no grid": Mends(even=False, coarse=False),
     "uneven, unbounded": Mends(even=False, bounded=False),
-    "uneven, unbounded, no grid": Mends(False, False, False),
+    "all off": Mends(False, False, False),
 }
+# what the machine shows follows from the work, whatever the schedule
+MACHINE = {"shipped, the machine": Mends(), "uneven work, the machine": Mends(even=False)}
 
 
 # the work as it was
@@ -178,6 +181,7 @@ class Asked:
     seconds: dict[bool, float]
     cpu: float
     own: bool = True
+    target: bool = False
     left: float = 0.0
 
 
@@ -244,17 +248,17 @@ def large() -> QueryTable:
             Attribute("income", lo=Fraction(0), hi=Fraction(300_000), step=Fraction(1), type="integer"),
         )
     )
-    n = 100_000
+    n = 10_000
     return prepare(
         pa.table({"age": pick.integers(18, 100, n), "income": pick.integers(0, 300_001, n)}), schema
     ).shuffled()
 
 
 LIST = {"column": "income", "op": "in", "values": list(range(0, 100_000, 100))}
-HEAVY = {"kind": "mean", "column": "income", "epsilon": EPSILON, "where": {"or": [LIST] * 5}}
+HEAVY = {"kind": "mean", "column": "income", "epsilon": LITTLE, "where": {"or": [LIST] * 5}}
 FREE = {"kind": "count", "epsilon": "1"}
 # several values at once have many possible answers, and sorting them by their distance takes long
-HOURS = {"column": "hours per week", "range": {"lo": 0, "hi": 90, "step": "0.15"}, "distance": "nominal"}
+HOURS = {"column": "hours per week", "range": {"lo": 0, "hi": 90, "step": "0.3"}, "distance": "nominal"}
 INCOME = {"column": "income", "range": {"lo": 0, "hi": 297_000, "step": 3000}}
 CLASSES = 100
 
@@ -265,12 +269,13 @@ def class_of(income: int) -> int:
 
 @cache
 def telling(classes: frozenset[int]) -> dict[str, Any]:
-    """Distances that are in order, so that a sort has nothing to do, unless the true income is in these classes."""
+    """Distances that are all the same, so that a sort has nothing to do, unless the true income is in these classes."""
     pick = random.Random(7)
     table = []
     for truth in range(CLASSES):
-        row = list(range(10, 10 + CLASSES))
+        row = [10] * CLASSES
         if truth in classes:
+            row = list(range(10, 10 + CLASSES))
             pick.shuffle(row)
         table.append(row)
     return INCOME | {"distance": {"table": table}}
@@ -342,17 +347,17 @@ class Attack:
         question: about one of the two sides.
         table: what it is asked of.
         gap: seconds between two questions; 0 for a batch.
-        before: what the attacker asks before, which may overrun its time.
-        markers: free questions after every other one, as a vernier for when the queue is through.
-        others: questions of another analyst meanwhile.
+        before: how many questions the attacker asks before that take far longer than was usually allowed for them.
+        markers: so many free questions before and after the others, as a vernier for when the queue is through.
+        others: how many of the long questions another analyst asks meanwhile.
     """
 
     question: Callable[[bool], dict[str, Any]]
     table: Callable[[], QueryTable] = people
     gap: float = 0.0
-    before: tuple[dict[str, Any], ...] = ()
-    markers: bool = False
-    others: tuple[dict[str, Any], ...] = ()
+    before: int = 8
+    markers: int = 0
+    others: int = 0
 
 
 ATTACKS = {
@@ -361,9 +366,24 @@ ATTACKS = {
     "search by filtered means": Attack(filtered_mean),
     "filtered quantiles": Attack(quantile, large),
     "distance tables": Attack(income),
-    "vernier of free questions": Attack(income, before=(HEAVY,), markers=True),
-    "another analyst's load": Attack(member, gap=0.02, others=(HEAVY,) * 6),
+    "vernier of free questions": Attack(income, before=12, markers=20),
+    "another analyst's load": Attack(member, gap=0.005, before=0, others=16),
 }
+# so often the work of a question is measured that is the same on both sides
+POOL = 200
+
+
+@cache
+def parsed(name: str) -> Query:
+    raw: dict[str, dict[str, Any]] = {"heavy": HEAVY, "free": FREE}
+    return parse(raw[name], people().facts)
+
+
+@cache
+def pool(name: str, even: bool) -> list[float]:
+    """CPU seconds of a question that is the same on both sides."""
+    with work_as(Mends(even=even)):
+        return [timed(parsed(name), people()) for _ in range(POOL + 5)][5:]
 
 
 def timed(query: Query, table: QueryTable) -> float:
@@ -373,70 +393,90 @@ def timed(query: Query, table: QueryTable) -> float:
     return time.thread_time() - began
 
 
-def trial(attack: Attack, inside: bool, questions: int) -> list[Asked]:
+def allowed(query: Query, rows: int) -> dict[bool, float]:
+    """The seconds that a question is given, by whether effort bounds all work."""
+    return {True: effort(query, rows), False: usual_effort(query, rows)}
+
+
+def trial(attack: Attack, inside: bool, questions: int, even: bool = True) -> list[Asked]:
     """Everything that is asked in one trial, with the CPU seconds that it takes now."""
     table = attack.table()
 
-    def one(raw: dict[str, Any], at: float, analyst: str = "eve") -> Callable[[], Asked]:
-        query = parse(raw, table.facts)
-        seconds = {True: effort(query, table.n), False: usual_effort(query, table.n)}
-        return lambda: Asked(at, analyst, seconds, timed(query, table), analyst == "eve")
+    def same(name: str, at: float, analyst: str = "eve") -> Asked:
+        query, cpu = parsed(name), random.choice(pool(name, even))
+        return Asked(at, analyst, allowed(query, people().n), cpu, analyst == "eve")
 
-    target, marker = one(attack.question(inside), 0.0), lambda at: replace(one(FREE, at)())
-    asked = [one(raw, 0.0)() for raw in attack.before]
-    for number in range(questions):
-        at = number * attack.gap
-        asked.append(replace(target(), at=at))
-        if attack.markers:
-            asked.append(marker(at))
-    asked += [one(raw, 0.01 * number, "ben")() for number, raw in enumerate(attack.others)]
-    return asked
+    # parsed anew for every trial: where a question lies in memory must not be what is learned
+    query = parse(attack.question(inside), table.facts)
+    seconds = allowed(query, table.n)
+    last = attack.gap * (questions - 1)
+    asked = [same("heavy", 0.0) for _ in range(attack.before)]
+    asked += [same("free", 0.0) for _ in range(attack.markers)]
+    asked += [
+        Asked(attack.gap * number, "eve", seconds, timed(query, table), target=True)
+        for number in range(questions)
+    ]
+    asked += [same("free", last) for _ in range(attack.markers)]
+    return asked + [same("heavy", 0.0, "ben") for _ in range(attack.others)]
 
 
-def features(asked: Sequence[Asked], mends: Mends) -> Features:
-    left, busy, _ = simulate([replace(one) for one in asked], mends)
-    gaps = np.diff(left) if len(left) > 1 else np.zeros(1)
+def of_answers(left: Sequence[float], attack: Attack, questions: int) -> Features:
+    """What someone sees who gets the answers: when they leave, and how fast the queue catches up or falls behind."""
+    first = attack.before + attack.markers
+    targets = left[first : first + questions]
+    before, after = left[attack.before : first], left[first + questions :]
+    slope = np.polyfit(np.arange(questions), targets, 1)[0]
     return (
         max(left),
         sum(left),
-        float(np.max(gaps)),
-        busy,
-        float(np.median([one.cpu for one in asked if one.own])),
+        float(np.diff(left).max()),
+        sum(targets),
+        float(slope),
+        sum(after) - sum(before),
     )
 
 
-def measure(attack: Attack, mends: Mends, trials: int, questions: int) -> list[tuple[bool, list[Asked]]]:
+def of_machine(asked: Sequence[Asked]) -> Features:
+    """What someone sees who measures how long each answer kept the worker busy."""
+    works = [one.cpu for one in asked if one.target]
+    return (sum(works), float(np.median(works)), min(works), *np.quantile(works, (0.25, 0.75)).tolist())
+
+
+def measure(attack: Attack, even: bool, trials: int, questions: int) -> list[tuple[bool, list[Asked]]]:
     """Trials of both sides in random order, and before them a fifth as many for practice."""
-    practice = max(trials // 5, 10)
+    practice = max(trials // 5, 50)
     sides = [True, False] * practice
     random.shuffle(sides)
     rest = [True, False] * trials
     random.shuffle(rest)
     sides += rest
-    with work_as(mends):
+    for name in ("heavy", "free"):
+        pool(name, even)
+    with work_as(Mends(even=even)):
         for inside in (True, False) * 2:
-            trial(attack, inside, questions)
-        return [(inside, trial(attack, inside, questions)) for inside in sides]
+            trial(attack, inside, questions, even)
+        return [(inside, trial(attack, inside, questions, even)) for inside in sides]
 
 
 def guesses(found: Sequence[tuple[bool, Features]], trials: int) -> tuple[int, int]:
     """How many guesses about both sides are right, by the threshold that is best in practice, and of how many."""
-    practice, real = found[: -2 * trials], found[-2 * trials :]
-
-    def right(rule: tuple[int, float, bool], one: tuple[bool, Features]) -> bool:
-        number, limit, longer = rule
-        return (one[1][number] > limit) == (one[0] == longer)
-
-    rules = []
-    for number in range(len(practice[0][1])):
-        values = np.array([one[1][number] for one in practice])
-        sides = np.array([one[0] for one in practice])
-        limits = [(low + high) / 2 for low, high in pairwise(np.unique(values))] or [float(values[0])]
-        for limit in limits[:: max(len(limits) // 200, 1)]:
-            share = float(((values > limit) == sides).mean())
-            rules += [(share, (number, limit, True)), (1 - share, (number, limit, False))]
-    best = max(rules, key=lambda one: one[0])[1]
-    return sum(right(best, one) for one in real), len(real)
+    sides = np.array([side for side, _ in found])
+    seen = np.array([features for _, features in found], dtype=np.float64)
+    practice = len(found) - 2 * trials
+    spread = seen[:practice].std(axis=0)
+    seen = (seen - seen[:practice].mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    weights = np.linalg.lstsq(seen[:practice], 2.0 * sides[:practice] - 1.0, rcond=1e-6)[0]
+    seen = np.column_stack([seen, seen @ weights])
+    best = (0.0, 0, 0.0, True)
+    for number, values in enumerate(seen[:practice].T):
+        steps = np.unique(values)
+        limits = (steps[1:] + steps[:-1]) / 2 if steps.size > 1 else steps
+        for limit in limits[:: max(limits.size // 200, 1)].tolist():
+            share = float(((values > limit) == sides[:practice]).mean())
+            best = max(best, (share, number, limit, True), (1 - share, number, limit, False))
+    _, number, limit, longer = best
+    right = (seen[practice:, number] > limit) == (sides[practice:] == longer)
+    return int(right.sum()), 2 * trials
 
 
 def interval(right: int, of: int, level: float = LEVEL) -> tuple[float, float]:
@@ -465,35 +505,50 @@ class Result:
         return f"{self.accuracy:.3f} ({low:.2f} to {high:.2f}{missed})"
 
 
-def attacked(
-    name: str, trials: int, questions: int, cases: dict[str, Mends] | None = None
-) -> dict[str, Result]:
-    """One attack in all cases; cases that differ in the schedule only share their measurements."""
-    wanted, results = CASES if cases is None else cases, {}
-    for even in sorted({mends.even for mends in wanted.values()}):
-        measured = measure(ATTACKS[name], Mends(even=even), trials, questions)
+def attacked(name: str, trials: int, controls: int, questions: int) -> dict[str, Result]:
+    """One attack in all cases; cases that differ in the schedule only share their measurements.
+
+    Args:
+        trials: how many of each side, where the work is even.
+        controls: how many of each side, where it is not.
+    """
+    attack, wanted = ATTACKS[name], CASES | MACHINE
+    results = {}
+    for even in (True, False):
+        sides = trials if even else controls
+        measured = measure(attack, even, sides, questions)
         for case, mends in wanted.items():
-            if mends.even == even:
-                found = [(inside, features(asked, mends)) for inside, asked in measured]
-                late = sum(simulate([replace(one) for one in asked], mends)[2] for _, asked in measured)
-                results[case] = Result(*guesses(found, trials), late)
+            if mends.even != even:
+                continue
+            late, found = 0, []
+            for inside, asked in measured:
+                if case in MACHINE:
+                    found.append((inside, of_machine(asked)))
+                    continue
+                left, _, missed = simulate([replace(one) for one in asked], mends)
+                late += missed
+                found.append((inside, of_answers(left, attack, questions)))
+            results[case] = Result(*guesses(found, sides), late)
     return {case: results[case] for case in wanted}
 
 
-def table(trials: int, questions: int, names: Sequence[str]) -> str:
+def table(trials: int, controls: int, questions: int, names: Sequence[str]) -> str:
     """The section of the page, measured now."""
+    command = (
+        f"python -m benchmarks.timing_attacks --trials {trials} --controls {controls} --questions {questions}"
+    )
+    spent = f"{float(Fraction(EPSILON) * questions):g}"
     lines = [
-        f"Written by `python -m benchmarks.timing_attacks --trials {trials} --questions {questions}` on "
-        f"{datetime.date.today()}, {machine_words()}. {trials:,} trials a side, and a fifth "
-        f"as many for practice; every trial "
-        f"spends an account of ε {float(Fraction(EPSILON) * questions):g} on {questions} questions. Share of right "
-        "guesses with its 99% interval (Clopper and Pearson), and the number of missed slots.",
+        f"Written by `{command}` on {datetime.date.today()}, {machine_words()}. {trials:,} trials a side with even "
+        f"work, {controls:,} with uneven work, and a fifth as many for practice, 50 at least; every trial spends ε "
+        f"{spent} on {questions} questions about one side, and ε {LITTLE} on each long question that is the same for "
+        "both. Share of right guesses with its 99% interval (Clopper and Pearson), and the number of missed slots.",
         "",
-        "| attack | " + " | ".join(CASES) + " |",
-        "| --- |" + " ---: |" * len(CASES),
+        "| attack | " + " | ".join([*CASES, *MACHINE]) + " |",
+        "| --- |" + " ---: |" * len([*CASES, *MACHINE]),
     ]
     for name in names:
-        results = attacked(name, trials, questions)
+        results = attacked(name, trials, controls, questions)
         lines.append(f"| {name} | " + " | ".join(result.words for result in results.values()) + " |")
         print(lines[-1], flush=True)
     return "\n".join(lines)
@@ -572,7 +627,8 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--trials", type=int, default=1000)
-    parser.add_argument("--questions", type=int, default=20)
+    parser.add_argument("--controls", type=int, default=200)
+    parser.add_argument("--questions", type=int, default=50)
     parser.add_argument("--attack", choices=list(ATTACKS), action="append")
     parser.add_argument("--load", type=float, metavar="MINUTES")
     parser.add_argument("--out", type=Path, default=HERE / "docs" / "timing.md")
@@ -581,7 +637,8 @@ def main() -> None:
         section = mixed_load(arguments.load)
         write(arguments.out, "load", section)
     else:
-        section = table(arguments.trials, arguments.questions, arguments.attack or list(ATTACKS))
+        names = arguments.attack or list(ATTACKS)
+        section = table(arguments.trials, arguments.controls, arguments.questions, names)
         write(arguments.out, "attacks", section)
     print(section)
 
