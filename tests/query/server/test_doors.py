@@ -536,6 +536,92 @@ def test_bytes_that_nobody_reads_are_limited_for_each_token() -> None:
     assert later == [200]
 
 
+_SERVER = """
+import sys
+from pathlib import Path
+from shoal.query.server.app import create_app
+from shoal.query.server.guard import Limits
+from shoal.query.server.run import bound_socket, http_server
+from shoal.query.server.state import Config
+
+limits = Limits(pace=0, rate=0, free=0, patience=240, unread_seconds=600, unread_bytes=int(sys.argv[2]))
+socket = bound_socket("127.0.0.1", 0)
+print(socket.getsockname()[1], flush=True)
+http_server(create_app(Config(Path(sys.argv[1]), limits=limits)), limits).run(sockets=[socket])
+"""
+
+
+def resident(process: int) -> int:
+    """The bytes of memory that a process holds."""
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    return int(next(line.split()[1] for line in lines if line.startswith("VmRSS"))) * 1024
+
+
+def asked_and_not_read(port: int, token: str) -> tuple[socket.socket, int]:
+    """A connection with a request whose answer has begun to arrive and is never read, and its status."""
+    made = socket.socket()
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    made.settimeout(120)
+    made.connect(("127.0.0.1", port))
+    page = f"GET /v1/datasets/survey/answers?limit=1000 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\r\n"
+    made.sendall(page.encode())
+    while len(begun := made.recv(12, socket.MSG_PEEK)) < 12:
+        pass
+    return made, int(begun.split()[1])
+
+
+def grown_by_clients_that_never_read(
+    place: Any, unread_bytes: int, connections: int
+) -> tuple[int, list[int]]:
+    """How much memory a server takes for answers that nobody reads, and what it said to each request."""
+    words = [sys.executable, "-c", _SERVER, str(place.folder), str(unread_bytes)]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        assert process.stdout is not None
+        port = int(process.stdout.readline())
+        url = f"http://127.0.0.1:{port}"
+        tokens = {name: {"Authorization": f"Bearer {token}"} for name, token in place.tokens.items()}
+        with httpx.Client(verify=False, timeout=300) as http, contextlib.ExitStack() as held:
+            edges = {"kind": "histogram", "column": "income", "edges": list(range(0, 200_000, 25))}
+            asked = {**edges, "epsilon": "0.01"}
+            size = 0
+            while size < 3 * 2**20:
+                there = http.post(url + "/v1/datasets/survey/answers", json=asked, headers=tokens["ada"])
+                assert there.status_code == 200, there.text
+                page = http.get(url + "/v1/datasets/survey/answers?limit=1000", headers=tokens["ada"])
+                size = len(page.content)
+            before = resident(process.pid)
+            statuses = []
+            for _ in range(connections):
+                made, status = asked_and_not_read(port, place.tokens["ada"])
+                held.enter_context(contextlib.closing(made))
+                statuses.append(status)
+            grown = resident(process.pid) - before
+            assert http.get(url + "/v1/health").status_code == 200
+            mean = {"kind": "mean", "column": "income", "epsilon": "0.1"}
+            honest = http.post(url + "/v1/datasets/survey/answers", json=mean, headers=tokens["ben"])
+            assert (honest.status_code, "value" in honest.text) == (200, True)
+        return grown, statuses
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").is_file(), reason="memory is read from /proc")
+def test_clients_that_never_read_do_not_fill_the_memory(build: Callable[..., Any], tmp_path: Path) -> None:
+    """Answers of 3 MiB to 30 connections of one analyst; without the limit each would be held until it is read."""
+    most, connections = Limits().unread_bytes, 30
+    bound = 3 * most
+    grown, statuses = grown_by_clients_that_never_read(build(tmp_path / "limited"), most, connections)
+    assert grown < bound
+    assert set(statuses) == {200, 429}
+    assert 1 <= statuses.count(200) <= most // (3 * 2**20)
+    lifted, statuses = grown_by_clients_that_never_read(build(tmp_path / "lifted"), 2**40, connections)
+    assert statuses == [200] * connections
+    assert lifted > bound
+
+
 # tokens, bodies, addresses
 
 

@@ -89,9 +89,12 @@ class Guard:
         began = time.perf_counter()
         facts: dict[str, Any] = scope.setdefault("state", {}).setdefault("log", {})
         status = unread = 0
+        refused: Problem | None = None
 
         async def watched(message: Message) -> None:
-            nonlocal status, unread
+            nonlocal status, unread, refused
+            if refused is not None:
+                return
             if message["type"] == "http.response.start":
                 size = _length(message["headers"])
                 # what is short, a refusal for example, always goes
@@ -99,7 +102,9 @@ class Guard:
                     size > _PIECE_BYTES
                     and self._unread[facts.get("token", "")] + size > self._limits.unread_bytes
                 ):
-                    raise Problem("too_many", headers={"Retry-After": "1"})
+                    # raised here, it would be taken for a failure of a response that has begun
+                    refused = Problem("too_many", headers={"Retry-After": "1"})
+                    return
                 status, unread = message["status"], size
                 self._unread[facts.get("token", "")] += size
                 message["headers"] = [*message["headers"], *_HEADERS]
@@ -108,7 +113,10 @@ class Guard:
 
         try:
             await self._app(scope, self._limited(scope, receive), watched)
+            if refused is not None:
+                raise refused
         except Problem as problem:
+            refused = None
             facts["error"] = problem.code
             await _refuse(problem, status, watched)
         except Exception as error:
