@@ -88,6 +88,8 @@ class Mechanism:
         trial: a run without some of the work that takes the same time whatever the number of rows, and the processor
             seconds of what was left out.
         by_frequency: what is done follows from how many rows are alike, which a small table says little about.
+        compares: whether records are compared with each other, so that time may grow with the square of their number;
+            by default that is a matter of the partition stage.
         likelihood: the noise on a cluster's sum has the share of its column, so that a likelihood ratio is known.
         statistics: masked statistics of every cluster can be published, too.
     """
@@ -105,6 +107,7 @@ class Mechanism:
     told: Callable[[Method, Described, int], tuple[str, ...]] | None = None
     trial: Callable[[Method, Described, Source], tuple[Rebuilt, float]] | None = None
     by_frequency: bool = False
+    compares: Callable[[Method], bool] | None = None
     likelihood: bool = False
     statistics: bool = False
 

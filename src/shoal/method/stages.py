@@ -249,7 +249,13 @@ _PARTITIONS: dict[str, PartitionStage] = {
         sorts=True,
     ),
     "given": PartitionStage(
-        "caller", "labels supplied by the caller", _given, unbounded=True, check=_given, scaled=False
+        "caller",
+        "labels supplied by the caller",
+        _given,
+        unbounded=True,
+        check=_given,
+        scaled=False,
+        sorts=True,
     ),
     "insensitive": PartitionStage(
         "each", "the k records nearest to a corner of the domain, in turn", _insensitive

@@ -1,6 +1,7 @@
 """How long a release will take and how much memory it needs, from runs of the method on small made-up tables.
 
-Rows are made up from the public schema: no record is looked at, and nothing is drawn from the release's own randomness.
+Rows are made up from the public schema, and nothing is drawn from the release's own randomness. Of the records only
+their number is known, and that of each stratum.
 """
 
 from __future__ import annotations
@@ -11,13 +12,16 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from shoal.columns.attribute import Attribute
 from shoal.columns.describe import Described
 from shoal.io import Table, read
+from shoal.io.parquet_files import frozen
 from shoal.mechanisms.base import Rebuilt
 from shoal.mechanisms.strata import strata_of
 from shoal.method.method import Method
@@ -26,9 +30,11 @@ from shoal.noise import Seeded
 from shoal.partition.base import standing_for
 from shoal.progress import silent
 from shoal.release.bundle import save_bundle
+from shoal.release.engines.local import LocalRunner
 from shoal.report.risks import MOST_ROWS
 
 if TYPE_CHECKING:
+    from shoal.release.engines.stages import Runner
     from shoal.release.protect import Preparation, Release
 
 # rows of the first trial and of the largest
@@ -37,12 +43,20 @@ _FIRST, _LARGEST = 500, 256_000
 _FREQUENT, _SCANNED = 20_000, 40_000
 # clusters of the first of these
 _CLUSTERS = 8
-# processor seconds that all trials may take, or their part of the estimated ones, or as many times the first of them
-_ENOUGH, _PART, _TIMES = 1.0, 0.05, 5
-# a trial that is shorter is repeated, and the shortest counts
-_SHORT = 0.1
+# processor seconds that all trials may take, or as many times the first of them, or their part of the estimated ones,
+# which is twice that up to so many seconds
+_ENOUGH, _TIMES, _PART, _TWICE = 1.0, 6, 0.05, 2.5
+# a trial that is shorter than the first of these is repeated, and the shortest counts; a first trial of many rows is
+# made smaller until it is shorter than the second
+_SHORT, _LONG = 0.25, 1.0
 # how exactly a trial is repeatable, as a share of its time and in seconds; the growth is seen in the largest trials
-_NOISE, _COARSE, _LAST = 0.1, 0.01, 5
+_NOISE, _COARSE, _LAST = 0.07, 0.005, 5
+# by how many squares of the noise a law that grows faster must fit better
+_CLEARLY = 0.1
+# squares of the noise beyond which no law fits
+_MISFIT = 4.0
+# how many times the rows of a trial the next one has, at most the first of these
+_STEPS = (8, 4, 2)
 _WORD = 8
 # words that an engine holds whatever the table, and rows of a range of ranks
 _IN_PARTS, _RANGE = 1 << 26, 1 << 20
@@ -59,8 +73,9 @@ _TERMS: Mapping[str, Term] = {
 _LINEAR = (("1", "n"),)
 # sorts and passes over the records
 _SORTS = (*_LINEAR, ("1", "n log n"))
-# searches for neighbours lie between, or begin as one and end as the other
-_LAWS = (*_SORTS, ("1", "n^1.5"), ("1", "n", "n²"), ("1", "n²"))
+# searches for neighbours lie between sorting and n², or begin as one and end as the other
+_SEARCHES = (("1", "n log n"), ("1", "n^1.5"), ("1", "n", "n²"), ("1", "n²"))
+_LAWS = (*_LINEAR, *_SEARCHES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +121,14 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Seconds of processor time, which are those of the clock on a machine with nothing else to do, and memory."""
+    """Seconds of processor time, which are those of the clock on a machine with nothing else to do, and memory.
 
-    seconds: float
+    Attributes:
+        seconds: None where they cannot be estimated here, as for a cluster.
+        probe: what they are estimated from, or why they are not, in words.
+    """
+
+    seconds: float | None
     bytes: int
     probe: str
 
@@ -118,21 +138,21 @@ class Estimate:
         >>> str(Estimate(1.0, 10, "p").longer(2.0, "the report included"))
         'about 3 seconds and 1 MB of memory (p, the report included)'
         """
-        return replace(self, seconds=self.seconds + seconds, probe=f"{self.probe}, {what}")
+        before = self.seconds or 0.0
+        return replace(self, seconds=before + seconds, probe=f"{self.probe}, {what}")
 
     def __str__(self) -> str:
+        if self.seconds is None:
+            return f"about {_size(self.bytes)} of memory on this machine ({self.probe})"
         return f"about {_duration(self.seconds)} and {_size(self.bytes)} of memory ({self.probe})"
 
 
-def estimate(prepared: Preparation, *, in_parts: bool = False) -> Estimate:
-    """The time of making a release and writing its bundle.
-
-    Args:
-        in_parts: the table is never in memory as a whole.
+def estimate(prepared: Preparation) -> Estimate:
+    """The time of making a release in memory and writing its bundle.
 
     Cost:
-        Trials take about a second of processor time, or a twentieth of the estimated time if that is more; more only
-        if the method takes that long for a few hundred rows.
+        Trials take about a second of processor time, or a tenth of the estimated time if that is more, from
+        25 seconds on less of it, down to a twentieth; more only if the method takes that long for a few hundred rows.
     """
     n, method = max(prepared.described.n, 1), prepared.method
     sizes = (
@@ -145,19 +165,70 @@ def estimate(prepared: Preparation, *, in_parts: bool = False) -> Estimate:
     if stage.scans and prepared.described.nominal:
         found, seconds, tried = _scanned(whole, sizes)
     else:
-        first = _FREQUENT if prepared.mechanism.by_frequency else max(_FIRST, 4 * method.size)
-        laws = _SORTS if stage.sorts else _LAWS
-        found = probed(_timed(whole, _write), min(first, n), n, laws)
+        run = _timed(whole, _write)
+        first = max(_FIRST, 4 * method.size)
+        if prepared.mechanism.by_frequency:
+            first = affordable(run, min(_FREQUENT, n))
+        compares = prepared.mechanism.compares
+        laws: Laws = _SORTS if stage.sorts else _SEARCHES
+        if compares is not None and compares(method):
+            laws = _LAWS
+        found = probed(run, min(first, n), n, laws)
         once, tried = found.law.once, found.rows
         seconds = found.expected(n) if len(sizes) == 1 else once + sum(found.law(n) - once for n in sizes)
-    columns = len(prepared.described.columns)
-    words = (4 + 5 * columns) * n
-    if in_parts:
-        words = _IN_PARTS + 4 * columns * _RANGE
+    words = (4 + 5 * len(prepared.described.columns)) * n
+    return Estimate(seconds, words * _WORD, _said(found, tried))
+
+
+def _said(found: Probe, tried: int) -> str:
     said = [f"from a probe of {tried} made-up rows"]
     if found.preparing >= 1:
         said.append(f"{_duration(found.preparing)} to load or compile code not counted")
-    return Estimate(seconds, words * _WORD, ", ".join(said))
+    return ", ".join(said)
+
+
+def estimate_in_parts(
+    prepared: Preparation, runner: Runner, *, evaluate: bool = False, internal: bool = False
+) -> Estimate:
+    """The same for an engine, whose own way made-up rows go, with the measures and the internal report if asked for.
+
+    The time of a cluster is not estimated: what it needs to start a stage and how many machines it will have are
+    unknown here.
+    """
+    words = _IN_PARTS + 4 * len(prepared.described.columns) * _RANGE
+    if not isinstance(runner, LocalRunner):
+        return Estimate(None, words * _WORD, "the time on a cluster is not estimated")
+    n = max(prepared.described.n, 1)
+    run = partial(_on_engine, prepared, evaluate=evaluate, internal=internal)
+    found = probed(run, min(_FIRST, n), n, _SORTS)
+    said = [_said(found, found.rows)]
+    said += ["measures included"] * evaluate + ["the internal report included"] * internal
+    return Estimate(found.expected(n), words * _WORD, ", ".join(said))
+
+
+def _on_engine(prepared: Preparation, rows: int, *, evaluate: bool, internal: bool) -> float:
+    """Processor time of a release of so many made-up rows by the local engine; that of reading them is not counted."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    from shoal.release.engines.run import carry_out_on_engine, table_elsewhere
+    from shoal.release.measuring.pages import Look
+
+    attributes, bare = _bare(prepared.described)
+    with tempfile.TemporaryDirectory() as place:
+        file, out = Path(place) / "made-up.parquet", Path(place) / "bundle"
+        made: pa.Table = _drawn(prepared.described, attributes, rows)
+        parquet.write_table(made, file)
+        own = LocalRunner(frozen(file))
+        table = table_elsewhere(own, counted=prepared.described.table.records.counted)
+        table.records.look(table, attributes, {}, ())
+        small = _of(prepared, replace(bare, table=table))
+        started = time.process_time()
+        look = Look(own, evaluate, internal, silent)
+        carry_out_on_engine(
+            small, own, out, Path(place) / "internal.html" if internal else None, silent, look
+        )
+        return time.process_time() - started
 
 
 def _scanned(prepared: Preparation, sizes: Sequence[int]) -> tuple[Probe, float, int]:
@@ -197,6 +268,16 @@ def evaluation_seconds(prepared: Preparation, target: str | None = None) -> floa
     return probed(run, min(_FIRST, n), n).expected(n)
 
 
+def affordable(run: Callable[[int], float], first: int) -> int:
+    """The rows of a first trial: as many as given, or a part of them that does not take too long."""
+    small = max(first // 16, 1)
+    run(small)
+    taken = run(small)
+    while first > small and taken * first / small > _LONG:
+        first //= 2
+    return max(first, small)
+
+
 def probed(
     run: Callable[[int], float],
     first: int,
@@ -217,33 +298,53 @@ def probed(
     cold = clock() - began
     began, rows, one = clock(), first, 0.0
     seconds: dict[int, float] = {}
+    spent: dict[int, float] = {}
     while True:
         started = clock()
         taken = run(rows)
         if rows == first:
             one = clock() - started
         # what is loaded or compiled for larger tables only is not to be extrapolated
-        surprising = rows > first and taken > 5 * seconds[max(seconds)]
-        if clock() - started < _SHORT or surprising:
+        surprising = rows > first and taken > 1.25 * seconds[max(seconds)] * (rows / max(seconds)) ** 2
+        spent[rows] = clock() - started
+        if spent[rows] < _SHORT or surprising:
             taken = min(taken, run(rows))
+            # what is repeated for the sake of noise leaves no less for larger trials
+            began += clock() - started - spent[rows]
         seconds[rows] = max(taken, 1e-6)
         law = fitted(seconds, laws)
-        # where time hardly grows yet, larger trials cost nothing and show more
-        larger = min((2 if law(2 * rows) > 1.25 * law(rows) or len(seconds) < 2 else 8) * rows, n, _LARGEST)
-        if larger <= rows:
+        part = _PART * law(n)
+        left = max(_ENOUGH, _TIMES * one, part, min(2 * part, _TWICE)) - (clock() - began)
+        larger = _larger(rows, min(n, _LARGEST), spent, law if len(seconds) > 1 else _steepest(laws), left)
+        if larger is None and len(seconds) > 1:
             break
-        spent, ahead = clock() - began, (clock() - started) * law(larger) / law(rows)
-        allowed = max(_ENOUGH, _PART * law(n), _TIMES * one)
-        if len(seconds) > 1 and spent + ahead > allowed:
+        rows = larger or min(2 * rows, n)
+        if rows in seconds:
             break
-        rows = larger
+    # a trial is disturbed by whatever else the machine does, and the largest decides
+    if rows < n and spent[rows] < max(left, part):
+        seconds[rows] = min(seconds[rows], max(run(rows), 1e-6))
+        law = fitted(seconds, laws)
     return Probe(seconds, law, max(cold - seconds[first], 0.0))
+
+
+def _larger(rows: int, most: int, spent: Mapping[int, float], law: Term, left: float) -> int | None:
+    """The rows of the next trial: the most that there is time for, since growth shows over noise in large steps."""
+    sizes = {min(times * rows, most) for times in _STEPS} - {rows}
+    cost = {size: spent[rows] * law(size) / law(rows) for size in sizes if size > rows}
+    return max((size for size in cost if cost[size] <= left), default=None)
+
+
+def _steepest(laws: Laws) -> Term:
+    """As fast as time may grow."""
+    return lambda rows: max(_TERMS[law[-1]](rows) for law in laws)
 
 
 def fitted(seconds: Mapping[int, float], laws: Laws = _LAWS) -> Law:
     """The law that the largest trials follow best; of two that fit alike the one that grows more slowly.
 
-    Differences count by how noisy a time is, and a law with one more term must be better by more than noise explains.
+    Differences count by how noisy a time is, and a law that grows faster, or has one more term, must be better by more
+    than noise explains. Where none fits, small trials lack parts that larger ones have in full, and are left out.
 
     >>> round(fitted({500: 1.5, 1000: 2.0, 2000: 3.0, 4000: 5.0})(100_000), 3)
     101.0
@@ -255,7 +356,7 @@ def fitted(seconds: Mapping[int, float], laws: Laws = _LAWS) -> Law:
     noise = _NOISE * taken + _COARSE
     if len(sizes) < 2:
         return Law({"n": float(taken[-1]) / sizes[-1]})
-    best, least = Law({}), math.inf
+    best, least, off = Law({}), math.inf, 0.0
     for law in laws:
         if len(law) > len(sizes):
             continue
@@ -264,9 +365,11 @@ def fitted(seconds: Mapping[int, float], laws: Laws = _LAWS) -> Law:
         design = np.array([[_TERMS[term](size) / scale[term] for term in law] for size in sizes])
         factors, residual = nnls(design / noise[:, None], taken / noise)
         badness = residual**2 + len(law)
-        if badness < least - 1e-3:
+        if badness < least - _CLEARLY:
             terms = {term: float(factor) / scale[term] for term, factor in zip(law, factors, strict=True)}
-            best, least = Law(terms), badness
+            best, least, off = Law(terms), badness, residual**2
+    if off > _MISFIT and len(sizes) > 2 and sizes[-1] >= _STEPS[1] * sizes[1]:
+        return fitted({size: seconds[size] for size in sizes[1:]}, laws)
     return best
 
 
@@ -317,18 +420,26 @@ def _released(small: Preparation, n: int) -> tuple[Release, float]:
 
 def _drawing(prepared: Preparation) -> Callable[[int], Preparation]:
     """The same release of fewer rows that are made up from the public schema."""
-    from shoal.release.rehearse import drawn
-
     described = prepared.described
-    # dates are made up as ISO dates
-    attributes = tuple(replace(attribute, format=None) for attribute in described.attributes)
-    bare = replace(described, attributes=attributes, kept=None, gaps={}, gapped=frozenset())
+    attributes, bare = _bare(described)
 
     def made_up(rows: int) -> Described:
-        table = read(drawn(attributes, described.lattices, rows, described.schema))
+        table = read(_drawn(described, attributes, rows))
         return replace(bare, table=replace(table, format=described.table.format))
 
     return lambda rows: _of(prepared, made_up(rows))
+
+
+def _bare(described: Described) -> tuple[tuple[Attribute, ...], Described]:
+    """What is declared, without what is known of the records; dates are made up as ISO dates."""
+    attributes = tuple(replace(attribute, format=None) for attribute in described.attributes)
+    return attributes, replace(described, attributes=attributes, kept=None, gaps={}, gapped=frozenset())
+
+
+def _drawn(described: Described, attributes: Sequence[Attribute], rows: int) -> Any:
+    from shoal.release.rehearse import drawn
+
+    return drawn(attributes, described.lattices, rows, described.schema)
 
 
 def _of(prepared: Preparation, described: Described) -> Preparation:
