@@ -15,7 +15,7 @@ from pyarrow import csv, parquet
 
 import shoal
 from shoal.cli import run
-from shoal.errors import JournalWarning, OptionError
+from shoal.errors import InputError, JournalWarning, OptionError
 from shoal.io import write
 from shoal.journal import PLACE, Journal
 from shoal.release.opening import Delivery
@@ -123,13 +123,15 @@ def test_a_release_of_a_process_that_ended_is_known() -> None:
     assert recorded(reversed_file())["earlier-releases"]["count"] == 1
 
 
-@pytest.mark.parametrize("way", ["evaluate", "attack", "report", "shoal.evaluate", "save"])
+@pytest.mark.parametrize("way", ["evaluate", "attack", "report", "shoal.evaluate", "shoal.attack", "save"])
 def test_measuring_a_release_is_recorded_under_its_name(capsys: Captured, way: str) -> None:
     release = shoal.protect("survey.csv", survey_schema(), dataset="people", **SETTINGS)
     if way == "save":
         release.save("one", "internal.html", original="survey.csv")
     elif way == "shoal.evaluate":
         shoal.evaluate("survey.csv", release)
+    elif way == "shoal.attack":
+        shoal.attack("survey.csv", release, attempts=20, seed=1)
     else:
         said(capsys, "protect", "survey.csv", *TYPED, *NAMED, "--out", "one")
         look = {
@@ -272,6 +274,52 @@ def test_other_facts_about_records_are_in_the_journal_and_in_no_statement(
     said(capsys, command, "survey.csv", keys, "age,region", *NAMED)
     assert kinds() == ["viewed"]
     assert recorded() == {}
+
+
+@pytest.mark.parametrize("call", ["check", "risk", "attack"])
+def test_what_the_library_shows_is_noted_like_what_a_command_shows(capsys: Captured, call: str) -> None:
+    """One line each, with the same facts; only who showed it differs."""
+    if call == "attack":
+        csv.write_csv(csv.read_csv("survey.csv").select(["age", "income"]), "released.csv")
+        typed = ("survey.csv", "released.csv", "--attacks", "20", "--seed", "1")
+        shoal.attack("survey.csv", "released.csv", attempts=20, seed=1, dataset="people")
+    else:
+        typed = ("survey.csv", "--quasi" if call == "check" else "--keys", "age,region")
+        getattr(shoal, call)("survey.csv", ["age", "region"], dataset="people")
+    said(capsys, call, *typed, *NAMED)
+    by_library, by_command = (entry.to_dict() for entry in Journal.open().entries())
+    assert (by_library["by"], by_command["by"]) == (f"shoal.{call}", call)
+    assert by_library["dataset"] == "people"
+    differing = ("id", "at", "by")
+    assert [{**entry, **dict.fromkeys(differing)} for entry in (by_library, by_command)] == [
+        {**by_library, **dict.fromkeys(differing)}
+    ] * 2
+    first, second = Journal.open().entries()
+    assert first.marks == second.marks
+
+
+def test_a_check_of_files_in_parts_is_noted_and_a_refused_one_is_not() -> None:
+    parquet.write_table(csv.read_csv("survey.csv"), "people.parquet", row_group_size=100)
+    shoal.check("people.parquet", ["age"], engine="local", dataset="people")
+    assert kinds() == ["viewed"]
+    with pytest.raises(InputError):
+        shoal.check("survey.csv", ["agee"], dataset="people")
+    with pytest.raises(InputError):
+        shoal.risk("survey.csv", ["agee"], dataset="people")
+    with pytest.raises(OptionError):
+        shoal.attack("survey.csv", "survey.csv", attempts=0, dataset="people")
+    assert kinds() == ["viewed"]
+
+
+@pytest.mark.parametrize("call", ["check", "risk", "attack"])
+def test_a_measure_of_records_known_under_another_name_says_so(call: str) -> None:
+    shoal.protect("survey.csv", survey_schema(), dataset="people", **SETTINGS)
+    arguments: dict[str, Any] = {"quasi": ["age"]} if call == "check" else {"keys": ["age"]}
+    if call == "attack":
+        arguments = {"released": "survey.csv", "columns": ["age", "income"], "attempts": 20, "seed": 1}
+    with pytest.warns(JournalWarning, match="as data set 'people'") as found:
+        getattr(shoal, call)("survey.csv", **arguments, dataset="citizens")
+    assert found[0].filename == __file__
 
 
 def test_what_steps_did_to_columns_is_recorded_as_a_view(capsys: Captured) -> None:

@@ -18,15 +18,15 @@ if TYPE_CHECKING:
         ShoalError,
     )
     from shoal.evaluation import Estimates, Evaluation, estimates
-    from shoal.evaluation.attacks import AttackReport, attack
-    from shoal.evaluation.disclosure import Risk, risk
+    from shoal.evaluation.attacks import AttackReport
+    from shoal.evaluation.disclosure import Risk
     from shoal.evaluation.measured import Check
     from shoal.evaluation.verdict import Verdict, verdict
     from shoal.mechanisms.promises import methods
     from shoal.method.statement import PrivacyStatement
     from shoal.partition import Partition
     from shoal.release.expected_noise import ExpectedNoise, expected_noise
-    from shoal.release.measuring.calls import check, evaluate
+    from shoal.release.measuring.calls import attack, check, evaluate, risk
     from shoal.release.one_call import protect
     from shoal.release.protect import Release
     from shoal.release.publish import Published, publish
@@ -57,7 +57,7 @@ _PLACES = {
     "registry_record": "shoal.release.registry",
     "Release": "shoal.release.protect",
     "Risk": "shoal.evaluation.disclosure",
-    "risk": "shoal.evaluation.disclosure",
+    "risk": "shoal.release.measuring.calls",
     "Schema": "shoal.columns.schema",
     "ShoalError": "shoal.errors",
     "Step": "shoal.columns.schema",
@@ -75,7 +75,7 @@ _PLACES = {
     "Tuning": "shoal.tuning",
     "Verdict": "shoal.evaluation.verdict",
     "verdict": "shoal.evaluation.verdict",
-    "attack": "shoal.evaluation.attacks",
+    "attack": "shoal.release.measuring.calls",
     "audit": "shoal.auditing",
     "check": "shoal.release.measuring.calls",
     "estimates": "shoal.evaluation",

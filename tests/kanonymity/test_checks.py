@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,11 +13,14 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyarrow import parquet
 from pycanon import anonymity
 from samples import LIBRARIES, frame
 
 import shoal
 from shoal import InputError, OptionError, Schema
+from shoal.columns.schema import Attribute
+from shoal.columns.steps import Step
 from tests.conftest import examples
 
 
@@ -189,3 +193,19 @@ def test_unknown_columns_and_empty_tables_are_named() -> None:
         shoal.check(pa.table({"q": [1, 2]}), ["qq"])
     with pytest.raises(InputError, match="no rows"):
         shoal.check(pd.DataFrame({"q": []}), ["q"])
+
+
+def test_steps_are_run_before_levels_are_measured_in_memory_as_in_parts(tmp_path: Path) -> None:
+    table = pa.table({"age": [21, 22, 23, 24, 41, 42, 43, 44], "ill": ["a", "b"] * 4})
+    attributes = (
+        Attribute("age", role="quasi-identifier", kind="numeric", type="integer", lo=0, hi=99),
+        Attribute("ill", role="confidential", kind="nominal", values=("a", "b")),
+    )
+    schema = Schema(attributes).with_steps(Step.recode("age", breaks=[0, 40, 99]))
+    parquet.write_table(table, tmp_path / "people.parquet")
+    whole = shoal.check(table, schema=schema, k=4, l=2)
+    parts = shoal.check(tmp_path / "people.parquet", schema=schema, k=4, l=2, engine="local")
+    assert whole.k == parts.k == 4
+    assert whole.confidential["ill"].distinct_l == parts.confidential["ill"].distinct_l == 2
+    assert whole.met
+    assert not shoal.check(table, ["age"], ["ill"], k=4).met

@@ -128,7 +128,9 @@ def _in_memory(typed: Mapping[str, Any], declared: Schema | None, progress: Prog
 
 def _note(typed: Mapping[str, Any], records: Table | Runner) -> None:
     """A release that is checked shows nothing about records."""
-    if typed["dataset"] is not None or not (typed["table"] / "statement.json").is_file():
+    from shoal.release.uses import shows_records
+
+    if shows_records(typed["table"], typed["dataset"]):
         options.note_use(typed, "viewed", records, (), "check")
 
 

@@ -341,11 +341,9 @@ def note_use(
     """
     from shoal.cli.flags import with_flags
     from shoal.cli.output import complain
-    from shoal.release.uses import Uses, declared_name, files_of, folder_of
+    from shoal.release.uses import folder_of, noted
 
-    uses = Uses.of(files_of(records), declared_name(typed["dataset"]), ledger=typed.get("ledger"))
-    questions = uses.questions(released=False)
     folder = {} if released is None else {"folder": folder_of(released)}
-    uses.note(kind, columns, by=by, **folder, **facts)
-    for text in filter(None, [*questions, uses.problem]):
+    told = noted(kind, records, columns, by, typed["dataset"], ledger=typed.get("ledger"), **folder, **facts)
+    for text in told:
         complain(with_flags(text))

@@ -9,6 +9,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.columns.declaration import read_declared
 from shoal.columns.schema import Schema
 from shoal.errors import InputError, OptionError
 from shoal.evaluation.anonymity import column_codes
@@ -50,7 +51,8 @@ def check(
     >>> found.k, found.distinct_l, found.emd, found.met
     (2, 1, 0.25, False)
     """
-    data = read(table)
+    data = read(table) if schema is None else read_declared(table, schema)
+    schema = None if schema is None else schema.stepped
     if data.n == 0:
         raise InputError("the table has no rows: there is nothing to check.")
     known, secret = asked_columns(data, quasi, confidential, schema)

@@ -173,6 +173,30 @@ def domains_of(statement: PrivacyStatement) -> dict[str, dict[str, str]]:
     }
 
 
+def noted(
+    kind: Kind,
+    records: Table | Runner,
+    columns: Iterable[str],
+    by: str,
+    dataset: str | None = None,
+    *,
+    ledger: str | Path | None = None,
+    **facts: Any,
+) -> tuple[str, ...]:
+    """Note what is about to be shown of records; what the custodian should be told of it, in words.
+
+    Args:
+        by: which command or function shows it.
+        ledger: with a file, it is noted in the journal beside it, too.
+        facts: such as `folder` or `release`, which release was measured, and `views`, what else is shown.
+    """
+    name = declared_name(dataset) or Journal.open(ledger=ledger).dataset_of(facts.get("release"))
+    uses = Uses.of(files_of(records), name, ledger=ledger)
+    questions = uses.questions(released=False)
+    uses.note(kind, columns, by=by, **facts)
+    return tuple(filter(None, (*questions, uses.problem)))
+
+
 def note_use(
     kind: Kind,
     records: Table | Runner,
@@ -181,17 +205,14 @@ def note_use(
     dataset: str | None = None,
     **facts: Any,
 ) -> None:
-    """Note what a function of the library is about to show of records.
+    """Note what a function of the library is about to show of records; its caller is warned."""
+    warn(noted(kind, records, columns, by, dataset, **facts), stacklevel=4)
 
-    Args:
-        by: which function shows it.
-        facts: such as `folder` or `release`, which release was measured, and `views`, what else is shown.
-    """
-    name = declared_name(dataset) or Journal.open().dataset_of(facts.get("release"))
-    uses = Uses.of(files_of(records), name)
-    questions = uses.questions(released=False)
-    uses.note(kind, columns, by=by, **facts)
-    warn([*questions, uses.problem], stacklevel=4)
+
+def shows_records(table: Any, dataset: str | None) -> bool:
+    """Whether measuring a table shows something about records: that of a bundle does not, unless it is named so."""
+    named = isinstance(table, (str, Path)) and (Path(table) / "statement.json").is_file()
+    return dataset is not None or not named
 
 
 def warn(texts: Iterable[str], stacklevel: int = 3) -> None:

@@ -40,42 +40,7 @@ def attack(
     seed: int | None = None,
     progress: Progress | None = None,
 ) -> AttackReport:
-    """Attack a released table as an outsider would, and measure how often that succeeds.
-
-    Linkability (join two files through the released table), singling out (find a condition only one person
-    fulfils) and attribute inference (guess an unknown column). Each has the rate of success with a 95%
-    interval and that of guessing at random. Much of it may be knowledge about people in general; with a
-    control group the part that is due to being in the data is measured too.
-
-    Args:
-        original: the table that was protected: path, or pandas, polars or pyarrow table.
-        released: a `Release`, or a path or table from any tool. Of a `Release` with rows of known origin, record
-            linkage is measured as well.
-        control: records like the original ones that were NOT used for the release.
-        columns: attack only these; by default all that both tables have. The first half of them is what one
-            source knows in the linkability attack, the second half what the other source knows.
-        secret: the column to infer from all others; by default each in turn.
-        attempts: number of targets, or of predicates, of each attack.
-        tolerance: how far off a right guess of a number may be, as a share of its range in the original.
-        seed: makes the choice of targets and predicates reproducible.
-        progress: called with (what, done, total); what it raises ends the work.
-
-    Returns:
-        Facts about the original data: they belong in the internal report, not in a publication.
-
-    Raises:
-        InputError: no common column, a missing value, or different types under one name.
-        OptionError: attempts or tolerance out of range, or an unknown secret.
-
-    Cost:
-        O(attempts · n) time per column at most, O(n) memory.
-
-    >>> import pyarrow as pa
-    >>> people = pa.table({"age": [20, 31, 45, 58], "town": ["A", "B", "A", "C"], "pay": [10, 22, 31, 47]})
-    >>> leaked = attack(people, people, seed=1)
-    >>> leaked["singling out, one column"].success.value, leaked["inference of pay"].success.value
-    (1.0, 1.0)
-    """
+    """`shoal.attack` without a note in the journal of use; its arguments are described there."""
     if attempts < 1:
         raise OptionError(
             f"attempts is {attempts}: at least 1 is needed, a few hundred for a narrow interval."

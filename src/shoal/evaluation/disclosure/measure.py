@@ -47,50 +47,7 @@ def risk(
     c: float = 2.0,
     progress: Progress | None = None,
 ) -> Risk:
-    """Measure the disclosure risk of a table, record by record, as statistical offices do.
-
-    The intruder knows the keys of a person who may be in the table. What is measured is how many records fit, how many
-    people of the population do, and how likely the right one is picked. It says nothing about what is promised.
-
-    Args:
-        table: path, or pandas, polars or pyarrow table.
-        keys: the columns that an intruder may know; by default the quasi-identifiers of the schema.
-        weight: the column of sampling weights; by default the one with that role in the schema. Without weights the
-            table is taken for the whole population.
-        household: the column that says who lives together. A record without one is a household of its own.
-        unit: the column that says whose record it is, where a person can have several; by default the one with the role
-            `unit` in the schema. Persons are counted then: fk is how many of them fit, Fk the sum of their weights, of
-            each person the smallest one of their records; the risk of a person is that of their most exposed record.
-        schema: roles of the columns, and steps that are run before anything is measured.
-        sensitive: columns whose l-diversity is measured; a missing value is taken for the commonest of its group.
-        missing: whether a missing key fits any value in fk and Fk (`wildcard`) or is a value of its own (`category`).
-        alpha: what a record that fits by a wildcard counts, 0 to 1.
-        form: of the individual risk: closed forms (`approximate`) or the mean of 1/F itself (`exact`).
-        tolerated: the global risk that the threshold is for.
-        special: search special uniques (SUDA2); by default with at most 8 keys, or 12 where few records are unique.
-        fraction: share of the population that is in the sample, for DIS scores.
-        points: how minimal sample uniques are weighed: `original`, (m-s)!, or `ihsn`.
-        interactions: sets of keys whose joint tables the log-linear model keeps.
-        c: the constant of recursive l-diversity.
-        progress: called with (what, done, total); what it raises ends the work.
-
-    Returns:
-        Arrays in input order and figures of the whole table: facts about the records, never published.
-
-    Raises:
-        InputError: an unknown column, a table without rows, a weight that is missing or not above 0, or a record
-            without its person.
-        OptionError: there are no keys, or an option has a value that cannot be used.
-
-    Cost:
-        One pass per column; O(n) memory. SUDA2 visits sets of keys, 2^keys at most.
-
-    >>> import pyarrow as pa
-    >>> people = pa.table({"age": [30, 30, 40, 50], "town": ["a", "a", "b", None], "w": [10, 12, 5, 2]})
-    >>> found = risk(people, ["age", "town"], weight="w")
-    >>> found.fk.tolist(), found.Fk.tolist(), round(found.expected, 3), found.suda.tolist()
-    ([2.0, 2.0, 1.0, 1.0], [22.0, 22.0, 5.0, 2.0], 1.248, [0.0, 0.0, 2.0, 1.0])
-    """
+    """`shoal.risk` without a note in the journal of use; its arguments are described there."""
     data = read(table) if schema is None else read_declared(table, schema)
     schema = None if schema is None else schema.stepped
     if data.n == 0:

@@ -16,7 +16,6 @@ from typing import Literal
 import numpy as np
 
 from shoal.display import internal
-from shoal.evaluation.disclosure._suda_kernel import minimal_uniques
 from shoal.evaluation.disclosure.keys import MISSING, Codes, Floats, Patterns
 
 Points = Literal["original", "ihsn"]
@@ -81,6 +80,8 @@ def suda(found: Patterns, levels: Sequence[int], fraction: float = 0.01, points:
     Reference:
         Elliot, Manning and Ford (2002); Manning, Haglin and Keane (2008); Skinner and Elliot (2002) for DIS.
     """
+    from shoal.evaluation.disclosure._suda_kernel import minimal_uniques
+
     owner, sets = minimal_uniques(found.codes, np.array(levels, dtype=np.int64), only_person(found))
     return scored(found, owner, sets, fraction, points)
 

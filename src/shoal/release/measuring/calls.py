@@ -1,4 +1,4 @@
-"""`shoal.evaluate` and `shoal.check`: the same measures for tables in memory and for files of any size."""
+"""What measures records, noted in the journal of use: in memory, and where that can be had for files of any size."""
 
 from __future__ import annotations
 
@@ -11,20 +11,24 @@ import narwhals as nw
 
 from shoal.columns.declaration import read_declared
 from shoal.columns.schema import Schema
+from shoal.evaluation.attacks import AttackReport
+from shoal.evaluation.attacks import attack as attack_in_memory
 from shoal.evaluation.checks import check as check_in_memory
+from shoal.evaluation.disclosure import TOLERATED, Form, MissingRule, Points, Risk
+from shoal.evaluation.disclosure import risk as risk_in_memory
 from shoal.evaluation.learning import Protocol
 from shoal.evaluation.measure import evaluate as evaluate_in_memory
 from shoal.evaluation.measured import Check
 from shoal.evaluation.pair import unmatched
 from shoal.evaluation.result import Evaluation
-from shoal.io import Conventions, read
+from shoal.io import Conventions, Table, read
 from shoal.progress import Progress, silent
 from shoal.release.engines.stages import Runner
 from shoal.release.measuring.check import check_in_parts
 from shoal.release.measuring.evaluate import evaluate_in_parts
 from shoal.release.measuring.opened import Engine, Where
 from shoal.release.measuring.side import Reading, Side
-from shoal.release.uses import folder_of, note_use
+from shoal.release.uses import folder_of, note_use, shows_records
 from shoal.report.subject import Subject, bundle_of, of_bundle, published
 
 _SIDE_BY_SIDE = (
@@ -117,8 +121,7 @@ def evaluate(
         note_use("measured", runners[0], found.columns, "shoal.evaluate", dataset, folder=folder_of(released))
         return found
     after = released if bundle is None else published(of_bundle(released))
-    plain = nw.dependencies.is_into_dataframe(after) or not hasattr(after, "aligned")
-    before = read(original) if plain else read_declared(original, after.schema)
+    before, of = _original(original, after)
     measured = evaluate_in_memory(
         before,
         after,
@@ -133,9 +136,9 @@ def evaluate(
         strata=strata,
         progress=progress,
     )
-    of = {"release": getattr(after, "use", "")} if bundle is None and not plain else {}
+    which = of if bundle is None else {}
     note_use(
-        "measured", before, measured.columns, "shoal.evaluate", dataset, folder=folder_of(released), **of
+        "measured", before, measured.columns, "shoal.evaluate", dataset, folder=folder_of(released), **which
     )
     return measured
 
@@ -153,6 +156,7 @@ def check(
     weight: str | None = None,
     household: str | None = None,
     unit: str | None = None,
+    dataset: str | None = None,
     engine: Engine | None = None,
     master: str | None = None,
     conf: Sequence[str] = (),
@@ -167,7 +171,7 @@ def check(
         table: path, or pandas, polars or pyarrow table; a folder of Parquet files too.
         quasi: the quasi-identifiers; by default the columns with that role in the schema.
         confidential: the confidential columns; by default those with that role, none without a schema.
-        schema: roles, and the order of ordinal columns.
+        schema: roles, the order of ordinal columns, and steps that are run before anything is measured.
         k: level asked for: rows, or persons, in the smallest group.
         l: level asked for: different confidential values in every group.
         t_emd: level asked for: largest earth mover's distance of a group to the table. Numbers, dates, enumerations and
@@ -179,6 +183,7 @@ def check(
             `unit`. Persons are counted then: k is their number in the smallest group, l how many of them have a
             confidential value each, all different, and a person has one share of a group's values, in equal parts for
             their rows.
+        dataset: the name of the data set, by which the journal of use notes that it was viewed.
         engine: `memory`; or `local` and `spark`, which work through Parquet files in parts. By default chosen by their
             size. The levels are the same; `remarks` of the result says what cannot be had in parts.
         master, conf: with engine `spark`, as for `shoal.publish`.
@@ -201,9 +206,179 @@ def check(
     levels: dict[str, Any] = {"k": k, "l": l, "t_emd": t_emd, "t_ratio": t_ratio}
     runner = check_runner(Where(engine, master, tuple(conf)), table, schema, weight, household, unit)
     if runner is not None:
-        return checked(runner, quasi, confidential, schema=schema, levels=levels, progress=progress)
-    more: dict[str, Any] = {"weight": weight, "household": household, "unit": unit, "progress": progress}
-    return check_in_memory(table, quasi, confidential, schema=schema, **levels, **more)
+        found = checked(runner, quasi, confidential, schema=schema, levels=levels, progress=progress)
+    else:
+        data = read(table)
+        more: dict[str, Any] = {"weight": weight, "household": household, "unit": unit, "progress": progress}
+        found = check_in_memory(data, quasi, confidential, schema=schema, **levels, **more)
+    if shows_records(table, dataset):
+        note_use("viewed", runner or data, (), "shoal.check", dataset)
+    return found
+
+
+def risk(
+    table: Any,
+    keys: Sequence[str] | None = None,
+    weight: str | None = None,
+    household: str | None = None,
+    *,
+    unit: str | None = None,
+    schema: Schema | None = None,
+    sensitive: Sequence[str] = (),
+    missing: MissingRule = "wildcard",
+    alpha: float = 1.0,
+    form: Form = "approximate",
+    tolerated: float = TOLERATED,
+    special: bool | None = None,
+    fraction: float = 0.01,
+    points: Points = "original",
+    interactions: Sequence[Sequence[str]] = (),
+    c: float = 2.0,
+    dataset: str | None = None,
+    progress: Progress | None = None,
+) -> Risk:
+    """Measure the disclosure risk of a table, record by record, as statistical offices do.
+
+    The intruder knows the keys of a person who may be in the table. What is measured is how many records fit, how many
+    people of the population do, and how likely the right one is picked. It says nothing about what is promised.
+
+    Args:
+        table: path, or pandas, polars or pyarrow table.
+        keys: the columns that an intruder may know; by default the quasi-identifiers of the schema.
+        weight: the column of sampling weights; by default the one with that role in the schema. Without weights the
+            table is taken for the whole population.
+        household: the column that says who lives together. A record without one is a household of its own.
+        unit: the column that says whose record it is, where a person can have several; by default the one with the role
+            `unit` in the schema. Persons are counted then: fk is how many of them fit, Fk the sum of their weights, of
+            each person the smallest one of their records; the risk of a person is that of their most exposed record.
+        schema: roles of the columns, and steps that are run before anything is measured.
+        sensitive: columns whose l-diversity is measured; a missing value is taken for the commonest of its group.
+        missing: whether a missing key fits any value in fk and Fk (`wildcard`) or is a value of its own (`category`).
+        alpha: what a record that fits by a wildcard counts, 0 to 1.
+        form: of the individual risk: closed forms (`approximate`) or the mean of 1/F itself (`exact`).
+        tolerated: the global risk that the threshold is for.
+        special: search special uniques (SUDA2); by default with at most 8 keys, or 12 where few records are unique.
+        fraction: share of the population that is in the sample, for DIS scores.
+        points: how minimal sample uniques are weighed: `original`, (m-s)!, or `ihsn`.
+        interactions: sets of keys whose joint tables the log-linear model keeps.
+        c: the constant of recursive l-diversity.
+        dataset: the name of the data set, by which the journal of use notes that it was viewed.
+        progress: called with (what, done, total); what it raises ends the work.
+
+    Returns:
+        Arrays in input order and figures of the whole table: facts about the records, never published.
+
+    Raises:
+        InputError: an unknown column, a table without rows, a weight that is missing or not above 0, or a record
+            without its person.
+        OptionError: there are no keys, or an option has a value that cannot be used.
+
+    Cost:
+        One pass per column; O(n) memory. SUDA2 visits sets of keys, 2^keys at most.
+
+    >>> import pyarrow as pa
+    >>> people = pa.table({"age": [30, 30, 40, 50], "town": ["a", "a", "b", None], "w": [10, 12, 5, 2]})
+    >>> found = risk(people, ["age", "town"], weight="w")
+    >>> found.fk.tolist(), found.Fk.tolist(), round(found.expected, 3), found.suda.tolist()
+    ([2.0, 2.0, 1.0, 1.0], [22.0, 22.0, 5.0, 2.0], 1.248, [0.0, 0.0, 2.0, 1.0])
+    """
+    data = read(table) if schema is None else read_declared(table, schema)
+    found = risk_in_memory(
+        data,
+        keys,
+        weight,
+        household,
+        unit=unit,
+        schema=schema,
+        sensitive=sensitive,
+        missing=missing,
+        alpha=alpha,
+        form=form,
+        tolerated=tolerated,
+        special=special,
+        fraction=fraction,
+        points=points,
+        interactions=interactions,
+        c=c,
+        progress=progress,
+    )
+    note_use("viewed", data, (), "shoal.risk", dataset)
+    return found
+
+
+def attack(
+    original: Any,
+    released: Any,
+    control: Any = None,
+    *,
+    columns: Sequence[str] | None = None,
+    secret: str | None = None,
+    attempts: int = 500,
+    tolerance: float = 0.05,
+    seed: int | None = None,
+    dataset: str | None = None,
+    progress: Progress | None = None,
+) -> AttackReport:
+    """Attack a released table as an outsider would, and measure how often that succeeds.
+
+    Linkability (join two files through the released table), singling out (find a condition only one person
+    fulfils) and attribute inference (guess an unknown column). Each has the rate of success with a 95%
+    interval and that of guessing at random. Much of it may be knowledge about people in general; with a
+    control group the part that is due to being in the data is measured too.
+
+    Args:
+        original: the table that was protected: path, or pandas, polars or pyarrow table.
+        released: a `Release`, or a path or table from any tool. Of a `Release` with rows of known origin, record
+            linkage is measured as well.
+        control: records like the original ones that were NOT used for the release.
+        columns: attack only these; by default all that both tables have. The first half of them is what one
+            source knows in the linkability attack, the second half what the other source knows.
+        secret: the column to infer from all others; by default each in turn.
+        attempts: number of targets, or of predicates, of each attack.
+        tolerance: how far off a right guess of a number may be, as a share of its range in the original.
+        seed: makes the choice of targets and predicates reproducible.
+        dataset: the name of the original data set, by which the journal of use notes that it was measured; by default
+            that of the `Release`.
+        progress: called with (what, done, total); what it raises ends the work.
+
+    Returns:
+        Facts about the original data: they belong in the internal report, not in a publication.
+
+    Raises:
+        InputError: no common column, a missing value, or different types under one name.
+        OptionError: attempts or tolerance out of range, or an unknown secret.
+
+    Cost:
+        O(attempts · n) time per column at most, O(n) memory.
+
+    >>> import pyarrow as pa
+    >>> people = pa.table({"age": [20, 31, 45, 58], "town": ["A", "B", "A", "C"], "pay": [10, 22, 31, 47]})
+    >>> leaked = attack(people, people, seed=1)
+    >>> leaked["singling out, one column"].success.value, leaked["inference of pay"].success.value
+    (1.0, 1.0)
+    """
+    before, of = _original(original, released)
+    found = attack_in_memory(
+        before,
+        released,
+        control,
+        columns=columns,
+        secret=secret,
+        attempts=attempts,
+        tolerance=tolerance,
+        seed=seed,
+        progress=progress,
+    )
+    note_use("measured", before, found.columns, "shoal.attack", dataset, folder=folder_of(released), **of)
+    return found
+
+
+def _original(original: Any, released: Any) -> tuple[Table, dict[str, str]]:
+    """The original as it was read for a release, and which release in memory that was, for the journal."""
+    # asked first: a dataframe may have columns that are called like the attributes of a release
+    if nw.dependencies.is_into_dataframe(released) or not hasattr(released, "aligned"):
+        return read(original), {}
+    return read_declared(original, released.schema), {"release": getattr(released, "use", "")}
 
 
 def check_runner(
