@@ -208,7 +208,7 @@ def command_line(data: Path, out: Path, ledger: Path | None = None) -> tuple[lis
     charge = [] if ledger is None else ["--ledger", str(ledger), "--dataset", "people"]
     words = [
         *("--engine", "spark", "--master", "local[2]", "--method", "tree-dp", "--epsilon", "1"),
-        *("--domain", "a=0:1000", "--domain", "b c=-5:5", "--columns", "a", "--columns", "b c"),
+        *("--domain", "a=0:1000", "--domain", "b c=-5.00:5.00", "--columns", "a", "--columns", "b c"),
     ]
     command = [sys.executable, "-m", "shoal", "protect", str(data), *words, "--out", str(out), *charge]
     return command, {**os.environ, "PYTHONPATH": str(ROOT / "src")}

@@ -169,13 +169,32 @@ def test_small_files_share_a_task_and_batches_stay_those_of_the_files(tmp_path: 
 
 
 @pytest.mark.parametrize("out", ["s3a://bucket/out", "hdfs://name:9000/out", Path("gs://bucket/out")])
-@pytest.mark.parametrize("engine", ["memory", "local", "spark"])
-def test_an_address_as_the_place_of_a_release_is_refused(
+@pytest.mark.parametrize("engine", ["memory", "local", None])
+def test_an_address_as_the_place_of_a_release_is_for_spark(
     out: Any, engine: Any, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(
-        shoal.OutputError, match=r"'\w+://.*/out' is an address, .*: name a folder, and copy the bundle"
+        shoal.OutputError,
+        match=r"'\w+://.*/out' is an address, .*: use engine=spark, or name a folder and copy the bundle",
     ):
         shoal.publish(data, out=out, engine=engine, **ASKED)
     assert [path.name for path in tmp_path.iterdir()] == ["in.parquet"]
+
+
+def test_addresses_of_this_machine_are_folders(data: Path, tmp_path: Path) -> None:
+    made = shoal.publish(data, out=f"file://{tmp_path}/a%20b", engine="local", **ASKED)
+    assert made.folder == tmp_path / "a%20b"
+    with pytest.raises(shoal.OutputError, match="'file://elsewhere/out' names another machine"):
+        shoal.publish(data, out="file://elsewhere/out", engine="local", **ASKED)
+    with pytest.raises(shoal.OutputError, match=r"internal report .* stays on this machine"):
+        shoal.publish(data, out=tmp_path / "new", internal="s3a://b/internal.html", engine="local", **ASKED)
+    with pytest.raises(shoal.OptionError, match="staging is for an address"):
+        shoal.publish(data, out=tmp_path / "new", staging=tmp_path, engine="local", **ASKED)
+    with pytest.raises(shoal.OptionError, match=r"staging '.*/none' is not there"):
+        shoal.publish(data, out="s3a://b/out", staging=tmp_path / "none", engine="spark", **ASKED)
+    release = shoal.protect(data, **ASKED)
+    with pytest.raises(shoal.OutputError, match="'s3a://b/out' is an address"):
+        release.save("s3a://b/out")
+    assert release.save(f"file://{tmp_path}/saved") == tmp_path / "saved"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a%20b", "in.parquet", "saved"]

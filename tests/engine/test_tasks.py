@@ -32,7 +32,7 @@ from shoal.release.protect import prepare
 
 ENGINES = Path(shoal.__file__).parent / "release" / "engines"
 # who makes keys and starts sessions works on the driver; everything else is sent to tasks
-ON_THE_DRIVER = {"spark.py", "spark_input.py", "staging.py", "work.py"}
+ON_THE_DRIVER = {"remote.py", "spark.py", "spark_input.py", "staging.py", "work.py"}
 KINDS = pa.table(
     {
         "age": pa.array([30, 41, None, 55, 67, 30] * 60, pa.int32()),

@@ -119,12 +119,18 @@ def _root(
         raise typer.Exit(2)
 
 
+@functools.cache
+def _program() -> Any:
+    """Build the commands and their options once: it takes longer than most refusals."""
+    return typer.main.get_command(app)
+
+
 def run(arguments: list[str] | None = None) -> int:
     """Run one command and return its exit status: 0 done, 2 for anything the caller can correct."""
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _shown
-            status = app(args=arguments, prog_name="shoal", standalone_mode=False)
+            status = _program()(args=arguments, prog_name="shoal", standalone_mode=False)
         return status if isinstance(status, int) else 0
     except typer.Exit as stop:
         return int(stop.exit_code)

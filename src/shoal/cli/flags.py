@@ -54,6 +54,7 @@ _FLAGS = (
     "seed",
     "sensitive",
     "special",
+    "staging",
     "statistics",
     "target",
     "tolerated",

@@ -42,6 +42,7 @@ _DELIVERED = (
     "dataset",
     "engine",
     "master",
+    "staging",
 )
 # of which there can be several
 _REPEATED = ("conf", "same_records", "not_same_records")
@@ -74,7 +75,7 @@ def flags() -> tuple[Flag, ...]:
         options.CONFIG,
         *options.about_the_verdict(),
         Flag("seed", "Experiments: a reproducible release, not publishable.", "method", int, placeholder="N"),
-        Flag("out", "New folder for the bundle.", "output", Path, common=True, placeholder="DIR"),
+        Flag("out", "New folder, or address, for the bundle.", "output", common=True, placeholder="DIR"),
         Flag("format", "csv, parquet, excel and so on; default: like DATA.", "output", common=True),
         options.SPREADSHEET_SAFE,
         Flag(
@@ -113,6 +114,13 @@ def flags() -> tuple[Flag, ...]:
             placeholder="KEY=VALUE",
         ),
         Flag(
+            "staging",
+            "Engine spark, an address as --out: folder all workers share.",
+            "output",
+            Path,
+            placeholder="DIR",
+        ),
+        Flag(
             "rehearse",
             "On made-up people with the same columns: nothing is spent.",
             "output",
@@ -137,6 +145,7 @@ def flags() -> tuple[Flag, ...]:
 
 def protect(typed: Mapping[str, Any]) -> None:
     from shoal.io import known_format
+    from shoal.release.bundle import place
     from shoal.release.opening import Delivery, opened
     from shoal.release.publish import plan
 
@@ -152,7 +161,8 @@ def protect(typed: Mapping[str, Any]) -> None:
     named = {name: typed[name] for name in _DELIVERED} | {
         name: tuple(typed[name] or ()) for name in _REPEATED
     }
-    delivery = Delivery(**{**named, "format": written})
+    out = None if typed["out"] is None else place(typed["out"])
+    delivery = Delivery(**{**named, "out": out, "format": written})
     delivery.check()
     # the target of a method is that of the measures, too: the library is told once
     arguments = {**options.recipe_arguments({**typed, "target": None}), "seed": typed["seed"]}
@@ -170,8 +180,9 @@ def protect(typed: Mapping[str, Any]) -> None:
                 _say_plan(planned, as_json, arguments)
                 return None
             _warn(planned)
-            if planned.estimate is not None and planned.estimate.seconds > _LONG_SECONDS:
-                messages().print(f"This will take {planned.estimate}.", markup=False)
+            expected = planned.estimate
+            if expected is not None and (expected.seconds or 0) > _LONG_SECONDS:
+                messages().print(f"This will take {expected}.", markup=False)
             return planned.carry_out(report)
 
     published = interruptibly(work, lambda: charge_words(seen))
@@ -330,7 +341,8 @@ def _say(published: Published, as_json: bool, everything: bool, given: Mapping[s
         say_measures(measured, everything)
         console.print("These measures are facts about the original data: keep them inside.", markup=False)
     say_verdict(found)
-    names = ", ".join(sorted(path.name for path in published.folder.iterdir()))
-    console.print(f"Written to {published.folder}: {names}.", markup=False)
+    folder = published.folder
+    names = "" if isinstance(folder, str) else ", ".join(sorted(path.name for path in folder.iterdir()))
+    console.print(f"Written to {folder}{names and f': {names}'}.", markup=False)
     if published.internal is not None:
         console.print(f"Internal report, not to be published: {published.internal}.", markup=False)

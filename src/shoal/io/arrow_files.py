@@ -18,7 +18,7 @@ def read_parquet(path: Path, columns: list[str] | None = None) -> pa.Table:
     from pyarrow import parquet
 
     if path.is_dir():
-        files = frozen(path)
+        files = frozen(path, empty=True)
         if columns is None and files.unpacked > MOST_BYTES * 16:
             raise too_much(path, MOST_BYTES * 16)
         return files.table(files.schema.names if columns is None else columns)
@@ -34,7 +34,7 @@ def parquet_rows(path: Path) -> int:
     from pyarrow import parquet
 
     if path.is_dir():
-        return frozen(path).rows
+        return frozen(path, empty=True).rows
     return int(parquet.read_metadata(path).num_rows)
 
 

@@ -35,14 +35,38 @@ _STOPPING: list[Callable[[], None]] = []
 _NEW_PARENTS: set[Path] = set()
 
 
+def place(out: str | Path) -> Path | str:
+    """Where a bundle goes: a folder of this machine, or the address of one on another file system, as text.
+
+    >>> place("release"), place("file:///srv/release"), place("s3a://bucket/release")
+    (PosixPath('release'), PosixPath('/srv/release'), 's3a://bucket/release')
+    """
+    text = str(out)
+    if not _ADDRESS.match(text):
+        return Path(out)
+    scheme, _, rest = text.partition(":")
+    if scheme.lower() != "file":
+        # a path has lost one of two slashes
+        return text if isinstance(out, str) else f"{scheme}:/{rest}"
+    if rest.startswith("//") and not rest.startswith("///"):
+        raise OutputError(f"'{text}' names another machine: write a folder of this one as file:///folder.")
+    return Path("/" + rest.lstrip("/"))
+
+
+def not_an_address(out: Path | str) -> Path:
+    """Refuse an address where only a folder of this machine will do."""
+    if isinstance(out, str):
+        raise OutputError(
+            f"'{out}' is an address, which only engine 'spark' writes to: use engine=spark, or name a folder and copy "
+            "the bundle from there."
+        )
+    return out
+
+
 def check_output(folder: Path, internal: Path | None = None) -> None:
     """Refuse, before any work is done, what could not be written at the end."""
     if _ADDRESS.match(str(folder)):
-        address = str(folder).replace(":/", "://", 1)
-        raise OutputError(
-            f"'{address}' is an address, and a release is written to folders that this machine sees: name a folder, "
-            "and copy the bundle from there."
-        )
+        not_an_address(str(folder).replace(":/", "://", 1))
     if folder.exists() and not folder.is_dir():
         raise OutputError(f"'{folder}' is a file: name a folder that does not exist yet.")
     if folder.is_dir() and any(folder.iterdir()):
@@ -53,6 +77,15 @@ def check_output(folder: Path, internal: Path | None = None) -> None:
     if folder.resolve() in (internal.resolve(), *internal.resolve().parents):
         raise OutputError(
             f"the internal report '{internal}' would lie inside the published folder '{folder}': put it elsewhere."
+        )
+    check_internal(internal)
+
+
+def check_internal(internal: Path) -> None:
+    """Refuse a place that an internal report could not be written to at the end."""
+    if _ADDRESS.match(str(internal)):
+        raise OutputError(
+            f"the internal report '{internal}' holds private facts and stays on this machine: name a file of it."
         )
     if internal.is_dir():
         raise OutputError(
@@ -175,7 +208,7 @@ def write_documents(
 
 
 @contextlib.contextmanager
-def staged(folder: Path) -> Iterator[Path]:
+def staged(folder: Path, rights: int = 0o755) -> Iterator[Path]:
     """A folder to write into that becomes `folder` on success and vanishes on any failure or interruption."""
     try:
         with _parents(folder):
@@ -183,7 +216,7 @@ def staged(folder: Path) -> Iterator[Path]:
             _UNFINISHED.add(aside)
             try:
                 yield aside
-                aside.chmod(0o755)
+                aside.chmod(rights)
                 os.rename(aside, folder)
             finally:
                 shutil.rmtree(aside, ignore_errors=True)

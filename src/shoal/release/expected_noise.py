@@ -89,6 +89,7 @@ def expected_noise(
     n: int,
     columns: Sequence[str] | None = None,
     domains: Mapping[str, Any] | None = None,
+    types: Mapping[str, str] | None = None,
     **settings: Any,
 ) -> tuple[ExpectedNoise, ...]:
     """How much noise a release will have, column by column, from public quantities only.
@@ -102,6 +103,7 @@ def expected_noise(
             stays with the custodian.
         columns: only these; ε is shared among them.
         domains: public domain by column, as for `shoal.protect`.
+        types: type by column, as for `shoal.protect`.
         settings: of the method, such as split or noise.
 
     Raises:
@@ -116,7 +118,7 @@ def expected_noise(
     ('age', 0.0006)
     """
     settled = configured(method, epsilon=epsilon, k=k, **settings)
-    described = public_description(settled, schema, columns, domains, n)
+    described = public_description(settled, schema, columns, domains, n, types)
     noise_allowed(settled, len(described.columns))
     check_k(settled.size, n)
     mechanism = MECHANISMS[settled.mechanism]
@@ -332,17 +334,19 @@ def public_description(
     """What is declared about the columns, and a number of rows: all that a plan looks at."""
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
         raise OptionError(f"n must be a whole number, at least 1, got {n!r}.")
-    given = domains or {}
+    given, typed = domains or {}, types or {}
     # the form of a domain, a range or a list of names, settles the kind
-    declared = schema or Schema(tuple(Attribute(name, kind="nominal") for name in given))
-    for name in (*given, *(columns or ())):
+    declared = schema or Schema(
+        tuple(Attribute.of_domain(name, domain, typed.get(name)) for name, domain in given.items())
+    )
+    for name in (*given, *typed, *(columns or ())):
         if name not in declared:
             raise OptionError(
                 f"column '{name}' is not described in the schema.{did_you_mean(name, declared.names)}"
             )
     problems = Problems()
     attributes, lattices = [], {}
-    known = declared.declared.with_domains(given).with_types(types or {}).stepped
+    known = declared.declared.with_domains(given).with_types(typed).stepped
     for attribute in (one.with_declared_type() for one in known.attributes):
         taken = not attribute.dropped and attribute.kind in method.kinds
         if attribute.name not in columns if columns is not None else not taken:

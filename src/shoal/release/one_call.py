@@ -28,6 +28,7 @@ def protect(
     seed: int | None = None,
     *,
     work: str | Path | None = None,
+    staging: str | Path | None = None,
     dataset: str | None = None,
     same_records: str | Sequence[str] | None = None,
     not_same_records: str | Sequence[str] | None = None,
@@ -64,7 +65,8 @@ def protect(
         most_epsilon: the ε per person, 10 by default, above which the verdict is "do not publish".
         override: why a release above it is published all the same; stands in the statement.
         work: a new folder for the release of a Spark DataFrame, which all workers can write to: a bundle as `publish`
-            writes it. `data` of the release is a DataFrame that reads it.
+            writes it, or the address of one, as `publish` takes it. `data` of the release is a DataFrame that reads it.
+        staging: with an address as `work`, as for `publish`.
         dataset: the name of the data set, the same for everything about the same people: the statement holds what the
             journal of use knows under it. Without one nothing is taken from the journal.
         same_records: names of other data sets, as a warning gives them, that hold the same records; a declaration,
@@ -96,11 +98,13 @@ def protect(
                 "work is missing: a Spark DataFrame is released into a new folder, name one with work=."
             )
         names: dict[str, Any] = {"same_records": same_records, "not_same_records": not_same_records}
-        more: dict[str, Any] = {"out": work, "dataset": dataset, "progress": progress, **names, **options}
+        place: dict[str, Any] = {"out": work, "staging": staging}
+        more: dict[str, Any] = {**place, "dataset": dataset, "progress": progress, **names, **options}
         return publish(data, schema, method, epsilon, k, seed, **more).release
-    if work is not None:
+    if work is not None or staging is not None:
+        named = "staging" if work is None else "work"
         raise OptionError(
-            "work is for a Spark DataFrame: leave it out, or save the release with release.save()."
+            f"{named} is for a Spark DataFrame: leave it out, or save the release with release.save()."
         )
     tell("reading the table", 0, 1)
     # whether it may be is for the method to say

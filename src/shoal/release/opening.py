@@ -13,8 +13,7 @@ from shoal.io import Table, is_parquet, is_spark_frame, known_format
 from shoal.io.parquet_files import frozen
 from shoal.ledger.units import named_dataset
 from shoal.method.presets import DEFAULT_METHOD, configured, preset
-from shoal.progress import Progress, silent
-from shoal.release.bundle import check_output
+from shoal.release.bundle import check_internal, check_output, not_an_address
 from shoal.release.engines.local import LocalRunner
 from shoal.release.engines.run import COLLECTED, IN_MEMORY, RAKED, refusal, table_elsewhere, way_of
 from shoal.release.request import Request
@@ -33,9 +32,13 @@ _NOT_PARQUET = "engine 'local' reads a Parquet file, or a folder of them, in par
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """What becomes of a release; `publish` says what each of it means."""
+    """What becomes of a release; `publish` says what each of it means.
 
-    out: Path | None = None
+    Attributes:
+        out: a folder, or an address as text; see `shoal.release.bundle.place`.
+    """
+
+    out: Path | str | None = None
     internal: Path | None = None
     format: str | None = None
     statistics: bool = False
@@ -46,6 +49,7 @@ class Delivery:
     engine: Engine | None = None
     master: str | None = None
     conf: tuple[str, ...] = ()
+    staging: Path | None = None
     same_records: tuple[str, ...] = ()
     not_same_records: tuple[str, ...] = ()
     # Studio notes by itself which releases somebody has seen
@@ -58,8 +62,10 @@ class Delivery:
 
     def check(self) -> None:
         """Refuse, before the table is read, what could not be done at the end."""
-        if self.out is not None:
+        if isinstance(self.out, Path):
             check_output(self.out, self.internal)
+        elif self.internal is not None:
+            check_internal(self.internal)
         named_dataset(self.ledger, self.dataset)
         if self.format is not None:
             known_format(self.format)
@@ -68,6 +74,12 @@ class Delivery:
         for name in ("master", "conf"):
             if getattr(self, name) and self.engine != "spark":
                 raise OptionError(f"{name} is for engine=spark: leave it out, or give that engine.")
+        if self.staging is None:
+            return
+        if not isinstance(self.out, str):
+            raise OptionError("staging is for an address such as s3a://bucket/folder as out: leave it out.")
+        if not self.staging.is_dir():
+            raise OptionError(f"staging '{self.staging}' is not there: name a folder that all workers share.")
 
 
 @internal()
@@ -93,7 +105,6 @@ class Opened:
 def opened(
     data: Any,
     delivery: Delivery | None = None,
-    progress: Progress | None = None,
     **request: Unpack[Request],
 ) -> Opened:
     """Read a table as `publish` does: one for an engine stays where it is.
@@ -111,6 +122,8 @@ def opened(
         raise OptionError(
             f"engine '{engine}' is not for a Spark DataFrame: leave the engine out, or collect the frame."
         )
+    if engine != "spark" and wanted.out is not None:
+        not_an_address(wanted.out)
     path = Path(data) if isinstance(data, (str, Path)) else None
     if engine == "local" and path is None:
         raise OptionError(_NOT_PARQUET)
@@ -125,7 +138,9 @@ def opened(
     if engine == "spark":
         from shoal.release.engines.spark_input import spark_runner
 
-        runner = spark_runner(data, wanted.out, wanted.master, wanted.conf, progress or silent)
+        runner = spark_runner(
+            data, wanted.out, wanted.master, wanted.conf, staging=wanted.staging, empty=private
+        )
         return Opened(data, table_elsewhere(runner, counted=counted, na=na), "spark", runner)
     parquet = path is not None and is_parquet(path)
     if engine == "local" and not parquet:

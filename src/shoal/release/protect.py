@@ -165,12 +165,12 @@ class Release:
         """Write the publishable bundle to `folder`, with the clusters' statistics if asked for; the internal report,
         compared with `original` (the table that was protected) if given, goes elsewhere. All is written or nothing."""
         from shoal.journal import Journal
-        from shoal.release.bundle import save_bundle
+        from shoal.release.bundle import not_an_address, place, save_bundle
 
         kind = format or self.format
         saved = save_bundle(
             self,
-            Path(folder),
+            not_an_address(place(folder)),
             internal,
             kind,
             evaluation,

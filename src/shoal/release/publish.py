@@ -21,12 +21,19 @@ from shoal.io import check_writable
 from shoal.io.fingerprint import fingerprint
 from shoal.method.presets import DEFAULT_METHOD, preset
 from shoal.progress import Cancel, Progress, silent, watched
-from shoal.release.bundle import save_bundle
+from shoal.release.bundle import not_an_address, place, save_bundle
 from shoal.release.engines.run import (
     carry_out_on_engine,
     check_engine,
 )
-from shoal.release.estimate import Estimate, estimate, evaluation_seconds, internal_seconds
+from shoal.release.engines.stages import Delivered
+from shoal.release.estimate import (
+    Estimate,
+    estimate,
+    estimate_in_parts,
+    evaluation_seconds,
+    internal_seconds,
+)
 from shoal.release.expected_noise import ExpectedNoise, drowned, noise_of
 from shoal.release.measuring.pages import Look
 from shoal.release.opening import Delivery, Engine, Opened, in_memory, opened
@@ -50,7 +57,7 @@ class Published:
 
     Attributes:
         release: the release; its `data` is the path of the written file where the table was too large for memory.
-        folder: the bundle, which may be published if the statement says so.
+        folder: the bundle, which may be published if the statement says so; its address as text, if it has one.
         internal: the report with facts about the original data, None where none was asked for.
         evaluation: what was lost, None where that was not asked for; facts about the original data.
         estimate: what time and memory were expected, None for a small table.
@@ -60,7 +67,7 @@ class Published:
     """
 
     release: Release
-    folder: Path
+    folder: Path | str
     internal: Path | None
     evaluation: Evaluation | None
     estimate: Estimate | None
@@ -97,12 +104,12 @@ class Planned:
     def carry_out(self, progress: Progress | None = None, cancel: Cancel | None = None) -> Published:
         """Charge the ledger, make the release and write it."""
         tell = watched(progress, cancel)
-        folder = self.delivery.out
-        if folder is None:
+        out = self.delivery.out
+        if out is None:
             raise OptionError("out is missing: name a new folder for the bundle.")
         try:
             if self.runner is not None:
-                self.runner.check_room(folder, len(self.prepared.described.columns))
+                self.runner.check_room(self.runner.made_in(out), len(self.prepared.described.columns))
             charge = self._charged(tell)
         except BaseException:
             if self.runner is not None:
@@ -111,17 +118,20 @@ class Planned:
         with _staying(charge):
             if charge is not None:
                 tell(CHARGING, 1, 1)
-            release, evaluation = self._written(folder, tell)
-        if self.delivery.noted:
-            use = self.uses.note_release(
-                release.statement,
-                folder=str(folder.absolute()),
-                by="protect",
-                measured=self.delivery.measured,
-                **({"views": ["histogram"]} if self.delivery.internal is not None else {}),
-                **({} if charge is None else {"charge": charge.head}),
-            )
-            release = replace(release, use=use)
+            release, evaluation, delivered = self._written(out, tell)
+            folder = delivered.folder
+            if self.delivery.noted:
+                use = self.uses.note_release(
+                    release.statement,
+                    folder=folder if isinstance(folder, str) else str(folder.absolute()),
+                    by="protect",
+                    measured=self.delivery.measured,
+                    **({"views": ["histogram"]} if self.delivery.internal is not None else {}),
+                    **({} if charge is None else {"charge": charge.head}),
+                )
+                release = replace(release, use=use)
+            if delivered.problem is not None:
+                raise delivered.problem
         declared = self.prepared.declared
         nobody_said_so = declared.schema is None and declared.columns is None
         return Published(
@@ -161,15 +171,18 @@ class Planned:
                 measured=self.delivery.measured,
             )
 
-    def _written(self, folder: Path, tell: Progress) -> tuple[Release, Evaluation | None]:
+    def _written(self, out: Path | str, tell: Progress) -> tuple[Release, Evaluation | None, Delivered]:
         prepared, delivery = self.prepared, self.delivery
         if self.runner is not None:
             look = Look(self.runner, delivery.evaluate, delivery.internal is not None, tell)
             try:
-                made = carry_out_on_engine(prepared, self.runner, folder, delivery.internal, tell, look)
+                made, delivered = carry_out_on_engine(
+                    prepared, self.runner, out, delivery.internal, tell, look
+                )
             finally:
                 self.runner.close()
-            return made, look.evaluation if delivery.evaluate else None
+            return made, look.evaluation if delivery.evaluate else None, delivered
+        folder = not_an_address(out)
         original = prepared.described.table
         release = carry_out(prepared, tell)
         evaluation = None
@@ -187,7 +200,7 @@ class Planned:
             statistics=delivery.statistics,
             progress=tell,
         )
-        return release, evaluation
+        return release, evaluation, Delivered(release.data, folder)
 
 
 def publish(
@@ -210,6 +223,7 @@ def publish(
     engine: Engine | None = None,
     master: str | None = None,
     conf: Sequence[str] = (),
+    staging: str | Path | None = None,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
     **options: Unpack[Options],
@@ -223,7 +237,8 @@ def publish(
         data: a path (see `shoal.io.FORMATS`), a folder of Parquet files, a pandas, polars or pyarrow table, or a Spark
             DataFrame.
         schema: as for `shoal.protect`, like method, epsilon, k, seed and options.
-        out: a new folder for the bundle: data, statement.json, method.toml, log.toml, report.html.
+        out: a new folder for the bundle: data, statement.json, method.toml, log.toml, report.html. With engine `spark`
+            also the address of one on a file system that the session knows, such as "s3a://bucket/folder".
         internal: a new file, outside of `out`, for the report with facts about the original data.
         format: of the data, one of `shoal.io.FORMATS`; by default that of the file, Parquet for a frame.
         statistics: methods xm-*: write the masked statistics of the clusters too.
@@ -239,6 +254,8 @@ def publish(
             has a cluster do that. By default chosen by the size of the files and the method.
         master: with engine `spark`, the address of the cluster; by default that of the session, or of this machine.
         conf: with engine `spark`, settings of the session, such as "spark.executor.memory=4g".
+        staging: with an address as `out`, a folder that the driver and all workers share, in which the bundle is made
+            before it is copied; by default the one for temporary files.
         progress: called with (what, done, total); what it raises ends the work.
         cancel: says whether to stop, such as `threading.Event().is_set`; asked between the steps of the work.
 
@@ -248,12 +265,13 @@ def publish(
     Raises:
         CancelledError: `cancel` said so.
         InputError, OptionError, ClaimError: the release cannot be made; nothing was charged or written.
-        OutputError: the files cannot be written.
+        OutputError: the files cannot be written. Where a bundle is complete and cannot be copied to its address, the
+            error says in which folder it is kept.
     """
     # the target of a method is that of the measures, too
     target = options.pop("target", None)
     delivery = Delivery(
-        Path(out),
+        place(out),
         None if internal is None else Path(internal),
         format,
         statistics,
@@ -264,6 +282,7 @@ def publish(
         engine,
         master,
         tuple(conf),
+        None if staging is None else Path(staging),
         names_of(same_records, "same_records"),
         names_of(not_same_records, "not_same_records"),
     )
@@ -289,7 +308,7 @@ def plan(
     tell = progress or silent
     delivery.check()
     tell("reading the table", 0, 1)
-    source = data if isinstance(data, Opened) else opened(data, delivery, tell, **request)
+    source = data if isinstance(data, Opened) else opened(data, delivery, **request)
     try:
         if source.runner is not None:
             source.runner.watched(tell)
@@ -341,11 +360,15 @@ def _planned(
     expected = None
     if estimated or prepared.described.n * len(prepared.described.columns) >= _WORTH_AN_ESTIMATE:
         tell("estimating time and memory", 0, 1)
-        expected = estimate(prepared, in_parts=source.runner is not None)
-        if estimated and delivery.evaluate:
-            expected = expected.longer(evaluation_seconds(prepared, delivery.target), "measures included")
-        if estimated and delivery.internal is not None:
-            expected = expected.longer(internal_seconds(prepared), "the internal report included")
+        evaluate, internal = estimated and delivery.evaluate, estimated and delivery.internal is not None
+        if source.runner is not None:
+            expected = estimate_in_parts(prepared, source.runner, evaluate=evaluate, internal=internal)
+        else:
+            expected = estimate(prepared)
+            if evaluate:
+                expected = expected.longer(evaluation_seconds(prepared, delivery.target), "measures included")
+            if internal:
+                expected = expected.longer(internal_seconds(prepared), "the internal report included")
     uses = Uses.of(
         files_of(source.runner or source.table),
         declared_name(delivery.dataset, request.get("schema")),

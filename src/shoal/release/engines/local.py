@@ -17,8 +17,9 @@ from shoal.errors import InputError
 from shoal.io.parquet_files import Frozen
 from shoal.io.private import private_file
 from shoal.progress import Progress, silent
+from shoal.release.bundle import not_an_address
 from shoal.release.engines.blobs import Blob, batch_of, blobs_in
-from shoal.release.engines.stages import BATCH, Over, Sealed, Stage
+from shoal.release.engines.stages import BATCH, Delivered, Over, Sealed, Stage
 from shoal.release.engines.staging import check_room, claim, give_up
 from shoal.release.engines.tasks import numbers_batch
 
@@ -72,8 +73,11 @@ class LocalRunner:
                 writer.write_batch(batch)
         return target
 
-    def released(self, path: Path) -> Path:
-        return path
+    def made_in(self, out: Path | str) -> Path:
+        return not_an_address(out)
+
+    def delivered(self, data: Path, out: Path | str) -> Delivered:
+        return Delivered(data, out)
 
     @contextmanager
     def working_in(self, folder: Path) -> Iterator[None]:

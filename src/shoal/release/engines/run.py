@@ -22,7 +22,7 @@ from shoal.method.stages import PARTITIONS, check_alike
 from shoal.progress import Progress
 from shoal.release.bundle import check_output, staged, write_documents
 from shoal.release.engines.look import Elsewhere, check_positions
-from shoal.release.engines.stages import Runner, Stage
+from shoal.release.engines.stages import Delivered, Runner, Stage
 from shoal.release.engines.staging import WORK, give_up, remove_abandoned
 from shoal.release.engines.tasks import assembled
 from shoal.release.protect import Preparation, Release
@@ -142,34 +142,39 @@ def check_engine(prepared: Preparation, in_memory: str = IN_MEMORY) -> None:
 def carry_out_on_engine(
     prepared: Preparation,
     runner: Runner,
-    folder: Path,
+    out: Path | str,
     internal: Path | None,
     tell: Progress,
     look: Look,
-) -> Release:
+) -> tuple[Release, Delivered]:
     """Spend the budget of a prepared release on an engine and write its bundle, the statement last.
 
     The release has no aligned rows; its `data` is the path of the written file, or a frame that reads it. What its
-    pages show, and what the internal report needs, `look` finds out once the data are written.
+    pages show, and what the internal report needs, `look` finds out once the data are written. A bundle for another
+    file system is finished here first.
 
     Guarantee:
         The same as `shoal.protect` with the same arguments.
     """
+    folder = runner.made_in(out)
     check_output(folder, internal)
     remove_abandoned(folder)
-    with contextlib.ExitStack() as undo, staged(folder) as aside, runner.working_in(aside / WORK):
-        written, made = write_release(prepared, runner, aside, tell)
-        facts = made.internal
-        rows = facts.get("rows_released", prepared.described.n)
-        if (there := parquet_rows(written)) != rows:
-            raise OutputError(f"{there:,} of {rows:,} rows were written: probably a bug, please report.")
-        release = prepared.drawn(made.conditions, rows).release(
-            data=read_columnwise(written), aligned=None, partitions=[], internal=facts
-        )
-        seen, found = look(release, written)
-        write_documents(seen, aside, undo, internal, None, None, tell, found)
-        give_up(aside / WORK)
-    return replace(release, data=runner.released(folder / written.name), kept=None)
+    rights = 0o755 if folder == out else 0o700
+    with contextlib.ExitStack() as undo:
+        with staged(folder, rights) as aside, runner.working_in(aside / WORK):
+            written, made = write_release(prepared, runner, aside, tell)
+            facts = made.internal
+            rows = facts.get("rows_released", prepared.described.n)
+            if (there := parquet_rows(written)) != rows:
+                raise OutputError(f"{there:,} of {rows:,} rows were written: probably a bug, please report.")
+            release = prepared.drawn(made.conditions, rows).release(
+                data=read_columnwise(written), aligned=None, partitions=[], internal=facts
+            )
+            seen, found = look(release, written)
+            write_documents(seen, aside, undo, internal, None, None, tell, found)
+            give_up(aside / WORK)
+        delivered = runner.delivered(folder / written.name, out)
+    return replace(release, data=delivered.data, kept=None), delivered
 
 
 def write_release(

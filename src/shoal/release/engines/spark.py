@@ -10,6 +10,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import re
+import shutil
+import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -17,21 +19,22 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shoal.errors import InputError, OutputError, ShoalError
-from shoal.io.parquet_files import Frozen, Piece, frozen
+from shoal.errors import CancelledError, InputError, OutputError, ShoalError
+from shoal.io.arrow_files import parquet_rows
+from shoal.io.parquet_files import Frozen, Piece
 from shoal.io.private import private_file
 from shoal.progress import Progress, silent
-from shoal.release.bundle import stoppable
+from shoal.release.bundle import finished, not_an_address, stoppable, unfinished
 from shoal.release.engines.blobs import batch_of, blob_schema
-from shoal.release.engines.stages import BATCH, NUMBER, Over, Sealed, Stage, Task
-from shoal.release.engines.staging import check_room, claim, give_up, snapshot_folder
+from shoal.release.engines.remote import Remote, java_words, literally
+from shoal.release.engines.stages import BATCH, NUMBER, Delivered, Over, Sealed, Stage, Task
+from shoal.release.engines.staging import check_room, check_room_at, claim, give_up, snapshot_folder
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 # the folder of files in that of a snapshot
 FROZEN = "data"
-_PATTERN = re.compile(r"([\[\]{}*?\\])")
 _BLOBS = "bucket int, part int, blob binary"
 _GROUP = "shoal"
 # how lines begin that say why a task failed
@@ -128,12 +131,18 @@ class SparkRunner:
         files: the input, which every worker can read under the same path.
         snapshot: the folder that the input was frozen in for this release; removed with the work.
         log: where what Spark complains about is written as a whole.
+        remote: where the bundle goes, if that is an address.
     """
 
     def __init__(
-        self, session: Any, files: Frozen, snapshot: Path | None = None, log: Path | None = None
+        self,
+        session: Any,
+        files: Frozen,
+        snapshot: Path | None = None,
+        log: Path | None = None,
+        remote: Remote | None = None,
     ) -> None:
-        self.session, self.files, self.snapshot = session, files, snapshot
+        self.session, self.files, self.snapshot, self.remote = session, files, snapshot, remote
         self._tell: Progress = silent
         self._log = log
 
@@ -177,32 +186,66 @@ class SparkRunner:
             give_up(self.snapshot)
 
     def check_room(self, out: Path, columns: int) -> None:
-        """What is between stages lies on this machine where the workers do; and all of them can write to `out`."""
+        """What is between stages lies on this machine where the workers do; and all of them can write to `out`.
+
+        So they can to the address of the bundle, if it has one.
+        """
+        self.files.check_unchanged()
         context = self.session.sparkContext
         here = [folder for folder in local_folders(self.session) if folder.exists()]
         check_room(self.rows * columns, out, here if context.master.startswith("local") else [])
-        if self.snapshot is not None:
-            # workers wrote it to the same folder
-            return
-        trial = snapshot_folder(out)
+        if self.snapshot is None:
+            # workers would have written it to the same folder
+            self._run("trying to write", partial(try_folder, self.session, out))
+        if self.remote is not None:
+            check_room_at(self.remote.address, self.remote.free(), self.rows * columns)
+            trial = partial(self.remote.try_out, context.defaultParallelism)
+            self._run(f"trying to write to '{self.remote.address}'", trial)
+
+    def made_in(self, out: Path | str) -> Path:
+        return not_an_address(out) if self.remote is None else self.remote.made
+
+    def delivered(self, data: Path, out: Path | str) -> Delivered:
+        if self.remote is None:
+            return Delivered(self._reading(data), out)
+        bundle, stopped, kept = data.parent, threading.Event(), False
+        unfinished(bundle)
         try:
-            self._run("trying to write", partial(self._tried, trial / FROZEN, context.defaultParallelism))
-        finally:
-            give_up(trial)
-
-    def _tried(self, place: Path, parts: int) -> None:
-        self.session.range(0, parts, 1, parts).write.parquet(address(place))
-        if frozen(place).rows != parts:
-            raise OutputError(
-                f"workers write to another '{place.parent.parent}' than the driver sees: name a folder that all share."
+            with stoppable(stopped.set):
+                return Delivered(self._copied(self.remote, data, stopped), self.remote.address)
+        except Exception as error:
+            if stopped.is_set() or isinstance(error, CancelledError):
+                raise
+            kept = True
+            words = (
+                f"the release is complete, and cannot be copied to '{self.remote.address}': {str(error).rstrip('.')}. "
+                f"The bundle is kept in '{bundle}': copy it from there."
             )
+            return Delivered(data, bundle, OutputError(words, code="kept"))
+        finally:
+            if not kept:
+                shutil.rmtree(bundle, ignore_errors=True)
+            finished(bundle)
 
-    def released(self, path: Path) -> Any:
-        return self._reading(path)
+    def _copied(self, remote: Remote, data: Path, stopped: threading.Event) -> Any:
+        """A frame that reads a bundle that was copied to its address; if that fails or is stopped, nothing is there."""
+        missing, begun = remote.missing(), threading.Event()
+
+        def undo() -> None:
+            remote.remove(missing, remote.aside, *([remote.address] if begun.is_set() else []))
+
+        try:
+            self._run("copying the bundle", partial(remote.copy, data, parquet_rows(data)), undo)
+            if stopped.is_set():
+                raise CancelledError("stopped.")
+            self._run("putting the bundle in place", partial(remote.put_in_place, begun), undo)
+            return remote.read()
+        except BaseException:
+            undo()
+            raise
 
     def _reading(self, path: Path) -> Any:
-        # what reads a path takes some signs for patterns
-        return self.session.read.parquet(_PATTERN.sub(r"\\\1", address(path)))
+        return self.session.read.parquet(literally(address(path)))
 
     def collect(self, what: str, over: Over, *stages: Stage) -> Sequence[pa.RecordBatch]:
         def job() -> Sequence[pa.RecordBatch]:
@@ -226,6 +269,7 @@ class SparkRunner:
         return target
 
     def _plan(self, over: Over, stages: Sequence[Stage], last: Any) -> Any:
+        self.files.check_unchanged()
         first, frame = self._first(over, stages[0].task)
         for number, stage in enumerate(stages):
             task = _SameCode(Sealed(stage.task if number else first), code_hash())
@@ -254,12 +298,16 @@ class SparkRunner:
         return self.session.createDataFrame(table, _BLOBS)
 
     def _numbers(self, count: int) -> Any:
-        frame = self.session.range(0, count, 1, count)
+        # a table without rows has no shares, and work that nobody has is still done once
+        frame = self.session.range(0, count, 1, max(count, 1))
         return frame.withColumnRenamed("id", NUMBER)
 
-    def _run(self, what: str, job: Callable[[], Any]) -> Any:
-        """Carry a job out, tell how far it is, and cancel it where the one who is told says so."""
-        self.files.check_unchanged()
+    def _run(self, what: str, job: Callable[[], Any], undo: Callable[[], None] | None = None) -> Any:
+        """Carry a job out, tell how far it is, and cancel it where the one who is told says so.
+
+        Args:
+            undo: what is to be done after a job that was cancelled.
+        """
         context = self.session.sparkContext
         found: list[Any] = []
         failed: list[BaseException] = []
@@ -279,6 +327,8 @@ class SparkRunner:
         def stop() -> None:
             context.cancelJobGroup(_GROUP)
             thread.join(_PATIENCE)
+            if undo is not None:
+                undo()
 
         try:
             with stoppable(stop):
@@ -309,6 +359,21 @@ def _progress(context: Any) -> tuple[int, int]:
         if stage is not None:
             done, total = done + stage.numCompletedTasks, total + stage.numTasks
     return done, max(total, 1)
+
+
+def try_folder(session: Any, out: Path) -> None:
+    """Refuse a place that driver and workers do not share, before anything but numbers is written there."""
+    trial = snapshot_folder(out)
+    parts = int(session.sparkContext.defaultParallelism)
+    try:
+        session.range(0, parts, 1, parts).write.parquet(address(trial / FROZEN))
+        if sum(parquet_rows(path) for path in (trial / FROZEN).glob("*.parquet")) != parts:
+            raise OutputError(
+                f"workers write to another '{trial.parent}' than the driver sees: name a folder that all share (out=, "
+                "or staging= with an address)."
+            )
+    finally:
+        give_up(trial)
 
 
 def _tidy(folder: Path) -> None:
@@ -350,10 +415,5 @@ def _reason(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     told = [line for line in lines if line.startswith(_TELLING)]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
-    chosen = (told or causes or [_first_line(error)])[-1]
+    chosen = (told or causes or [java_words(error)])[-1]
     return _OWN.sub("", chosen)[:400].rstrip(".")
-
-
-def _first_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__

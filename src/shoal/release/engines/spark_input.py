@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from shoal.errors import ExposedWarning, OptionError, OutputError, needs_extra
 from shoal.io.parquet_files import frozen, refuse_log, refuse_logged
-from shoal.progress import Progress
+from shoal.release.engines.remote import Remote, java_words, remote
 from shoal.release.engines.staging import give_up, remove_abandoned, session_folder, snapshot_folder
 
 if TYPE_CHECKING:
@@ -44,24 +44,29 @@ _FOLDERS = "SPARK_LOCAL_DIRS"
 
 def spark_runner(
     data: Any,
-    out: Path | None,
+    out: Path | str | None,
     master: str | None = None,
     conf: Sequence[str] = (),
-    tell: Progress | None = None,
+    *,
+    staging: Path | None = None,
+    empty: bool = False,
 ) -> SparkRunner:
     """A runner for a DataFrame of Spark, or for the path of a Parquet file or of a folder of them.
+
+    Args:
+        out: where the bundle goes, a folder or an address; that is made in `staging`.
+        empty: take a table without rows.
 
     Raises:
         OptionError: the session is one of Spark Connect; a setting is not KEY=VALUE.
         InputError: there is no such file, or it is one of a table whose log says which rows are still there.
+        OutputError: nothing can be put at the address, or workers do not share the folder that a frame is frozen in.
         MissingExtraError: Spark is not installed.
     """
     with needs_extra("spark", "engine 'spark' needs"):
         import pyspark  # noqa: F401
-    from shoal.release.engines.spark import FROZEN, SparkRunner, address, spark_failures
+    from shoal.release.engines.spark import FROZEN, SparkRunner, address, spark_failures, try_folder
 
-    if out is not None:
-        remove_abandoned(out)
     if isinstance(data, (str, Path)):
         path = str(data)
         if "://" in path:
@@ -69,24 +74,41 @@ def spark_runner(
                 f"engine 'spark' reads '{path}' through a DataFrame: pass spark.read.parquet('{path}') to "
                 "shoal.protect, with work=."
             )
-        files = frozen(path)
-        return SparkRunner(_session(master, conf), files, log=_log_beside(out))
+        files = frozen(path, empty=empty)
+        session = _session(master, conf)
+        place, folder = _place(session, out, staging)
+        return SparkRunner(session, files, log=_log_beside(folder), remote=place)
     _refuse_connect(data)
     if out is None:
         raise OptionError(
             "work is missing: a Spark DataFrame is released into a folder, name one with work=."
         )
     _refuse_logged(data)
-    _warn(data.sparkSession)
+    session = data.sparkSession
+    _warn(session)
+    place, folder = _place(session, out, staging)
+    assert folder is not None
+    with spark_failures(session, folder.absolute().parent):
+        try_folder(session, folder)
     # the frame is computed once, beside where the release will be
-    snapshot = snapshot_folder(out)
+    snapshot = snapshot_folder(folder)
     try:
-        with spark_failures(data.sparkSession, snapshot.parent):
+        with spark_failures(session, snapshot.parent):
             data.write.parquet(address(snapshot / FROZEN))
-        return SparkRunner(data.sparkSession, frozen(snapshot / FROZEN), snapshot, _log_beside(out))
+        files = frozen(snapshot / FROZEN, empty=empty)
+        return SparkRunner(session, files, snapshot, _log_beside(folder), place)
     except BaseException:
         give_up(snapshot)
         raise
+
+
+def _place(session: Any, out: Path | str | None, staging: Path | None) -> tuple[Remote | None, Path | None]:
+    """The address of a bundle, where it has one, and the folder that it is made in."""
+    place = remote(session, out, staging) if isinstance(out, str) else None
+    folder = out if isinstance(out, Path) else None if place is None else place.made
+    if folder is not None:
+        remove_abandoned(folder)
+    return place, folder
 
 
 def _log_beside(out: Path | None) -> Path | None:
@@ -161,7 +183,7 @@ def _session(master: str | None, conf: Sequence[str]) -> Any:
         for folder in folders:
             give_up(folder)
         raise OutputError(
-            f"Spark does not start at '{address}': {_first_line(error)}. It needs Java 17 or later (JAVA_HOME)."
+            f"Spark does not start at '{address}': {java_words(error)}. It needs Java 17 or later (JAVA_HOME)."
         ) from None
     finally:
         if named is not None:
@@ -232,8 +254,3 @@ def _pair(text: str) -> tuple[str, str]:
     if not equal or not key.startswith("spark."):
         raise OptionError(f"conf '{text}' is not a setting of Spark: write it as spark.executor.memory=4g.")
     return key, value
-
-
-def _first_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return (lines[0] if lines else type(error).__name__)[:200].rstrip(".")

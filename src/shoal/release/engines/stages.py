@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from shoal.errors import OutputError
 from shoal.noise.entropy import computed_again
 from shoal.release.engines.blobs import Blob
 
@@ -44,6 +45,21 @@ class Over:
     count: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """A finished bundle at its place.
+
+    Attributes:
+        data: what a caller gets of the released data: it reads what was written, and computes nothing again.
+        folder: where the bundle lies, a folder of this machine or an address.
+        problem: why it lies there and not where it was asked for.
+    """
+
+    data: Any
+    folder: Path | str
+    problem: OutputError | None = None
+
+
 class Runner(Protocol):
     """Carries stages out. A stage may be run again, on the same batches, as often as the runner likes.
 
@@ -68,8 +84,11 @@ class Runner(Protocol):
     def write(self, what: str, over: Over, *stages: Stage, schema: pa.Schema, folder: Path) -> Path:
         """The results of the last stage as the released data in a folder: a file, or a folder of files."""
 
-    def released(self, path: Path) -> Any:
-        """What a caller gets of the released data: it reads what was written, and computes nothing again."""
+    def made_in(self, out: Path | str) -> Path:
+        """The folder of this machine that the bundle for a place is made in."""
+
+    def delivered(self, data: Path, out: Path | str) -> Delivered:
+        """Put the finished bundle with these data where it was asked for."""
 
     def working_in(self, folder: Path) -> AbstractContextManager[None]:
         """A folder for what lies between stages: private, and gone afterwards."""

@@ -171,10 +171,18 @@ def check_room(values: int, out: Path, work: Sequence[Path]) -> None:
         first, before = needed.get(there.stat().st_dev, (there, 0))
         needed[there.stat().st_dev] = first, before + size
     for there, size in needed.values():
-        free = shutil.disk_usage(there).free
-        if free < size:
-            raise OutputError(
-                f"the disk of '{there}' has {free / 1e9:,.1f} GB free, and the release may take {size / 1e9:,.1f} GB "
-                "while it is made: make room, or choose another disk.",
-                code="no-room",
-            )
+        _check_free(str(there), shutil.disk_usage(there).free, size)
+
+
+def check_room_at(address: str, free: int, values: int) -> None:
+    """Refuse a release of so many values that would fill the file system of an address."""
+    _check_free(address, free, _RELEASED * values)
+
+
+def _check_free(place: str, free: int, size: int) -> None:
+    if free < size:
+        raise OutputError(
+            f"the disk of '{place}' has {free / 1e9:,.1f} GB free, and the release may take {size / 1e9:,.1f} GB "
+            "while it is made: make room, or choose another disk.",
+            code="no-room",
+        )
