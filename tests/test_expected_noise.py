@@ -19,7 +19,7 @@ from shoal.io import read
 from shoal.method.presets import configured
 from shoal.noise import Seeded
 from shoal.progress import silent
-from shoal.release.expected_noise import drowned
+from shoal.release.expected_noise import drowned, noise_of, public_description
 from shoal.release.protect import prepare
 from tests.conftest import examples
 
@@ -311,3 +311,38 @@ def test_columns_and_pairs_that_noise_will_drown_are_named() -> None:
     alone = [replace(found, pairs=()) for found in clear]
     assert "columns will be independent" in drowned(alone, method, 5_000)
     assert drowned(alone[:1], method, 5_000) == ""
+
+
+READINGS: list[tuple[Any, str | None, list[Any]]] = [
+    (("0.00", "900.00"), None, [0.0, 450.25]),
+    (("0", "900"), None, [0, 450]),
+    ((0, 900), "decimal:1", [0.0, 450.5]),
+    (("0.0", "900.0"), "decimal:2", [0.0, 450.25]),
+    (("0", "1"), "text", ["0", "1"]),
+    (("low", "high"), None, ["low", "high"]),
+    (("2020-01-01", "2021-01-01"), None, ["2020-03-01", "2020-04-01"]),
+]
+
+
+@pytest.mark.parametrize(("domain", "type", "values"), READINGS)
+def test_a_domain_without_a_table_is_read_as_with_one(
+    domain: Any, type: str | None, values: list[Any]
+) -> None:
+    """Kind, type, decimals and lattice are those of a release; so is the noise, to the last digit."""
+    asked: dict[str, Any] = {"domains": {"a": domain}, "types": None if type is None else {"a": type}}
+    prepared = prepare(read(pa.table({"a": values * 30})), method="pairs-dp", epsilon=1, **asked)
+    settled = configured("pairs-dp", epsilon=1)
+    public = public_description(settled, None, None, asked["domains"], 60, asked["types"])
+    (with_table,), (without,) = prepared.described.attributes, public.attributes
+    for fact in ("kind", "type", "decimals", "lo", "hi", "values"):
+        assert getattr(without, fact) == getattr(with_table, fact), fact
+    assert public.lattices == prepared.described.lattices
+    noise = noise_of(prepared.method, prepared.described, prepared.plan)
+    assert shoal.expected_noise(epsilon=1, n=60, **asked) == noise
+    rehearsed = shoal.rehearse(epsilon=1, people=60, **asked).release
+    assert rehearsed.statement.attributes == prepared.statement.attributes
+
+
+def test_a_type_for_a_column_that_is_not_there_is_refused() -> None:
+    with pytest.raises(shoal.OptionError, match="column 'agee'"):
+        shoal.expected_noise(epsilon=1, n=60, domains={"age": (0, 100)}, types={"agee": "integer"})

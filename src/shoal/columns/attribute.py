@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -40,6 +41,8 @@ WEIGHT_RELEASES = ("dropped", "masked", "raked")
 
 # more do not fit into a float64
 MOST_DECIMALS = 15
+# what a file's cells are read as numbers for; 007 may be a code
+_NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 # bounds of decimal numbers that do not say how many decimals
 ANY = -1
 
@@ -279,6 +282,23 @@ class Attribute:
             return replace(self, type="decimal", places=ANY)
         return replace(self, type="decimal", decimals=places, places=places)
 
+    @classmethod
+    def of_domain(cls, name: str, domain: Any, type: str | None = None) -> Attribute:
+        """A column of which its domain is known, and perhaps its type, and no table: read as one with a table is.
+
+        Two texts that are numbers are bounds, as they are for a column of numbers, unless the type is that of names.
+
+        >>> rent = Attribute.of_domain("rent", ("0.00", "900.00")).with_declared_type()
+        >>> rent.kind, rent.type, rent.decimals
+        ('numeric', 'decimal', 2)
+        >>> Attribute.of_domain("code", ("0", "1"), "text").values
+        ('0', '1')
+        """
+        word = None if type is None else known_type(type.partition(":")[0].strip(), f"column '{name}'")
+        numbers = word is None or kind_of_type(word) == "numeric"
+        bounds = numbers and (_is_range(domain) or (spells_numbers(domain) and len(domain) == 2))
+        return cls(name, kind="numeric" if bounds else "nominal").with_domain(domain)
+
     def with_domain(self, domain: Any) -> Attribute:
         """The attribute with a public domain: (lo, hi), or the values or the taxonomy of a nominal one.
 
@@ -315,7 +335,7 @@ class Attribute:
         if not self.kind_facts.ordered and not _is_range(domain) and not days:
             listed = tuple(str(v) for v in _listed(self.name, domain))
             return replace(self, taxonomy=None, values=listed, source=kept)
-        lo, hi = _pair(self.name, domain)
+        lo, hi = range_of(self.name, domain)
         if self.kind_facts.days or (not self.kind_facts.ordered and days):
             ends = day_number(lo, what), day_number(hi, what)
             return replace(self, kind="date", lo=ends[0], hi=ends[1], values=(), taxonomy=None, source=kept)
@@ -444,7 +464,8 @@ def _flat(values: tuple[str, ...]) -> Taxonomy:
     return Taxonomy.flat(values, root)
 
 
-def _pair(name: str, bounds: Any) -> tuple[object, object]:
+def range_of(name: str, bounds: Any) -> tuple[Any, Any]:
+    """The two ends of a range."""
     try:
         lo, hi = bounds
     except (TypeError, ValueError):
@@ -471,6 +492,17 @@ def _is_range(domain: Any) -> bool:
         and all(
             isinstance(end, (int, float, Decimal, Fraction)) and not isinstance(end, bool) for end in domain
         )
+    )
+
+
+def spells_numbers(domain: Any) -> bool:
+    """Texts that are read as numbers where a file's cells hold them.
+
+    >>> spells_numbers(("0.00", "9.50")), spells_numbers(["01", "02"]), spells_numbers(["no", "yes"])
+    (True, False, False)
+    """
+    return isinstance(domain, (tuple, list)) and all(
+        isinstance(end, str) and _NUMBER.fullmatch(end.strip()) for end in domain
     )
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
+from typing import Any
 
-from shoal.columns.attribute import Attribute
+from shoal.columns.attribute import Attribute, range_of, spells_numbers
 from shoal.columns.declaration import Declaration
 from shoal.columns.schema import Schema
 from shoal.errors import InputError, OptionError, did_you_mean
@@ -22,6 +24,8 @@ def chosen_columns(
         if attribute.release != "raked":
             table.known(attribute.name)
     domains = declared.domains or {}
+    if declared.schema is None and table.reads_cells and not table.n:
+        domains = {name: _as_read(name, domain, table) for name, domain in domains.items()}
     for name in (*domains, *(declared.types or {})):
         table.known(name)
     if declared.columns is not None:
@@ -87,6 +91,17 @@ def chosen_columns(
             option="columns",
         )
     return schema, chosen, notes
+
+
+def _as_read(name: str, domain: Any, table: Table) -> Any:
+    """The domain of a column without cells, as it is taken where there are some of the kind that it lists.
+
+    Without this a table with no rows would show by the type of a released column, or by a refusal that is not made.
+    """
+    if name not in table.inferred or not spells_numbers(domain):
+        return domain
+    lo, hi = range_of(name, domain)
+    return Decimal(lo), Decimal(hi)
 
 
 def _or(words: Sequence[str]) -> str:
