@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import os
 import tempfile
@@ -52,6 +53,14 @@ def examples(thorough: int) -> int:
     return thorough if settings.get_current_profile_name() == "thorough" else -(-thorough // 4)
 
 
+def slow_ones(cases: Sequence[Sequence[Any]], *numbers: int) -> list[Any]:
+    """Cases of which those with these numbers run with the slow tests only: a quick run has another of their kind."""
+    return [
+        pytest.param(*case, marks=[pytest.mark.slow] if number in numbers else [])
+        for number, case in enumerate(cases)
+    ]
+
+
 # run by another interpreter, see test_attacks_live.py
 collect_ignore = ["evaluation/anonymeter_rates.py"]
 
@@ -74,6 +83,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if str(item.path).startswith(folders) and item.path.stem != "test_one_table":
             item.add_marker(pytest.mark.papers)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Modules and tests stay to the end: no search for garbage walks through them again."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)

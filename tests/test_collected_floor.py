@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -11,15 +12,18 @@ from pathlib import Path
 import pytest
 
 
-def run_pytest(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-c", "pytest.ini", *options]
-    # the conftest takes the place of the public data sets from the checkout's tools; loading plugins takes long
-    environment = {
+def environment() -> dict[str, str]:
+    """The conftest takes the place of the public data sets from the checkout's tools; loading plugins takes long."""
+    return {
         **os.environ,
         "PYTHONPATH": str(Path(__file__).parents[1]),
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
     }
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def run_pytest(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-c", "pytest.ini", *options]
+    return subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, check=False)
 
 
 @pytest.fixture
@@ -31,24 +35,52 @@ def suite(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("workers", [(), ("-p", "xdist", "-n", "2")], ids=["alone", "xdist"])
-def test_fewer_tests_than_the_floor_fail_with_a_clear_line(suite: Path, workers: tuple[str, ...]) -> None:
-    done = run_pytest(suite, *workers, "--collected-floor", "4")
+def test_fewer_tests_than_the_floor_fail_with_a_clear_line_of_the_controller(suite: Path) -> None:
+    done = run_pytest(suite, "-p", "xdist", "-n", "2", "--collected-floor", "4")
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
     assert "only 3 tests were collected, expected at least 4" in done.stdout + done.stderr
     assert "INTERNALERROR" not in done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("workers", [(), ("-p", "xdist", "-n", "2")], ids=["alone", "xdist"])
-def test_the_floor_itself_is_enough(suite: Path, workers: tuple[str, ...]) -> None:
-    done = run_pytest(suite, *workers, "--collected-floor", "3")
+# every run of `make test` shows this of more tests
+@pytest.mark.slow
+def test_the_floor_itself_is_enough_for_workers(suite: Path) -> None:
+    done = run_pytest(suite, "-p", "xdist", "-n", "2", "--collected-floor", "3")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "3 passed" in done.stdout
 
 
-def test_without_the_option_any_number_is_fine(suite: Path) -> None:
-    assert run_pytest(suite, "test_three.py::test_1").returncode == 0
+CASES: dict[str, tuple[list[str], pytest.ExitCode, str]] = {
+    "fewer": (["--collected-floor", "4"], pytest.ExitCode.USAGE_ERROR, "only 3 tests were collected"),
+    "the floor itself": (["--collected-floor", "3"], pytest.ExitCode.OK, "3 passed"),
+    "no floor": (["test_three.py::test_1"], pytest.ExitCode.OK, "1 passed"),
+    "only collected": (["--collect-only", "--collected-floor", "4"], pytest.ExitCode.OK, "3 tests collected"),
+}
+# one process for all of them: most of a run's time is its start
+RUN_ALL = """
+import contextlib, io, json, sys, pytest
+found = {}
+for name, options in json.loads(sys.argv[1]).items():
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        status = pytest.main(["-p", "no:cacheprovider", "-c", "pytest.ini", *options])
+    found[name] = int(status), said.getvalue()
+print(json.dumps(found))
+"""
 
 
-def test_collecting_alone_is_not_held_to_the_floor(suite: Path) -> None:
-    assert run_pytest(suite, "--collect-only", "--collected-floor", "4").returncode == 0
+def test_without_workers_the_floor_holds_for_runs_but_not_for_lists(suite: Path) -> None:
+    asked = json.dumps({name: options for name, (options, _, _) in CASES.items()})
+    done = subprocess.run(
+        [sys.executable, "-c", RUN_ALL, asked],
+        cwd=suite,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found = json.loads(done.stdout)
+    for name, (_, status, line) in CASES.items():
+        assert found[name][0] == status, f"{name}: {found[name][1]}"
+        assert line in found[name][1], name
+        assert "INTERNALERROR" not in found[name][1], name

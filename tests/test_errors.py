@@ -223,6 +223,8 @@ def test_no_message_of_the_library_speaks_of_flags() -> None:
         (name, line, text)
         for path in sorted(PACKAGE.rglob("*.py"))
         if not (name := path.relative_to(PACKAGE).as_posix()).startswith("cli/")
+        # reading the code of all of them takes seconds
+        and "--" in path.read_text("utf-8")
         for line, text in _messages(path)
         if FLAG.search(text) and not any(name == file and text.startswith(start) for file, start in ALLOWED)
     ]

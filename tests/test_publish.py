@@ -441,8 +441,19 @@ def until_rows_are(wanted: int, make: Callable[[], tuple[int, Any]]) -> Any:
     raise AssertionError(f"{wanted} rows never came out")
 
 
-@pytest.mark.parametrize("options", EMPTY_METHODS.values(), ids=EMPTY_METHODS)
-@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize(
+    ("library", "options"),
+    [
+        pytest.param(
+            library,
+            options,
+            id=f"{library}-{name}",
+            marks=[] if library == "pyarrow" or name == "pairs-dp" else [pytest.mark.slow],
+        )
+        for library in LIBRARIES
+        for name, options in EMPTY_METHODS.items()
+    ],
+)
 def test_a_private_number_of_rows_may_be_none(library: str, options: dict[str, Any]) -> None:
     def release(rows: int) -> tuple[int, Any]:
         made = shoal.protect(in_library(few(rows), library), EMPTY_SCHEMA, epsilon=1, **options)

@@ -124,9 +124,11 @@ def answers(kind: str, pairs: int) -> Fraction:
             else table.iloc[1:].reset_index(drop=True)
         )
         raw = queries(random, kind, n)
+        # what is public is settled once for either table, as a server does
+        prepared = {id(data): prepare_queries(data, SCHEMA, relation) for data in (table, other)}  # type: ignore[arg-type]
 
         def run(data: pd.DataFrame) -> Any:
-            known = prepare_queries(data, SCHEMA, relation)  # type: ignore[arg-type]  # noqa: B023
+            known = prepared[id(data)]  # noqa: B023
             query = parse(raw, known.facts)  # noqa: B023
             return cost(query, known.facts), answer(query, known).value
 
@@ -144,7 +146,7 @@ every_kind = pytest.mark.parametrize("kind", sorted(set(KINDS) - ENUMERATED))
 
 @every_kind
 def test_an_answer_loses_no_more_than_its_price(kind: str) -> None:
-    assert 0 < answers(kind, 12) <= 1
+    assert 0 < answers(kind, 8) <= 1
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Planted faults: mechanisms that promise more than they keep, each of which the accounting must find."""
+"""Planted faults: mechanisms and answers that promise more than they keep, each of which the accounting must find."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import shoal
@@ -15,14 +16,27 @@ import shoal.mechanisms.insensitive.mechanism as insensitive
 import shoal.mechanisms.promises
 import shoal.mechanisms.tree.mechanism as tree
 import shoal.noise.families
+import shoal.query.answers
+import shoal.query.blur
+import shoal.query.refined
+import shoal.query.spec
 import shoal.release.protect
+from shoal.columns.schema import Attribute
 from shoal.mechanisms.tree.layout import Layout
 from shoal.method.budget import Plan
 from shoal.noise import categorical
 from shoal.noise.scale import round_up_scale
+from shoal.query.blur import Blur
+from shoal.query.facts import Neighbours
+from shoal.query.facts import prepare as prepare_queries
+from shoal.query.linear import Linear
+from shoal.query.refinement import Factors, Refined
+from shoal.query.spec import answer, cost, delta, parse
+from tests.query.refinement.test_refine import excess, exp_bounds, largest_ratio
 
 from .accounting import accounts
 from .test_accounting import Claiming, largest_loss, largest_part, lost
+from .test_choices_and_queries import answers
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -162,3 +176,170 @@ def test_an_equal_part_of_epsilon_for_every_column_is_found_to_be_too_little(
     monkeypatch.setattr(Plan, "stated", property(lambda self: self.shares))
     with pytest.raises(AssertionError, match="can be lost"):
         largest_part(Claiming(preset), 200)
+
+
+# questions of the query server
+
+
+def half_the_noise_of_answers(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(shoal.query.blur, "round_up_scale", lambda scale: round_up_scale(scale / 2))
+
+
+def counts_that_move_by_one_together(patch: pytest.MonkeyPatch) -> None:
+    """A replaced record leaves one cell and enters another."""
+    honest = Blur.laplace.__func__  # type: ignore[attr-defined]
+
+    def dishonest(cls: type[Blur], sensitivity: int, *arguments: Any, **options: Any) -> Blur:
+        found: Blur = honest(cls, min(sensitivity, 1), *arguments, **options)
+        return found
+
+    patch.setattr(Blur, "laplace", classmethod(dishonest))
+
+
+def sums_that_move_by_one(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Linear, "sensitivity", lambda self, facts: 1)
+
+
+def both_parts_of_a_mean_get_everything(patch: pytest.MonkeyPatch) -> None:
+    honest = Blur.single.__func__  # type: ignore[attr-defined]
+
+    def dishonest(cls: type[Blur], noise: str, sensitivity: int, unit: Fraction, epsilon: Fraction) -> Blur:
+        return replace(honest(cls, noise, sensitivity, unit, 2 * epsilon), epsilon=epsilon)
+
+    patch.setattr(Blur, "single", classmethod(dishonest))
+
+
+def twice_the_rate_of_ranks(patch: pytest.MonkeyPatch) -> None:
+    honest = shoal.query.spec.quantile
+
+    def dishonest(facts: Any, *, epsilon: Fraction, **options: Any) -> Any:
+        return replace(honest(facts, epsilon=2 * epsilon, **options), epsilon=epsilon)
+
+    patch.setattr(shoal.query.spec, "quantile", dishonest)
+
+
+QUERY_FAULTS: list[tuple[str, Plant]] = [
+    ("count", half_the_noise_of_answers),
+    ("sum", half_the_noise_of_answers),
+    ("mean", half_the_noise_of_answers),
+    ("histogram", half_the_noise_of_answers),
+    ("histogram", counts_that_move_by_one_together),
+    ("sum", sums_that_move_by_one),
+    ("mean", sums_that_move_by_one),
+    ("mean", both_parts_of_a_mean_get_everything),
+    ("quantile", twice_the_rate_of_ranks),
+]
+
+
+@pytest.mark.parametrize(("kind", "plant"), QUERY_FAULTS)
+def test_a_fault_of_an_answer_is_found(kind: str, plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
+    with pytest.raises(AssertionError, match="bound"):
+        answers(kind, 12)
+
+
+@pytest.mark.parametrize("kind", sorted({kind for kind, _ in QUERY_FAULTS}))
+def test_the_same_answers_as_they_are_pass(kind: str) -> None:
+    assert 0 < answers(kind, 12) <= 1
+
+
+PERSONS = shoal.Schema(
+    (
+        Attribute("id", "nominal", "identifier", type="text"),
+        Attribute("value", lo=Fraction(0), hi=Fraction(3), step=Fraction(1)),
+    )
+)
+ABOUT_ONE: dict[str, Any] = {
+    "kind": "individual",
+    "epsilon": "1",
+    "key": {"column": "id", "value": "p"},
+    "column": "value",
+}
+ABOUT_ALL: dict[str, Any] = {
+    "kind": "statistical",
+    "epsilon": "1",
+    "statistic": {"kind": "quantile", "column": "value", "q": "0.5"},
+}
+# everybody there may be: person p with each value, not there, or twice, beside somebody else
+TABLES = [[("q", 1)], [("p", 0), ("p", 3), ("q", 1)], *([("p", value), ("q", 1)] for value in range(4))]
+
+
+def neighbours(relation: Neighbours) -> list[tuple[int, int]]:
+    """Pairs of tables that differ in one record."""
+    if relation == "replace-one":
+        return [(a, b) for a in range(2, 6) for b in range(2, 6) if a != b]
+    return [*((0, b) for b in range(2, 6)), (1, 2), (1, 5)]
+
+
+def answered_within_the_price(asked: dict[str, Any], relation: Neighbours, patch: pytest.MonkeyPatch) -> bool:
+    """Whether every pair of neighbours is answered within the price, from the exact laws of the answers."""
+    laws: list[list[Fraction]] = []
+
+    def kept(law: Refined, source: Any, *, known: bool = True) -> int:
+        weights = law.prior.weights.tolist()
+        laws.append(law.probabilities() if known else [Fraction(w, sum(weights)) for w in weights])
+        return 0
+
+    patch.setattr(shoal.query.refined, "sample", kept)
+    prices = set()
+    for rows in TABLES:
+        table = pa.table({"id": [who for who, _ in rows], "value": [float(value) for _, value in rows]})
+        known = prepare_queries(table, PERSONS, relation)
+        query = parse(asked, known.facts)
+        answer(query, known)
+        prices.add((cost(query, known.facts), delta(query, known.facts)))
+    ((epsilon, least),) = prices
+    factor = exp_bounds(epsilon)[1]
+    found = [(laws[a], laws[b]) for pair in neighbours(relation) for a, b in (pair, pair[::-1])]
+    if not least:
+        return all(largest_ratio(a, b) <= factor for a, b in found)
+    return all(excess(a, b, factor) <= least for a, b in found)
+
+
+def a_factor_too_large(patch: pytest.MonkeyPatch) -> None:
+    honest = Factors.individual.__func__  # type: ignore[attr-defined]
+    patch.setattr(
+        Factors, "individual", classmethod(lambda cls, epsilon: honest(cls, epsilon * Fraction(11, 10)))
+    )
+
+
+def factors_of_individuals_for_statistics(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(
+        Factors, "statistical", classmethod(lambda cls, epsilon, *lift: Factors.individual(epsilon))
+    )
+
+
+def a_replaced_person_costs_as_one_added(patch: pytest.MonkeyPatch) -> None:
+    honest = shoal.query.refined._offer
+
+    def dishonest(*arguments: Any, epsilon: Fraction, **options: Any) -> Any:
+        return honest(*arguments, epsilon=epsilon / 2, **options)
+
+    patch.setattr(shoal.query.refined, "_offer", dishonest)
+
+
+def all_of_delta_moved(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(shoal.query.refined, "movable", lambda epsilon, delta, **how: delta)
+
+
+WITH_DELTA = {**ABOUT_ONE, "delta": "0.1"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "relation", "plant"),
+    [
+        (ABOUT_ONE, "add-remove", a_factor_too_large),
+        (ABOUT_ONE, "replace-one", a_factor_too_large),
+        (ABOUT_ONE, "replace-one", a_replaced_person_costs_as_one_added),
+        (WITH_DELTA, "add-remove", all_of_delta_moved),
+        (WITH_DELTA, "replace-one", all_of_delta_moved),
+        (ABOUT_ALL, "add-remove", factors_of_individuals_for_statistics),
+        (ABOUT_ALL, "replace-one", factors_of_individuals_for_statistics),
+    ],
+)
+def test_a_fault_of_a_refined_answer_is_found(
+    asked: dict[str, Any], relation: Neighbours, plant: Plant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert answered_within_the_price(asked, relation, monkeypatch)
+    plant(monkeypatch)
+    assert not answered_within_the_price(asked, relation, monkeypatch)

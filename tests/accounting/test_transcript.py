@@ -45,6 +45,20 @@ def test_afterwards_the_package_draws_by_itself_again() -> None:
     assert shoal.mechanisms.mask.discrete_laplace is before
 
 
+def test_a_name_that_a_module_gets_after_the_search_is_replaced_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(shoal.mechanisms.mask, "another", discrete_laplace, raising=False)
+        with recording():
+            assert shoal.mechanisms.mask.another is not discrete_laplace
+        assert shoal.mechanisms.mask.another is discrete_laplace
+        # whatever a test puts in the place of a draw stays
+        patch.setattr(shoal.mechanisms.mask, "discrete_laplace", max)
+        with recording():
+            assert shoal.mechanisms.mask.discrete_laplace is max
+    with recording():
+        assert shoal.mechanisms.mask.discrete_laplace not in (max, discrete_laplace)
+
+
 def sums(noise: int, private: int, times: int = 1, again: bool = False) -> None:
     drawn = shoal.mechanisms.mask.discrete_laplace(2, noise)
     for _ in range(times):

@@ -13,11 +13,14 @@ noise that makes the same numbers, so that the same release must come out, and b
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
+from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
@@ -415,15 +418,38 @@ def _replacements(run: Run) -> dict[Any, Any]:
     }
 
 
+def _package() -> list[ModuleType]:
+    return [module for name, module in list(sys.modules.items()) if name.startswith("shoal")]
+
+
+def _names_by_module() -> dict[ModuleType, tuple[int, tuple[str, ...]]]:
+    """Where the package has what is replaced, looked for before any test runs; and how many names a module has."""
+    for module in pkgutil.walk_packages(shoal.__path__, "shoal."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    wanted = set(map(id, _replacements(Run(None, 0, None))))
+    return {
+        module: (
+            len(vars(module)),
+            tuple(name for name, value in vars(module).items() if id(value) in wanted),
+        )
+        for module in _package()
+    }
+
+
+_NAMES = _names_by_module()
+
+
 def _replace_everywhere(functions: Mapping[Any, Any]) -> None:
     """Put functions in the place of others in every module of the package that has them by any name."""
     replacing = {id(before): after for before, after in functions.items()}
-    for name, module in list(sys.modules.items()):
-        # most modules have none of them, which is seen without a loop of Python: this runs some thousand times
-        if name.startswith("shoal") and not replacing.keys().isdisjoint(map(id, vars(module).values())):
-            for attribute, value in list(vars(module).items()):
-                if id(value) in replacing:
-                    setattr(module, attribute, replacing[id(value)])
+    for module in _package():
+        names = vars(module)
+        count, known = _NAMES.get(module, (-1, ()))
+        # a module that has got more names, or was loaded since, is searched
+        for name in known if count == len(names) else list(names):
+            if id(names[name]) in replacing:
+                setattr(module, name, replacing[id(names[name])])
 
 
 @contextmanager

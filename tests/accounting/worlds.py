@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -113,18 +113,21 @@ class World:
     schema: shoal.Schema
     table: pd.DataFrame
     neighbour: pd.DataFrame
+    _known: dict[int, Preparation] = field(default_factory=dict, repr=False, compare=False)
 
     def prepared(self, table: pd.DataFrame) -> Preparation:
-        """Everything up to the moment when the budget is spent."""
-        return prepare(read(table), self.schema, self.method, **self.settings)
+        """Everything up to the moment when the budget is spent; worked out once for either table."""
+        assert table is self.table or table is self.neighbour
+        if id(table) not in self._known:
+            self._known[id(table)] = prepare(read(table), self.schema, self.method, **self.settings)
+        return self._known[id(table)]
 
     def protect(self, table: pd.DataFrame) -> shoal.Release:
         return carry_out(self.prepared(table))
 
     def releases(self) -> Callable[[pd.DataFrame], shoal.Release]:
         """The same as `protect`, again and again: what is public is settled once for either table."""
-        made = {id(table): self.prepared(table) for table in (self.table, self.neighbour)}
-        return lambda table: self.carried_out(made[id(table)], shoal.release.protect.noise_source(None))
+        return lambda table: self.carried_out(self.prepared(table), shoal.release.protect.noise_source(None))
 
     def carried_out(self, prepared: Preparation, source: Source) -> shoal.Release:
         """The budget spent, with these draws."""

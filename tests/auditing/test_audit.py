@@ -39,6 +39,10 @@ REFUTED = [
 
 LONG = (
     "idp-ls",
+    # refuted for the same reason as ranking-dp: which records are together follows from the records
+    "idp-cbls",
+    "mdav-dp",
+    "optimal-dp",
     "broken: pairs-dp that spends eight times its budget",
     "broken: pairs-dp with a delta that spends a hundred times its budget",
 )

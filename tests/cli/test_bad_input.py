@@ -386,7 +386,13 @@ STARTERS: dict[str, Callable[[], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize("start", STARTERS.values(), ids=STARTERS)
+@pytest.mark.parametrize(
+    "start",
+    [
+        pytest.param(STARTERS["python -m shoal"], marks=pytest.mark.slow, id="python -m shoal"),
+        pytest.param(STARTERS["shoal"], id="shoal"),
+    ],
+)
 def test_the_real_command_refuses_in_one_line(start: Callable[[], list[str]], tmp_path: Path) -> None:
     (tmp_path / "data.csv").write_text(GOOD + "old,5,T\n")
     done = subprocess.run(

@@ -252,3 +252,13 @@ def test_a_warning_about_exposed_files_is_one_line(
         with pytest.raises(SystemExit):
             main()
     assert capsys.readouterr().err == "shoal: the workers keep private values.\n"
+
+
+def test_commands_are_built_once_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(["--version"]) == 0
+
+    def built(app: object) -> None:
+        raise AssertionError("built anew")
+
+    monkeypatch.setattr("typer.main.get_command", built)
+    assert run(["--version"]) == 0

@@ -170,7 +170,10 @@ def test_no_message_of_the_package_points_into_a_clone() -> None:
     """An installed package has no docs/ beside it; docstrings may name pages, as they are read in a clone."""
     found = []
     for path in sorted((ROOT / "src").rglob("*.py")):
-        tree = ast.parse(path.read_text("utf-8"))
+        text = path.read_text("utf-8")
+        if "docs/" not in text and "README" not in text:
+            continue  # reading the code of all of them takes seconds
+        tree = ast.parse(text)
         docstrings = {
             id(node.body[0].value)
             for node in ast.walk(tree)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -15,8 +16,11 @@ from pyarrow import csv, parquet
 
 import shoal
 from shoal.errors import OptionError
+from shoal.io import read
 from shoal.method.budget import split_budget
+from shoal.noise import source as noise_source
 from shoal.partition import best_k, expected_error, optimal, ranking
+from shoal.release.protect import carry_out, prepare
 from tests.conftest import data_file
 
 DOMAINS = {"a": (0, 1000), "b": (0, 500)}
@@ -139,19 +143,20 @@ def test_the_closed_form_is_the_mean_error_of_releases(method: str) -> None:
     importlib.import_module("shoal.partition._kernels_optimal")
     attributes = known(CENSUS_4, "proportional")
     columns = {name: x for name, (x, _, _) in zip(CENSUS_4, attributes, strict=True)}
+    prepared = prepare(
+        read(census()),
+        method=method,
+        columns=CENSUS_4,
+        epsilon=1,
+        split="proportional",
+        clip=False,
+        domain_from_data=1.5,
+        seed=0,
+        **({"k": 181} if method == "ranking-dp" else {}),
+    )
     errors = []
     for seed in range(150):
-        release = shoal.protect(
-            census(),
-            method=method,
-            columns=CENSUS_4,
-            epsilon=1,
-            split="proportional",
-            clip=False,
-            domain_from_data=1.5,
-            seed=seed,
-            **({"k": 181} if method == "ranking-dp" else {}),
-        )
+        release = carry_out(replace(prepared, source=noise_source(seed)))
         errors.append(sum(((release.aligned[name].to_numpy() - x) ** 2).sum() for name, x in columns.items()))
     make = optimal if method == "optimal-dp" else lambda x, width, share: ranking(x, 181)
     expected = sum(expected_error(x, make(x, width, share), width, share) for x, width, share in attributes)

@@ -22,7 +22,7 @@ from shoal.mechanisms.tree.layout import Layout
 from shoal.noise import Seeded, exponential
 from shoal.progress import silent
 from shoal.release.protect import prepare
-from tests.conftest import examples
+from tests.conftest import examples, slow_ones
 
 LAST = 4
 DIGITS = 200
@@ -121,9 +121,9 @@ def unlikely(counts: NDArray[np.int64], records: tuple[int, ...], rate: Fraction
 
 
 def drawn_cuts(records: tuple[int, ...], rate: Fraction) -> NDArray[np.int64]:
-    """How often each cut is drawn in 8,000 runs."""
+    """How often each cut is drawn in 3,000 runs."""
     ordered, source = np.array(records, dtype=np.int64), Seeded(5)
-    drawn = Counter(draw_cut(ordered, 0, LAST, rate, source) for _ in range(8_000))
+    drawn = Counter(draw_cut(ordered, 0, LAST, rate, source) for _ in range(3_000))
     return np.array([drawn[cut] for cut in range(1, LAST + 1)])
 
 
@@ -216,21 +216,28 @@ def worst_loss(relation: str, factor: Fraction, monkeypatch: pytest.MonkeyPatch,
 
 @pytest.mark.parametrize(
     ("relation", "options"),
-    [
-        ("replace-one", {}),
-        ("replace-one", {"rebuild": "normal"}),
-        ("replace-one", {"cuts": 0, "depth": 0}),
-        # the first attribute is counted value by value, then both are
-        ("replace-one", {"cuts": 3}),
-        ("replace-one", {"cuts": 4}),
-        ("replace-one", {"domains": NAMES}),
-        ("replace-one", {"domains": NAMES, "cuts": 4}),
-        ("add-remove", {"rows": 6, "domains": NAMES}),
-        ("add-remove", {"rows": 6, "cuts": 4}),
-        ("add-remove", {"rows": 6}),
-        ("add-remove", {"rows": 6, "rebuild": "normal"}),
-        ("add-remove", {}),
-    ],
+    slow_ones(
+        [
+            ("replace-one", {}),
+            ("replace-one", {"rebuild": "normal"}),
+            ("replace-one", {"cuts": 0, "depth": 0}),
+            # the first attribute is counted value by value, then both are
+            ("replace-one", {"cuts": 3}),
+            ("replace-one", {"cuts": 4}),
+            ("replace-one", {"domains": NAMES}),
+            ("replace-one", {"domains": NAMES, "cuts": 4}),
+            ("add-remove", {"rows": 6, "domains": NAMES}),
+            ("add-remove", {"rows": 6, "cuts": 4}),
+            ("add-remove", {"rows": 6}),
+            ("add-remove", {"rows": 6, "rebuild": "normal"}),
+            ("add-remove", {}),
+        ],
+        1,
+        4,
+        6,
+        8,
+        10,
+    ),
     ids=lambda case: case if isinstance(case, str) else ",".join(case),
 )
 def test_no_run_loses_more_than_epsilon(

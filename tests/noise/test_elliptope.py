@@ -132,7 +132,7 @@ def fit_two_signs(draws: Counter[tuple[int, int]], epsilon: float, reach: int = 
 
 def test_two_signs_have_the_closed_form_and_wrong_ones_are_rejected() -> None:
     source = SystemEntropy()
-    matrices = [elliptope_noise(2, 1, source) for _ in range(3_000)]
+    matrices = [elliptope_noise(2, 1, source) for _ in range(2_000)]
     draws = Counter((int(m[0, 0]), int(m[0, 1])) for m in matrices)
     assert sum(two_sign_masses(1.0, 30).values()) == pytest.approx(1, abs=1e-6)
     assert fit_two_signs(draws, 1.0) > FALSE_ALARM
@@ -140,7 +140,7 @@ def test_two_signs_have_the_closed_form_and_wrong_ones_are_rejected() -> None:
     assert fit_two_signs(draws, 1.25) < FALSE_ALARM
     rng = np.random.default_rng(1)
     # independent noise of the same spread has another shape
-    laplace = np.rint(rng.laplace(0, math.sqrt(2), (3_000, 2))).astype(int).tolist()
+    laplace = np.rint(rng.laplace(0, math.sqrt(2), (2_000, 2))).astype(int).tolist()
     assert fit_two_signs(Counter(map(tuple, laplace)), 1.0) < FALSE_ALARM
 
 

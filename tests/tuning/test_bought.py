@@ -207,7 +207,11 @@ def test_tuned_on_the_command_line_taints(here: Path, capsys: pytest.CaptureFixt
     assert not Path("no").exists()
 
 
-def test_an_audit_takes_tuned_too(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_audit_takes_tuned_too(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shoal.auditing.instrument._FEWEST_PAIRS", 1)
+    monkeypatch.setattr("shoal.auditing.instrument._FINALISTS", 1)
     words = [
         "audit",
         *WORDS[:-1],

@@ -22,7 +22,7 @@ from shoal.release.protect import Preparation, carry_out, prepare
 from shoal.sensitivity.sums import cluster_sum_scale
 from shoal.survey import survey, survey_schema
 from shoal.tuning.expected import expected_errors, expected_measures, has_closed_form
-from tests.conftest import examples
+from tests.conftest import examples, slow_ones
 
 SETTINGS: list[tuple[str, dict[str, Any]]] = [
     ("laplace", {}),
@@ -63,7 +63,7 @@ def sampled(prepared: Preparation, frozen: tuple[Clusters, ...], runs: int) -> d
     return errors
 
 
-@pytest.mark.parametrize(("method", "options"), SETTINGS)
+@pytest.mark.parametrize(("method", "options"), slow_ones(SETTINGS, 1, 3, 5, 7, 9))
 def test_the_mean_over_many_releases_is_the_expectation(method: str, options: dict[str, Any]) -> None:
     prepared, frozen = settled(method, **options)
     assert has_closed_form(prepared)

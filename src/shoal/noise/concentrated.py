@@ -66,6 +66,7 @@ def rho_from(epsilon: Fraction, delta: Fraction, rows: int = 1) -> Fraction:
     return found
 
 
+@lru_cache(maxsize=256)
 def epsilon_from(rho: Fraction, delta: Fraction) -> Fraction:
     """The ε for which ρ-zCDP implies (ε, δ)-DP, rounded up to 12 digits.
 

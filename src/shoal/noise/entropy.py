@@ -197,7 +197,9 @@ def flip_by_digits(
     if ratio_digit.ndim == 0 and ratio_digit <= np.iinfo(digit.dtype).max:
         compared = ratio_digit.astype(digit.dtype)  # spares widening every digit
     result: NDArray[np.bool_] = digit < compared
-    pending = np.flatnonzero(digit == compared)
+    pending = (digit == compared).nonzero()[0]
+    if not pending.size:
+        return result
     remainder = pick(shifted, pending) - pick(ratio_digit, pending) * pick(under, pending)
     while pending.size:
         remainder = np.broadcast_to(remainder, pending.shape)
