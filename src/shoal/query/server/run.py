@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 # connections that the system keeps until they are taken
 _WAITING = 2048
+# Python lets a thread calculate for so long while others wait for their turn. Storing an answer takes many short turns,
+# and at the usual 5 ms each, beside a long question that is being read, they would add up to more than half a pace
+_TURN_SECONDS = 2e-4
 
 
 def serve(
@@ -86,7 +89,12 @@ def _note_heads(config: Config) -> None:
 
 
 def _run(config: Config, opened: tuple[Ledger, dict[str, Served]], sockets: list[socket.socket]) -> None:
-    http_server(create_app(config, opened), config.limits).run(sockets=sockets)
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(_TURN_SECONDS)
+    try:
+        http_server(create_app(config, opened), config.limits).run(sockets=sockets)
+    finally:
+        sys.setswitchinterval(usual)
 
 
 class _Server(uvicorn.Server):
