@@ -55,7 +55,9 @@ LONG = (
     ids=ids,
 )
 def test_what_is_not_private_is_refuted_within_few_runs(row: Row) -> None:
-    runs = 4000 if row.name == "idp-ls" else 200
+    # where the bound of 200 runs is about the claimed ε, whether it refutes is a matter of the seed
+    more = {"idp-ls": 4000, "broken: pairs-dp that spends eight times its budget": 1000}
+    runs = more.get(row.name, 200)
     found = run_row(row, runs=runs, confidence=0.99, seed=7, workers=1)
     assert found.refuted
     assert found.alarm == found.claimed
