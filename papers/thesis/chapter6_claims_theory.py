@@ -194,7 +194,8 @@ def _categorical(adult: Found, trees: Sequence[Taxonomy]) -> Iterator[Claim]:
         [loss["δ(b,t)"] <= 1, all(tree.width == tree.diameter for tree in trees)],
         loss["δ(b,t)"],
         loss["diameter"],
-        ", ".join(f"{tree.width:.4f}" for tree in trees),
+        " and ".join(f"{tree.width:.4f}" for tree in trees),
+        " and ".join(f"{tree.diameter:.4f}" for tree in trees),
     )
     rows = 5 * small.concept_loss(
         Taxonomy.flat(["a", "b"]), Taxonomy.flat(["a", "b"]).diameter, ["a"] * 5, ["a"] * 4 + ["b"]
