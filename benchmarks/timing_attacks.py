@@ -557,6 +557,7 @@ def table(trials: int, controls: int, questions: int, names: Sequence[str]) -> s
 def mixed_load(minutes: float, analysts: int = 4) -> str:
     """What the holder's status says after so many minutes of questions of all kinds to a real server."""
     from benchmarks.ledger import make_folder, serving
+    from shoal.io.toml import dumps
     from shoal.query.client import Client, RefusedError
     from shoal.query.server.folder import TOKENS_FILE
     from shoal.query.server.tokens import new_token
@@ -580,10 +581,14 @@ def mixed_load(minutes: float, analysts: int = 4) -> str:
         lambda: income(True),
     ]
     counts = {"answered": 0, "refused": 0}
+    failures: list[RefusedError] = []
     until = time.monotonic() + 60 * minutes
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         make_folder(folder)
+        # long questions of an hour take more room than an analyst usually has
+        terms = {"ceiling": "1000000", "most_bytes": 2**40}
+        (folder / "survey" / "dataset.toml").write_text(dumps(terms))
         holder = new_token(folder / TOKENS_FILE, "holder", "holder")
         tokens = (folder / "tokens").read_text().split(",")[:analysts]
         with serving(folder, str(folder / "ledger.sqlite"), pace=PACE, processes=1, source=None) as url:
@@ -594,7 +599,10 @@ def mixed_load(minutes: float, analysts: int = 4) -> str:
                         try:
                             client.ask("survey", random.choice(kinds)())
                             counts["answered"] += 1
-                        except RefusedError:
+                        except RefusedError as refused:
+                            if refused.code != "busy":
+                                failures.append(refused)
+                                return
                             counts["refused"] += 1
                             time.sleep(0.5)
 
@@ -603,6 +611,8 @@ def mixed_load(minutes: float, analysts: int = 4) -> str:
                 thread.start()
             for thread in threads:
                 thread.join()
+            if failures:
+                raise failures[0]
             import httpx
 
             headers = {"Authorization": f"Bearer {holder}"}
