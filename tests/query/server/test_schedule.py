@@ -296,3 +296,17 @@ def test_what_cannot_be_said_does_not_keep_others_waiting(
     monkeypatch.setattr(paid_answers, "fraction_text", broken)
     assert server.ask({"kind": "mean", "column": "income", "epsilon": "9"}).status_code == 500
     assert server.ask().status_code == 200
+
+
+def test_an_answer_that_was_due_long_before_the_first_found_late_waits_on_its_grid() -> None:
+    now, faults = [0.0], []
+    schedule = Schedule(1.0, 100.0, lambda: now[0], faults.append)
+    overdue = schedule.admit("ada", 0.5)
+    now[0] = 10.0
+    late = schedule.admit("ada", 0.5)
+    assert (overdue.ready, late.ready) == (0.5, 10.5)
+    now[0] = 11.2
+    schedule.done(late)
+    schedule._check(overdue, overdue.sent)
+    assert overdue.ready == late.ready == 11.5
+    assert faults == [1, 1]

@@ -168,7 +168,8 @@ class Schedule:
             return
         # counted from the first that was late, so that several do not add up to a finer grid
         origin = self._origins.setdefault(departure.analyst, departure.ready)
-        behind = now - due + departure.ready - origin
+        # one that was due before the first found late can be sent before that one should have been
+        behind = max(now - due + departure.ready - origin, self.pace)
         paces = 1 << max(math.ceil(math.log2(behind / self.pace)), 0)
         self.punctuality.late += 1
         self._fault(paces)
