@@ -22,19 +22,19 @@ def exact(value: object, what: str) -> Fraction:
     if isinstance(value, Fraction):
         return value
     if isinstance(value, bool):
-        raise OptionError(f"{what} must be a number, got {value}.")
+        raise OptionError("option-must-be-a-number-got", option=what, found=value)
     if isinstance(value, np.generic):
         value = value.item()
     try:
         decimal = Decimal(str(value).strip())
     except InvalidOperation:
-        raise OptionError(f"{what} must be a number, got '{value}'.") from None
+        raise OptionError("decimals-option-must-be-a-number-got", option=what, found=value) from None
     if not decimal.is_finite():
-        raise OptionError(f"{what} must be finite, got {value}.")
+        raise OptionError("option-must-be-finite-got", option=what, found=value)
     # asked before the fraction is made: the one of 1e999999999 would fill the memory
     if decimal and abs(decimal.adjusted()) > _LARGEST_EXPONENT:
         raise OptionError(
-            f"{what} must be 0 or between 1e-{_LARGEST_EXPONENT} and 1e{_LARGEST_EXPONENT} in size, got {value}."
+            "option-0-between-1e-1e-size", option=what, largest_exponent=_LARGEST_EXPONENT, found=value
         )
     return Fraction(decimal)
 

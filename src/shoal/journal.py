@@ -287,12 +287,10 @@ class Journal:
             OptionError: there is no data set whose records they would be, or no such use.
         """
         if names and not dataset:
-            raise OptionError("same_records= is about a named data set: give dataset= too.", option="dataset")
+            raise OptionError("same-records-about-named-data-set", option="dataset")
         for name in names:
             if _USE.fullmatch(name) and all(entry.id != name for entry in self.entries()):
-                raise OptionError(
-                    f"the journal has no use '{name}': 'shoal journal' lists them.", option="same_records"
-                )
+                raise OptionError("journal-no-use", option="same_records", name=name)
 
     def clear(self, dataset: str | None = None) -> int:
         """Forget all entries, or those of one data set; one line stays that says how many were cleared.

@@ -79,9 +79,9 @@ def _token(path: Path | None) -> str:
         try:
             text = path.read_text("utf-8")
         except (OSError, UnicodeDecodeError):
-            raise InputError(f"the token file '{path}' cannot be read.") from None
+            raise InputError("token-file-cannot-read", path=path) from None
     if not text.strip():
-        raise OptionError("there is no token: name its file with --token-file, or set SHOAL_TOKEN.")
+        raise OptionError("there-no-token")
     return text.strip()
 
 
@@ -100,7 +100,7 @@ def _question(
     for one in options:
         name, equals, value = one.partition("=")
         if not equals:
-            raise OptionError(f"--option '{one}' is not of the form name=value.")
+            raise OptionError("option-not-form-name-value", one=one)
         asked[name] = _json(f"--option {name}", value) if value[:1] in ("{", "[") else value
     return asked
 
@@ -116,7 +116,7 @@ def _condition(text: str) -> dict[str, Any]:
         return written
     found = [(text.find(op), -len(op), op) for op in ("==", "!=", "<=", ">=", "<", ">", "=") if op in text]
     if not found:
-        raise OptionError(f"--where '{text}' is no condition: write it as column>=value, or as JSON.")
+        raise OptionError("where-no-condition", text=text)
     at, _, op = min(found)
     column, value = text[:at].strip(), text[at + len(op) :].strip()
     return {"column": column, "op": "==" if op == "=" else op, "value": value}
@@ -126,7 +126,7 @@ def _json(what: str, text: str) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        raise OptionError(f"{what} starts like JSON but is not: {error}.") from None
+        raise OptionError("starts-like-json-but-not", what=what, reason=error) from None
 
 
 def _describe(client: Client, dataset: str, as_json: bool) -> None:

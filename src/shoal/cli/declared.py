@@ -21,9 +21,9 @@ def parse_domains(texts: Iterable[str]) -> dict[str, tuple[Decimal | str, Decima
         name, equals, bounds = text.rpartition("=")
         lo, colon, hi = bounds.partition(":")
         if not (equals and colon and name):
-            raise OptionError(f"--domain '{text}' is not of the form column=lo:hi.")
+            raise OptionError("domain-not-form-column-lo-hi", text=text)
         if name in domains:
-            raise OptionError(f"--domain names column '{name}' twice.")
+            raise OptionError("domain-names-column-twice", column=name)
         what = f"--domain '{text}': a bound"
         first, last = (side if ISO_DAY.match(side) else _number(side, what) for side in (lo, hi))
         domains[name] = (first, last)
@@ -45,8 +45,8 @@ def parse_types(texts: Iterable[str]) -> dict[str, str]:
     for text in texts:
         name, equals, type = text.rpartition("=")
         if not (equals and name and type):
-            raise OptionError(f"--type '{text}' is not of the form column=type.")
+            raise OptionError("type-not-form-column-type", text=text)
         if name in found:
-            raise OptionError(f"--type names column '{name}' twice.")
+            raise OptionError("type-names-column-twice", column=name)
         found[name] = type
     return found

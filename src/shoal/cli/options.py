@@ -311,7 +311,7 @@ def _taxonomies(texts: Sequence[str]) -> dict[str, Any]:
     for text in texts:
         name, equals, path = text.rpartition("=")
         if not (equals and name and path):
-            raise OptionError(f"--taxonomy '{text}' is not of the form column=file.")
+            raise OptionError("taxonomy-not-form-column-file", text=text)
         found[name] = Taxonomy.load(path)
     return found
 

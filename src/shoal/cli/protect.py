@@ -156,7 +156,7 @@ def protect(typed: Mapping[str, Any]) -> None:
         rehearse_typed(typed)
         return
     if typed["out"] is None and not dry_run:
-        raise OptionError("--out is missing: name a new folder for the bundle.")
+        raise OptionError("out-is-missing")
     written = None if typed["format"] is None else known_format(typed["format"]).name
     named = {name: typed[name] for name in _DELIVERED} | {
         name: tuple(typed[name] or ()) for name in _REPEATED

@@ -158,7 +158,7 @@ tune.__doc__ = inspect.cleandoc(_HELP)
 
 def _size(word: str) -> int:
     if not word.isdigit():
-        raise OptionError(f"--ks must be whole numbers with commas between, such as 3,5,10, got '{word}'.")
+        raise OptionError("ks-whole-numbers-commas-between-such", found=word)
     return int(word)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from shoal.columns.attribute import RECORDS, Attribute
 from shoal.columns.bounds import bound_text
 from shoal.columns.dates import day_number
-from shoal.errors import OptionError, did_you_mean
+from shoal.errors import OptionError, closest
 
 if TYPE_CHECKING:
     from shoal.columns.steps import Step
@@ -34,11 +34,11 @@ def _settled(step: Step, before: Attribute, *facts: str, names_all: bool) -> dic
 
 def _bands(step: Step, before: Attribute) -> Attribute:
     if not before.kind_facts.ranged:
-        raise OptionError(f"{step.where}: breaks are for numbers and dates, and the column is {before.kind}.")
+        raise OptionError("breaks-numbers-dates-column", where=step.where, found=before.kind)
     if any(isinstance(end, str) for end in step.breaks) and not before.kind_facts.days:
-        raise OptionError(f"{step.where}: its breaks are dates, and the column is {before.kind}.")
+        raise OptionError("breaks-dates-column", where=step.where, found=before.kind)
     if len(step.bands) < 2:
-        raise OptionError(f"{step.where}: one band for all values says nothing: drop the column.")
+        raise OptionError("band-all-values-says-nothing", where=step.where)
     settled = _settled(step, before, "kind", "type", "domain", names_all=True)
     return replace(_without_range(before), kind="ordinal", type="text", ordered=step.bands, source=settled)
 
@@ -53,12 +53,11 @@ def _without_range(before: Attribute) -> Attribute:
 def _level(step: Step, before: Attribute) -> Attribute:
     tree = replace(before, missing=None).tree
     if before.taxonomy is None or tree is None:
-        raise OptionError(f"{step.where}: level needs the taxonomy of a nominal column: declare one.")
+        raise OptionError("level-needs-taxonomy-nominal-column", where=step.where)
     assert step.level is not None
     if step.level >= tree.levels:
         raise OptionError(
-            f"{step.where}: level must be above its values, below {tree.levels}, got {step.level}: level 1 is just "
-            "below the root."
+            "level-above-values-below-level-1", where=step.where, levels=tree.levels, found=step.level
         )
     groups = tuple(dict.fromkeys(above(step, before).values()))
     return replace(
@@ -84,21 +83,19 @@ def above(step: Step, before: Attribute) -> dict[str, str]:
 
 def _mapping(step: Step, before: Attribute) -> Attribute:
     if before.kind_facts.ranged:
-        raise OptionError(
-            f"{step.where}: mapping is for names, and the column is {before.kind}: give breaks, or declare it nominal."
-        )
+        raise OptionError("mapping-names-column", where=step.where, found=before.kind)
     renamed = dict(step.mapping)
     names = before.ordered or before.values or (before.taxonomy.values if before.taxonomy is not None else ())
     if names:
         for old in renamed:
             if old not in names:
-                raise OptionError(f"{step.where}: the column has no value '{old}'.{did_you_mean(old, names)}")
+                raise OptionError("column-no-value", where=step.where, old=old, hint=closest(old, names))
     now = [renamed.get(name, name) for name in names]
     merged = tuple(dict.fromkeys(now))
     if before.ordered and len(merged) != 1 + sum(a != b for a, b in itertools.pairwise(now)):
-        raise OptionError(f"{step.where}: values with one new name must be neighbours in the order.")
+        raise OptionError("values-new-name-neighbours-order", where=step.where)
     if before.ordered and len(merged) < 2:
-        raise OptionError(f"{step.where}: one name for all values says nothing: drop the column.")
+        raise OptionError("name-all-values-says-nothing", where=step.where)
     source = _settled(step, before, "type", "domain", names_all=bool(names) and set(names) <= set(renamed))
     settled = replace(before, type="text", source=source)
     if before.ordered:
@@ -108,13 +105,13 @@ def _mapping(step: Step, before: Attribute) -> Attribute:
 
 def _coded(step: Step, before: Attribute) -> Attribute:
     if not before.kind_facts.ranged:
-        raise OptionError(f"{step.where}: it is for numbers and dates, and the column is {before.kind}.")
+        raise OptionError("numbers-dates-column", where=step.where, found=before.kind)
     if before.kind_facts.days != isinstance(step.at, str):
         shown = "a date such as 1984-05-31" if before.kind_facts.days else "a number"
-        raise OptionError(f"{step.where}: at must be {shown}, got '{bound_text(step.at)}'.")
+        raise OptionError("at-must-be-got", where=step.where, shown=shown, found=bound_text(step.at))
     at, put = (_exact(end) for end in (step.at, step.at if step.put is None else step.put))
     if before.type == "integer" and put.denominator != 1:
-        raise OptionError(f"{step.where}: the column holds whole numbers, and {bound_text(put)} is none.")
+        raise OptionError("column-holds-whole-numbers-none", where=step.where, put=bound_text(put))
     if before.lo is None or before.hi is None:
         return before
     is_top = step.do == "top"
@@ -123,22 +120,18 @@ def _coded(step: Step, before: Attribute) -> Attribute:
     touched = before.hi > at if is_top else before.lo < at
     lo, hi = (min(inside[0], put), max(inside[1], put)) if touched else (before.lo, before.hi)
     if lo >= hi:
-        raise OptionError(f"{step.where}: nothing is left between {bound_text(lo)} and {bound_text(hi)}.")
+        raise OptionError("nothing-left-between", where=step.where, lo=bound_text(lo), hi=bound_text(hi))
     return replace(before, lo=lo, hi=hi)
 
 
 def _truncate(step: Step, before: Attribute) -> Attribute:
     if before.kind_facts.ordered:
-        raise OptionError(
-            f"{step.where}: it is for codes, and the column is {before.kind}: declare it nominal."
-        )
+        raise OptionError("it-is-for-codes-and-the", where=step.where, found=before.kind)
     if before.taxonomy is not None:
-        raise OptionError(
-            f"{step.where}: the column has a taxonomy: recode it to a level, or remove the taxonomy."
-        )
+        raise OptionError("the-column-has-a-taxonomy", where=step.where)
     values = tuple(dict.fromkeys(value[: step.length].strip() for value in before.values))
     if before.values and len(values) < 2:
-        raise OptionError(f"{step.where}: one code for all values says nothing: drop the column.")
+        raise OptionError("code-all-values-says-nothing", where=step.where)
     return replace(
         before, type="text", values=values, source=_settled(step, before, "type", "domain", names_all=False)
     )

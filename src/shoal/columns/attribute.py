@@ -19,7 +19,7 @@ from shoal.columns.lattice import DEFAULT_REAL_STEPS, Lattice
 from shoal.columns.missing import POLICIES
 from shoal.decimals import decimal_text, decimals_of, exact, written_decimals
 from shoal.display import displayed
-from shoal.errors import InputError, OptionError, did_you_mean
+from shoal.errors import InputError, OptionError, closest
 from shoal.io import ColumnType, known_type
 from shoal.io.column_types import DAY_TYPES
 from shoal.io.date_formats import DateFormat
@@ -87,34 +87,31 @@ class Attribute:
             # an order is what makes names ordinal
             object.__setattr__(self, "kind", "ordinal")
         if (self.lo is None) != (self.hi is None):
-            raise OptionError(f"column '{self.name}': give both lo and hi, or neither.")
+            raise OptionError("column-give-both-lo-hi-neither", column=self.name)
         if self.max_rows is not None and (type(self.max_rows) is not int or self.max_rows < 1):
-            raise OptionError(
-                f"column '{self.name}': max_rows must be a whole number, at least 1, got {self.max_rows}."
-            )
+            raise OptionError("column-max-rows-whole-number-least", column=self.name, found=self.max_rows)
         if len(set(self.ordered)) < len(self.ordered):
-            raise OptionError(f"column '{self.name}': ordered lists a value twice.")
+            raise OptionError("column-ordered-lists-value-twice", column=self.name)
         if not all(value.strip() for value in self.values):
-            raise OptionError(
-                f"column '{self.name}': values lists an empty text: an empty cell is a missing value, see missing."
-            )
+            raise OptionError("column-values-lists-empty-text-empty", column=self.name)
         if len({value.strip() for value in self.values}) < len(self.values):
-            raise OptionError(f"column '{self.name}': values lists a value twice.")
+            raise OptionError("column-values-lists-value-twice", column=self.name)
         if (self.values or self.taxonomy) and self.kind_facts.ordered:
-            raise OptionError(
-                f"column '{self.name}': values and taxonomy are for nominal columns, and it is {self.kind}."
-            )
+            raise OptionError("column-values-taxonomy-nominal-columns", column=self.name, found=self.kind)
         if self.missing is not None and self.missing not in POLICIES:
             raise OptionError(
-                f"column '{self.name}': missing '{self.missing}' is not one of {', '.join(POLICIES)}."
+                "column-missing-not", column=self.name, missing=self.missing, allowed=tuple(POLICIES)
             )
         object.__setattr__(self, "na", _codes(self.name, self.na))
         if self.release is not None and self.role != "weight":
-            raise OptionError(f"column '{self.name}': release is for a weight, and its role is {self.role}.")
+            raise OptionError("column-release-weight-role", column=self.name, found=self.role)
         if self.release is not None and self.release not in WEIGHT_RELEASES:
             raise OptionError(
-                f"column '{self.name}': release '{self.release}' is not one of {', '.join(WEIGHT_RELEASES)}."
-                f"{did_you_mean(str(self.release), WEIGHT_RELEASES)}"
+                "column-release-not",
+                column=self.name,
+                release=self.release,
+                allowed=tuple(WEIGHT_RELEASES),
+                hint=closest(str(self.release), WEIGHT_RELEASES),
             )
         self._check_type()
         if self.taxonomy is not None and not self.values and not _of_leaves(self.taxonomy):
@@ -134,38 +131,39 @@ class Attribute:
             self._check_format()
         if self.type is not None and not self.kind_facts.takes(self.type):
             raise OptionError(
-                f"column '{self.name}' is {self.kind}, and its type '{self.type}' is not one of "
-                f"{', '.join(self.kind_facts.types or ())}: correct kind or type."
+                "column-type-not",
+                column=self.name,
+                found=self.kind,
+                type=self.type,
+                allowed=tuple(self.kind_facts.types or ()),
             )
         if self.decimals is None:
             return
         if self.type is None and self.kind_facts.measured:
             object.__setattr__(self, "type", "decimal")
         if self.type != "decimal":
-            raise OptionError(f"column '{self.name}': decimals are for columns of type decimal.")
+            raise OptionError("column-decimals-columns-type-decimal", column=self.name)
         if type(self.decimals) is not int or not 0 <= self.decimals <= MOST_DECIMALS:
             raise OptionError(
-                f"column '{self.name}': decimals must be a whole number from 0 to {MOST_DECIMALS}, got {self.decimals}."
+                "column-decimals-whole-number-from-0",
+                column=self.name,
+                most_decimals=MOST_DECIMALS,
+                found=self.decimals,
             )
         if self.step is not None and (self.step * 10**self.decimals).denominator != 1:
-            raise OptionError(
-                f"column '{self.name}': its step has more than {self.decimals} decimals: give it more decimals, or a "
-                "larger step."
-            )
+            raise OptionError("column-step-more-than-decimals", column=self.name, decimals=self.decimals)
 
     def _check_format(self) -> None:
         if not isinstance(self.format, str):
-            raise OptionError(
-                f"column '{self.name}': format must be text such as DD.MM.YYYY, got {self.format!r}."
-            )
+            raise OptionError("column-format-text-such-dd-mm", column=self.name, found=self.format)
         try:
             form = DateFormat.of(self.format)
         except OptionError as error:
-            raise OptionError(f"column '{self.name}': {error}") from None
+            raise OptionError("of-column", column=self.name, reason=error) from None
         if self.type is None and self.kind_facts.days:
             object.__setattr__(self, "type", "timestamp" if form.has_time else "date")
         if self.type not in DAY_TYPES:
-            raise OptionError(f"column '{self.name}': format is for columns of dates, and it is {self.kind}.")
+            raise OptionError("column-format-columns-dates", column=self.name, found=self.kind)
 
     @property
     def dropped(self) -> bool:
@@ -194,8 +192,7 @@ class Attribute:
             return found
         if MISSING_VALUE in found.labels:
             raise OptionError(
-                f"column '{self.name}': '{MISSING_VALUE}' is a group of its taxonomy, and the name of missing values "
-                "with missing=category: rename the group."
+                "column-group-taxonomy-name-missing-values", column=self.name, missing_value=MISSING_VALUE
             )
         more = Taxonomy.from_pairs([*found.to_pairs(), (MISSING_VALUE, found.labels[0])])
         return more.minimal([*found.values, MISSING_VALUE])
@@ -220,24 +217,14 @@ class Attribute:
         """
         if not self.kind_facts.ordered:
             if self.tree is None:
-                raise OptionError(
-                    f"column '{self.name}' has no public values: list them as values in the schema, or give a taxonomy."
-                )
+                raise OptionError("column-no-public-values", column=self.name)
             return Lattice(Fraction(0), Fraction(max(len(self.tree.domain) - 1, 1)), Fraction(1))
         if self.kind_facts.listed:
             if len(self.ordered) < 2:
-                raise OptionError(
-                    f"column '{self.name}' has no declared order: list its values, lowest first, as ordered in the "
-                    "schema."
-                )
+                raise OptionError("column-no-declared-order", column=self.name)
             return Lattice(Fraction(0), Fraction(len(self.ordered) - 1), Fraction(1))
         if self.lo is None or self.hi is None:
-            raise OptionError(
-                f"column '{self.name}' has no public domain: give one (domains=) or declare it in the schema, not "
-                "taken from the data, or name only the columns to release (columns=).",
-                code="no-domain",
-                option="domains",
-            )
+            raise OptionError("no-domain", column=self.name, option="domains")
         step = self.declared_step
         if step is None:
             whole = integer if self.type is None else self.type == "integer"
@@ -245,7 +232,7 @@ class Attribute:
         try:
             return Lattice(self.lo, self.hi, step)
         except OptionError as error:
-            raise OptionError(f"column '{self.name}': {error}") from None
+            raise OptionError("of-column", column=self.name, reason=error) from None
 
     @property
     def type_declared(self) -> bool:
@@ -361,7 +348,7 @@ class Attribute:
         form = rest if colon and word.strip() in DAY_TYPES else None
         decimals = "" if form else rest
         if colon and not form and not decimals.strip().isdigit():
-            raise OptionError(f"column '{self.name}': type '{type}' is not of the form decimal:2.")
+            raise OptionError("column-type-not-form-decimal-2", column=self.name, type=type)
         kept = {fact: origin for fact, origin in self.source.items() if fact not in ("kind", "type")}
         named = known_type(word.strip(), f"column '{self.name}'")
         kind: Kind = self.kind
@@ -469,7 +456,7 @@ def range_of(name: str, bounds: Any) -> tuple[Any, Any]:
     try:
         lo, hi = bounds
     except (TypeError, ValueError):
-        raise OptionError(f"the domain of column '{name}' must be a pair (lo, hi), got {bounds!r}.") from None
+        raise OptionError("domain-column-pair-lo-hi", column=name, found=bounds) from None
     return lo, hi
 
 
@@ -509,13 +496,11 @@ def spells_numbers(domain: Any) -> bool:
 def _codes(name: str, given: object) -> tuple[str, ...]:
     """Codes for missing values as texts: 99 and "99" are the same."""
     if isinstance(given, str) or not isinstance(given, Iterable):
-        raise OptionError(
-            f"column '{name}': na must be a list of codes for a missing value, such as [99], got {given!r}."
-        )
+        raise OptionError("column-na-list-codes-missing-value", column=name, found=given)
     found = []
     for code in given:
         if isinstance(code, bool) or not isinstance(code, str | int | float | Fraction):
-            raise OptionError(f"column '{name}': na lists {code!r}, which is neither a number nor a text.")
+            raise OptionError("column-na-lists-neither-number-nor", column=name, code_=code)
         found.append(code.strip() if isinstance(code, str) else decimal_text(exact(code, "na")))
     return tuple(dict.fromkeys(found))
 
@@ -525,26 +510,30 @@ def _sources(name: str, given: object) -> dict[str, str]:
     if isinstance(given, str):
         given = dict.fromkeys(FACTS, given)
     if not isinstance(given, Mapping):
-        raise OptionError(f"column '{name}': source must be a text or a table of texts, got {given!r}.")
+        raise OptionError("column-source-text-table-texts", column=name, found=given)
     for fact, origin in given.items():
         if fact not in FACTS:
             raise OptionError(
-                f"column '{name}': source names '{fact}', which is not one of {', '.join(FACTS)}."
-                f"{did_you_mean(str(fact), FACTS)}"
+                "column-source-names-not",
+                column=name,
+                fact=fact,
+                allowed=tuple(FACTS),
+                hint=closest(str(fact), FACTS),
             )
         if origin not in SOURCES:
             raise OptionError(
-                f"column '{name}': source '{origin}' is not one of {', '.join(SOURCES)}."
-                f"{did_you_mean(str(origin), SOURCES)}"
+                "column-source-not",
+                column=name,
+                origin=origin,
+                allowed=tuple(SOURCES),
+                hint=closest(str(origin), SOURCES),
             )
     return {fact: given[fact] for fact in FACTS if fact in given}
 
 
 def _listed(name: str, domain: Any) -> list[object]:
     if isinstance(domain, str) or not isinstance(domain, Iterable):
-        raise OptionError(
-            f"the domain of nominal column '{name}' must be a list of its values, got {domain!r}."
-        )
+        raise OptionError("domain-nominal-column-list-values", column=name, found=domain)
     return list(domain)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from shoal.columns.attribute import Attribute, range_of, spells_numbers
 from shoal.columns.declaration import Declaration
 from shoal.columns.schema import Schema
-from shoal.errors import InputError, OptionError, did_you_mean
+from shoal.errors import InputError, OptionError, closest
 from shoal.io import Table
 
 
@@ -32,10 +32,10 @@ def chosen_columns(
         for name in declared.columns:
             table.known(name)
             if declared.columns.count(name) > 1:
-                raise OptionError(f"columns names '{name}' twice.")
+                raise OptionError("columns-names-twice", option="columns", name=name)
         for name in domains:
             if name not in declared.columns:
-                raise OptionError(f"a domain is given for column '{name}', which is not among columns.")
+                raise OptionError("domain-given-column-not-among-columns", column=name)
     requested = set(declared.columns or ()) | set(domains)
     if declared.schema is None:
         # whoever names a column knows better than a guess from its name
@@ -44,7 +44,7 @@ def chosen_columns(
         )
     described = set(schema.stepped.names)
     for name in requested - described:
-        raise OptionError(f"column '{name}' is not described in the schema.{did_you_mean(name, described)}")
+        raise OptionError("column-not-described-schema", column=name, hint=closest(name, described))
     schema = schema.with_domains(domains).with_types(declared.types or {}).stepped
     chosen: list[Attribute] = []
     notes: list[str] = []
@@ -75,9 +75,7 @@ def chosen_columns(
         elif attribute.kind_facts.days and attribute.lo is None and not free:
             reason = "it has no public domain (lo and hi in the schema)"
         if reason and name in requested:
-            raise OptionError(
-                f"column '{name}' cannot be released: {reason}; correct the schema if that is wrong."
-            )
+            raise OptionError("column-cannot-released", column=name, reason=reason)
         if reason:
             if attribute.release != "raked":
                 notes.append(f"column '{name}' is not released: {reason}.")

@@ -28,9 +28,9 @@ def day_number(value: object, what: str) -> Fraction:
         try:
             value = date.fromisoformat(value.strip())
         except ValueError:
-            raise OptionError(f"{what} must be a date of the calendar, got '{value}'.") from None
+            raise OptionError("option-date-calendar", option=what, found=value) from None
     if not isinstance(value, date):
-        raise OptionError(f"{what} must be a date such as 1984-05-31, got '{value}'.")
+        raise OptionError("option-date-such-1984-05-31", option=what, found=value)
     return Fraction((value - _EPOCH).days)
 
 

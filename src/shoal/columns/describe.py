@@ -195,10 +195,7 @@ class Described:
                 option="outside",
             )
         if lattice.steps * n >= 2**62:
-            raise OptionError(
-                f"column '{name}': sums of {n} values on {lattice.steps} lattice steps do not fit into "
-                "64 bits: give the attribute a larger step."
-            )
+            raise OptionError("column-sums-values-lattice-steps-do", column=name, n=n, steps=lattice.steps)
 
 
 def describe(
@@ -225,7 +222,7 @@ def describe(
         problems: takes note of columns that cannot be released as they are; they are left out of what is returned.
     """
     if table.n == 0 and not empty:
-        raise InputError("the table has no rows: there is nothing to protect.")
+        raise InputError("table-no-rows")
     texts = tuple(dict.fromkeys((*declared.na, *declared.file.na)))
     table = with_steps(table, declared.schema, texts)
     schema, chosen, notes = chosen_columns(table, declared, kinds, free)
@@ -346,8 +343,7 @@ def _policy(attribute: Attribute, default: str, *, flags: bool, may_stay: Collec
         return policy
     if attribute.flagged:
         raise OptionError(
-            f"column '{attribute.name}' is {attribute.kind} and declared with missing = \"category\", which takes "
-            "method pairs-dp, tree-dp or laplace: use one of them, or declare another policy for its missing values."
+            "column-declared-missing-category-takes-method", column=attribute.name, found=attribute.kind
         )
     # under a policy for the whole table, other kinds of columns may have no gaps
     return "error"
@@ -367,7 +363,7 @@ def _with_values(table: Table, records: Records, attribute: Attribute, undeclare
         return replace(attribute, values=("False", "True"))
     found = records.labels(attribute)
     if not found:
-        raise InputError(f"column '{attribute.name}' has no value at all: leave it out.")
+        raise InputError("column-no-value-all", column=attribute.name)
     undeclared.append(attribute.name)
     return replace(attribute, values=tuple(found))
 
@@ -388,10 +384,7 @@ def _domain_from_data(
 ) -> Attribute:
     _, largest = records.ends(attribute, kept)
     if largest <= 0:
-        raise InputError(
-            f"column '{attribute.name}' has no positive value, so 0 to {float(factor):g} times its maximum is no "
-            "domain: declare one."
-        )
+        raise InputError("column-no-positive-value-so-0", column=attribute.name, factor=float(factor))
     return attribute.with_domain((0, factor * exact(largest, attribute.name)))
 
 
@@ -407,8 +400,9 @@ def _lattice(table: Table, attribute: Attribute) -> Lattice:
         lo, hi = table.integer_limits(attribute.name)
         if max(lo, math.ceil(lattice.lo)) > min(hi, math.floor(lattice.hi)):
             raise OptionError(
-                f"column '{attribute.name}' is stored as {table.dtype(attribute.name)}, and its domain holds no such "
-                "number: correct the domain, or convert the column."
+                "column-stored-domain-holds-no-such",
+                column=attribute.name,
+                stored=table.dtype(attribute.name),
             )
     return lattice
 
@@ -419,12 +413,9 @@ def _unit_circumstances(records: Records, schema: Schema, kept: NDArray[np.int64
         return Circumstances()
     missing, most = records.unit(unit.name, kept)
     if missing:
-        raise InputError(f"unit column '{unit.name}' has missing values: every row needs its person.")
+        raise InputError("unit-column-missing-values", column=unit.name)
     if unit.max_rows is not None and most > unit.max_rows:
-        raise InputError(
-            f"unit column '{unit.name}': somebody has more rows than the declared max_rows = {unit.max_rows}: "
-            "raise it, or keep fewer rows per person."
-        )
+        raise InputError("unit-column-somebody-more-rows-than", column=unit.name, max_rows=unit.max_rows)
     return Circumstances(
         unit=unit.name,
         rows_per_unit=unit.max_rows or 1,

@@ -37,13 +37,15 @@ class Lattice:
 
     def __post_init__(self) -> None:
         if self.lo >= self.hi:
-            raise OptionError(f"a domain needs lo < hi, got {decimal_text(self.lo)}:{decimal_text(self.hi)}.")
+            raise OptionError("domain-needs-lo-hi", lo=decimal_text(self.lo), hi=decimal_text(self.hi))
         if self.step <= 0:
-            raise OptionError(f"a lattice step must be above 0, got {decimal_text(self.step)}.")
+            raise OptionError("lattice-step-above-0", found=decimal_text(self.step))
         if self.steps > MAX_STEPS or max(abs(self.lo), abs(self.hi)) / self.step > MAX_STEPS:
             raise OptionError(
-                f"step {decimal_text(self.step)} is too fine for the domain "
-                f"{decimal_text(self.lo)}:{decimal_text(self.hi)}: choose a larger step."
+                "step-too-fine-domain",
+                step=decimal_text(self.step),
+                lo=decimal_text(self.lo),
+                hi=decimal_text(self.hi),
             )
 
     @property

@@ -61,22 +61,11 @@ def settle_gaps(
     """
     for name, gaps in absent.items():
         if policies[name] == "error":
-            problems.add(
-                InputError(
-                    f"column '{name}' has missing values, the first in row {gaps.first + 1}: fill the gaps, "
-                    "leave the column out (columns= names those to "
-                    "release), or choose what becomes of them with missing=: category (for numbers, dates and orders "
-                    "with pairs-dp, tree-dp or laplace), separate, or drop, after which no guarantee holds as it "
-                    "stands.",
-                    code="missing-values",
-                    option="missing",
-                    fix="fill the gaps, leave the column out, or choose what becomes of them.",
-                )
-            )
+            problems.add(InputError("missing-values", column=name, row=gaps.first + 1, option="missing"))
     dropping = [name for name in absent if policies[name] == "drop"]
     kept = records.kept(dropping) if dropping else None
     if kept is not None and kept.size == 0:
-        raise InputError("every row has a missing value in a protected column: nothing is left to release.")
+        raise InputError("every-row-missing-value-protected-column")
     separate: dict[str, NDArray[np.bool_]] = {}
     for name, gaps in absent.items():
         if policies[name] == "separate" and gaps.rows is not None:

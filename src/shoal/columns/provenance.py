@@ -65,16 +65,11 @@ def beyond_bounds(attribute: Attribute, value: object, row: int) -> InputError:
     """The refusal of a value that is infinite, or has more decimals than the bounds of its column are written with."""
     name = attribute.name
     if isinstance(value, float) and math.isinf(value):
-        return InputError(
-            f"column '{name}' has an infinite value in row {row}: correct or remove it.", code="infinite"
-        )
+        return InputError("infinite", column=name, row=row)
     said = "whole numbers" if not attribute.places else f"{attribute.places} decimal"
     said += "s" if (attribute.places or 0) > 1 else ""
     return InputError(
-        f"column '{name}' holds '{str(value)[:40]}' in row {row}, and its bounds declare {said}: correct it, or "
-        f'declare decimal numbers with types={{"{name}": "decimal"}} (decimal:2 for two decimals).',
-        code="not-of-the-declared-type",
-        option="types",
+        "not-of-the-declared-type", column=name, row=row, option="types", value=str(value)[:40], said=said
     )
 
 

@@ -49,11 +49,9 @@ def with_steps(table: Table, schema: Schema | None, na: Sequence[str] = ()) -> T
     if schema is None or not steps or _were_run(table, steps):
         return table
     if table.steps:
-        raise InputError("other steps were run on this table already: pass it as it was read.")
+        raise InputError("other-steps-were-run-table-already")
     if table.path is not None:
-        raise OptionError(
-            "steps before protection need the table in memory: use engine=memory.", option="engine"
-        )
+        raise OptionError("steps-before-protection-need-table-memory", option="engine")
     for step in steps:
         table.known(step.column)
     if table.records is not None:
@@ -88,9 +86,7 @@ def steps_run(table: Table, schema: Schema, na: Sequence[str]) -> tuple[Table, S
 def _after(table: Table, step: Step, before: Attribute | None) -> tuple[Table, int]:
     """The table after one more step, and how many cells it changed."""
     if step.withheld:
-        raise OptionError(
-            f"{step.where}: its parameters were taken from other records and are not published: declare them."
-        )
+        raise OptionError("parameters-were-taken-from-other-records", where=step.where)
     if before is None or step.do == "drop":
         frame = table.frame.drop(step.column)
         return replace(table, frame=frame, inferred=table.inferred - {step.column}), table.n
@@ -120,10 +116,7 @@ def _bands(table: Table, step: Step, before: Attribute) -> tuple[Table, int]:
     places = step.places(values)
     outside = places == -2
     if outside.any() and step.outside == "error":
-        raise InputError(
-            f"column '{step.column}': row {first_row(outside)} lies in none of the bands of its recoding: widen the "
-            'breaks, or let such values become missing with outside = "missing".'
-        )
+        raise InputError("column-row-lies-none-bands-recoding", column=step.column, row=first_row(outside))
     names = np.array([*step.bands, None, None], dtype=object)
     return _with_texts(table, step.column, names[places]), int(np.isfinite(values).sum())
 
@@ -181,7 +174,7 @@ def _stored(table: Table, step: Step, series: nw.Series[Any]) -> Any:
     if not series.dtype.is_integer():
         return float(put)
     if int(put) != put:
-        raise InputError(f"{step.where}: the column holds whole numbers, and {float(put):g} is none.")
+        raise InputError("run-steps-column-holds-whole-numbers-none", where=step.where, put=float(put))
     return int(put)
 
 

@@ -23,7 +23,7 @@ from shoal.columns.attribute import RECORDS, SOURCES, Attribute
 from shoal.columns.bands import places_in
 from shoal.columns.bounds import Bound, as_number, bound_of, bound_text
 from shoal.display import displayed, names_in_words
-from shoal.errors import OptionError, did_you_mean
+from shoal.errors import OptionError, closest
 
 Verb = Literal["recode", "top", "bottom", "truncate", "drop"]
 VERBS: tuple[Verb, ...] = get_args(Verb)
@@ -122,7 +122,7 @@ class Step:
         where = f"step {verb} of '{raw[verb]}'"
         for key in values:
             if key not in known:
-                raise OptionError(f"{where}: unknown key '{key}'.{did_you_mean(key, known)}")
+                raise OptionError("unknown-key", where=where, key=key, hint=closest(key, known))
         if "breaks" in values:
             values["breaks"] = tuple(
                 bound_of(b, where, "breaks") for b in _listed(values["breaks"], where, "breaks")
@@ -149,12 +149,15 @@ class Step:
     def __post_init__(self) -> None:
         if self.do not in VERBS:
             raise OptionError(
-                f"step '{self.do}' is not one of {', '.join(VERBS)}.{did_you_mean(self.do, VERBS)}"
+                "step-is-not-one-of", do=self.do, allowed=tuple(VERBS), hint=closest(self.do, VERBS)
             )
         if self.source and self.source not in SOURCES:
             raise OptionError(
-                f"{self.where}: source '{self.source}' is not one of {', '.join(SOURCES)}."
-                f"{did_you_mean(self.source, SOURCES)}"
+                "source-is-not-one-of",
+                where=self.where,
+                source=self.source,
+                allowed=tuple(SOURCES),
+                hint=closest(self.source, SOURCES),
             )
         if self.withheld:
             return
@@ -162,35 +165,37 @@ class Step:
         for field in fields(self):
             given = getattr(self, field.name) != field.default
             if given and field.name not in ("do", "column", "source", *_PARAMETERS[kind]):
-                raise OptionError(f"{self.where}: '{field.name}' is no parameter of this step: leave it out.")
+                raise OptionError("no-parameter-step", where=self.where, field=field.name)
         if kind == "bands":
             self._check_bands()
         if kind == "level" and (type(self.level) is not int or self.level < 1):
-            raise OptionError(f"{self.where}: level must be a whole number, at least 1, got {self.level!r}.")
+            raise OptionError("level-whole-number-least-1", where=self.where, found=self.level)
         if kind == "truncate" and (type(self.length) is not int or self.length < 1):
-            raise OptionError(
-                f"{self.where}: length must be a whole number, at least 1, got {self.length!r}."
-            )
+            raise OptionError("length-whole-number-least-1", where=self.where, found=self.length)
         if kind in ("top", "bottom"):
             if self.at is None:
-                raise OptionError(f"{self.where}: it needs at, the value from which on others are replaced.")
+                raise OptionError("needs-value-from-others-replaced", where=self.where)
             if any(isinstance(end, float) for end in (self.at, self.put)):
-                raise OptionError(f"{self.where}: at and put must be finite.")
+                raise OptionError("at-and-put-must-be-finite", where=self.where)
 
     def _check_bands(self) -> None:
         ends = self.ends
         if len(ends) < 2 or any(a >= b for a, b in itertools.pairwise(ends)):
-            raise OptionError(f"{self.where}: breaks must be at least two numbers or dates, ascending.")
+            raise OptionError("breaks-least-two-numbers-dates-ascending", where=self.where)
         if self.closed not in ("right", "left"):
-            raise OptionError(f"{self.where}: closed '{self.closed}' is not one of right, left.")
+            raise OptionError("closed-not-right-left", where=self.where, closed=self.closed)
         if self.outside not in ("error", "missing"):
-            raise OptionError(f"{self.where}: outside '{self.outside}' is not one of error, missing.")
+            raise OptionError("outside-not-error-missing", where=self.where, outside=self.outside)
         if self.labels and len(self.labels) != len(ends) - 1:
             raise OptionError(
-                f"{self.where}: {len(ends)} breaks make {len(ends) - 1} bands, and there are {len(self.labels)} labels."
+                "breaks-make-bands-there-labels",
+                where=self.where,
+                number_of_ends=len(ends),
+                number_of_ends_2=len(ends) - 1,
+                number_of_labels=len(self.labels),
             )
         if len(set(self.bands)) < len(self.bands) or not all(text.strip() for text in self.bands):
-            raise OptionError(f"{self.where}: labels must be different from each other, and not empty.")
+            raise OptionError("labels-different-from-each-other-not", where=self.where)
 
     @property
     def where(self) -> str:
@@ -214,7 +219,7 @@ class Step:
             return self.do
         given = [name for name in _RECODES if getattr(self, name) not in ((), None)]
         if len(given) != 1:
-            raise OptionError(f"{self.where}: give one of breaks, level and mapping.")
+            raise OptionError("give-breaks-level-mapping", where=self.where)
         return "bands" if given == ["breaks"] else given[0]
 
     @property
@@ -274,7 +279,7 @@ class Step:
 
 def _listed(value: object, where: str, key: str) -> Sequence[Any]:
     if isinstance(value, str) or not isinstance(value, Sequence):
-        raise OptionError(f"{where}: {key} must be a list, got {value!r}.")
+        raise OptionError("must-be-a-list-got", where=where, key=key, found=value)
     return value
 
 
@@ -283,11 +288,11 @@ def _pairs(value: Any, where: str) -> tuple[tuple[str, str], ...]:
     try:
         pairs = tuple((str(old).strip(), str(new).strip()) for old, new in found)
     except (TypeError, ValueError):
-        raise OptionError(f"{where}: mapping must be a table of old and new names, got {value!r}.") from None
+        raise OptionError("mapping-table-old-new-names", where=where, found=value) from None
     if not pairs or not all(old and new for old, new in pairs):
-        raise OptionError(f"{where}: mapping must name something, and no name may be empty.")
+        raise OptionError("mapping-name-something-no-name-may", where=where)
     if len({old for old, _ in pairs}) < len(pairs):
-        raise OptionError(f"{where}: mapping names a value twice.")
+        raise OptionError("mapping-names-value-twice", where=where)
     return pairs
 
 

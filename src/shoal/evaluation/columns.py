@@ -192,10 +192,7 @@ def texts_of(table: Table, name: str) -> Any:
     try:
         texts = values.cast(pa.large_string())
     except pa.ArrowException:
-        raise InputError(
-            f"column '{name}' holds values of type {values.type}, which cannot be compared: leave it out with the "
-            "option columns."
-        ) from None
+        raise InputError("column-holds-values-type-cannot-compared", column=name, type=values.type) from None
     return compute.if_else(compute.equal(texts, ""), None, texts)
 
 

@@ -57,10 +57,14 @@ class Settings:
 
     def __post_init__(self) -> None:
         if self.protocol not in PROTOCOLS:
-            raise OptionError(f"protocol '{self.protocol}' is not one of {', '.join(PROTOCOLS)}.")
+            raise OptionError(
+                "protocol-is-not-one-of", option="protocol", protocol=self.protocol, allowed=tuple(PROTOCOLS)
+            )
         for name, least in (("folds", 2), ("runs", 1), ("trees", 1), ("most_rows", 10)):
             if getattr(self, name) < least:
-                raise OptionError(f"{name} is {getattr(self, name)}: give a whole number from {least} on.")
+                raise OptionError(
+                    "option-give-whole-number-from", option=name, found=getattr(self, name), least=least
+                )
 
 
 @internal()
@@ -212,17 +216,12 @@ def _task(pair: Pair, aim: Target, columns: Sequence[str] | None) -> _Task:
         taught = aim.codes(pair.after, pair.attributes.get(aim.column) if pair.matched else None)
         if (taught == NO_CLASS).all():
             raise InputError(
-                f"no released value of '{aim.column}' is one of the classes of the original: "
-                f"{', '.join(aim.classes[:8])}."
+                "no-released-value-classes-original", column=aim.column, classes=tuple(aim.classes[:8])
             )
     elif pair.matched:
         taught = truth
     else:
-        raise InputError(
-            f"the target '{aim.column}' was not released, and the released rows have no known order, so nobody can "
-            "tell their classes: release that column too, or evaluate where the rows are known, with a "
-            "release in the place of its table and a method that keeps them (evaluate=True of shoal.publish)."
-        )
+        raise InputError("target-not-released-released-rows-have", column=aim.column)
     return _Task(make_features(pair, aim.column, columns), truth, taught, pair.matched, len(aim.classes))
 
 
@@ -230,15 +229,12 @@ def _check_split(settings: Settings, truth: Codes, aim: Target) -> None:
     known = truth[truth != NO_CLASS]
     if settings.protocol == "k-fold" and known.size < settings.folds:
         raise OptionError(
-            f"folds is {settings.folds}, but only {known.size} rows have a class: give at most as many."
+            "folds-but-only-rows-have-class", option="folds", found=settings.folds, size=known.size
         )
     if settings.protocol == "first-66%":
         train, test = _first(known.size)
         if test.size == 0 or np.unique(known[train]).size < 2:
-            raise InputError(
-                f"the first {_FIRST_PERCENT}% of the rows do not hold two classes of '{aim.text}', or leave no row to "
-                "test: use the protocol k-fold."
-            )
+            raise InputError("first-rows-do-not-hold-two", first_percent=_FIRST_PERCENT, text=aim.text)
 
 
 def _picked(task: _Task, most: int) -> _Task:

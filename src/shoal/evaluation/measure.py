@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.columns.kinds import KIND_FACTS, Kind
-from shoal.errors import InputError, OptionError, did_you_mean
+from shoal.errors import InputError, OptionError, closest
 from shoal.evaluation import utility
 from shoal.evaluation.anonymity import actual_k
 from shoal.evaluation.categorical import (
@@ -63,7 +63,7 @@ def evaluate(
     pair = make_pair(original, released, same_order)
     for table, which in ((pair.before, "original"), (pair.published, "released")):
         if table.n == 0:
-            raise InputError(f"the {which} table has no rows: there is nothing to evaluate.")
+            raise InputError("nothing-to-evaluate", which=which)
     chosen = chosen_columns(pair, columns)
     measured = columns_of(pair, chosen)
     return Evaluation(
@@ -107,16 +107,18 @@ def chosen_columns(pair: Pair, columns: Sequence[str] | None) -> tuple[str, ...]
     if isinstance(columns, str):
         columns = [columns]
     if not columns:
-        raise OptionError("columns is empty: name at least one column, or leave the option out.")
+        raise OptionError("columns-is-empty", option="columns")
     for name in columns:
         for table, which in ((pair.before, "original"), (pair.published, "released")):
             if name not in table.names:
-                hint = did_you_mean(name, table.names)
-                raise InputError(f"there is no column '{name}' in the {which} table.{hint}")
+                hint = closest(name, table.names)
+                raise InputError("there-no-column-table", column=name, which=which, hint=hint)
         if kind_of(pair, name) is None:
             raise InputError(
-                f"column '{name}' is {pair.before.dtype(name)} in the original and {pair.published.dtype(name)} in the "
-                "released table: convert one of them, or leave the column out."
+                "column-original-released-table",
+                column=name,
+                stored=pair.before.dtype(name),
+                stored_2=pair.published.dtype(name),
             )
     return tuple(dict.fromkeys(columns))
 

@@ -109,12 +109,9 @@ def parse_target(text: str, table: Table) -> Target:
     counts = np.bincount(target.codes(table) + 1, minlength=len(target.classes) + 1)[1:]
     present = [name for name, count in zip(target.classes, counts, strict=True) if count]
     if not present:
-        raise InputError(f"the target '{text}' has no value in any row: choose another column.")
+        raise InputError("target-no-value-any-row", text=text)
     if len(present) == 1:
-        raise InputError(
-            f"every row of the target '{text}' is of the class '{present[0]}': there is nothing to learn, choose "
-            "another column or threshold."
-        )
+        raise InputError("every-row-target-class", text=text, present=present[0])
     return target
 
 
@@ -135,7 +132,7 @@ def _column(text: str, table: Table) -> Target:
     values = np.unique(numbers[np.isfinite(numbers)])
     example = f"give a threshold, such as '{text}>{np.median(values) if values.size else 0:g}'."
     if (values != np.rint(values)).any():
-        raise OptionError(f"the target '{text}' holds numbers that are not whole: {example}")
+        raise OptionError("target-holds-numbers-not-whole", text=text, example=example)
     _refuse_many(text, values.size, example)
     return Target(text, text, tuple(f"{value:.0f}" for value in values), values=values)
 
@@ -143,7 +140,11 @@ def _column(text: str, table: Table) -> Target:
 def _refuse_many(text: str, found: int, way_out: str) -> None:
     if found > MOST_CLASSES:
         raise OptionError(
-            f"the target '{text}' has {found} different values, more than {MOST_CLASSES} classes: {way_out}"
+            "target-different-values-more-than-classes",
+            text=text,
+            found=found,
+            most_classes=MOST_CLASSES,
+            way_out=way_out,
         )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import narwhals as nw
 
-from shoal.errors import InputError, OptionError, did_you_mean
+from shoal.errors import InputError, OptionError, closest
 from shoal.io.conventions import Conventions
 from shoal.io.date_formats import USUAL, DateFormat
 from shoal.io.number_signs import USUAL_SIGNS, plain_numbers, signs_of
@@ -43,7 +43,7 @@ def known_type(word: object, what: str) -> ColumnType:
     if isinstance(word, str) and word in _ALSO:
         return _ALSO[word]
     raise OptionError(
-        f"{what}: type '{word}' is not one of {', '.join(TYPES)}.{did_you_mean(str(word), TYPES)}"
+        "type-is-not-one-of", what=what, word=word, allowed=tuple(TYPES), hint=closest(str(word), TYPES)
     )
 
 

@@ -62,18 +62,12 @@ class DateFormat:
                 found.append(token[0])
             elif token.isalpha() and token != "T":
                 hint = " (a year of two digits does not tell its century)" if token == "YY" else ""
-                raise OptionError(
-                    f"the date format '{text}' has '{token}'{hint}: it is made of YYYY, MM or M, DD or D, perhaps "
-                    "HH, mm "
-                    "and ss, and the signs between them, as in DD.MM.YYYY."
-                )
+                raise OptionError("the-date-format-has", text=text, token=token, hint=hint)
             else:
                 pattern += re.escape(token)
                 template += token.replace("{", "{{").replace("}", "}}")
         if sorted(set("YMD")) != sorted(set(found) & set("YMD")) or len(found) != len(set(found)):
-            raise OptionError(
-                f"the date format '{text}' needs YYYY, MM or M, and DD or D, each of them once, as in DD.MM.YYYY."
-            )
+            raise OptionError("date-format-needs-yyyy-mm-m", text=text)
         return DateFormat(text, re.compile(pattern), template)
 
     @property

@@ -9,7 +9,7 @@ from typing import Any
 
 import narwhals as nw
 
-from shoal.errors import InputError, ShoalError, did_you_mean
+from shoal.errors import InputError, ShoalError, closest
 from shoal.io.codebook import Codebook
 from shoal.io.column_types import ColumnType
 from shoal.io.conventions import Conventions
@@ -92,14 +92,12 @@ def _read(
     except nw.exceptions.DuplicateError as error:
         raise InputError(f"two columns have the same name: {_names_in(error)}. Rename one.") from None
     except TypeError:
-        raise InputError(
-            f"expected a path or a pandas, polars or pyarrow table, got {type(source).__name__}."
-        ) from None
+        raise InputError("expected-path-pandas-polars-pyarrow-table", found=type(source).__name__) from None
     eager = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
     if not eager.columns:
-        raise InputError("the table has no columns.")
+        raise InputError("table-no-columns")
     if not all(isinstance(name, str) for name in eager.columns):
-        raise InputError("column names must be text: rename them, for example with df.columns.astype(str).")
+        raise InputError("column-names-text")
     # one record can turn whole numbers into fractions, or text: what a frame stores is a fact about the records
     return Table(eager, conventions=told, dates=dict(dates), inferred=frozenset(eager.columns))
 
@@ -145,7 +143,7 @@ def read_columnwise(path: Path) -> Table:
     _check_names(empty.column_names, path)
     table = _on_disk(empty, path)
     if table.n == 0:
-        raise InputError(f"'{path}' has a header but no rows.")
+        raise InputError("header-but-no-rows", path=path)
     return table
 
 
@@ -188,7 +186,7 @@ def _read_path(
     names = found.table.column_names
     _check_names(names, path)
     if found.table.num_rows == 0 and not empty:
-        raise InputError(f"'{path}' has a header but no rows.")
+        raise InputError("header-but-no-rows", path=path)
     if found.cells:
         found = _settled(found, na, types, dates, codes)
     inferred = frozenset(names) if kind.typed else frozenset(names) - set(types)
@@ -235,11 +233,11 @@ def _check_file(path: Path) -> Format:
         raise InputError(f"'{path}' is a folder: name a {titles()} file in it, or a folder of Parquet files.")
     if not path.exists():
         folder = path.parent if path.parent.is_dir() else None
-        near = did_you_mean(path.name, [p.name for p in folder.iterdir()]) if folder else ""
-        raise InputError(f"there is no file '{path}'.{near}")
+        near = closest(path.name, [p.name for p in folder.iterdir()]) if folder else ""
+        raise InputError("files-there-no-file", path=path, near=near)
     kind = format_of(path)
     if path.stat().st_size == 0:
-        raise InputError(f"'{path}' is empty: a header line and at least one row are needed.")
+        raise InputError("empty-header-line-least-row-needed", path=path)
     if kind.name == "parquet":
         refuse_logged(path)
     return kind
@@ -248,24 +246,23 @@ def _check_file(path: Path) -> Format:
 def _unreadable(path: Path, kind: Format, error: Exception) -> InputError:
     # Arrow raises some of its complaints about content as plain OSError, without an error number
     if isinstance(error, OSError) and error.strerror:
-        return InputError(f"'{path}' cannot be read: {error.strerror}.")
+        return InputError("cannot-be-read", path=path, reason=error.strerror)
     first_line = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
-    return InputError(f"'{path}' cannot be read as {kind.title}: {first_line}")
+    return InputError("cannot-be-read-as", path=path, title=kind.title, first_line=first_line)
 
 
 def _check_names(names: Sequence[str], path: Path) -> None:
     blank = [i + 1 for i, name in enumerate(names) if not name.strip()]
     if blank:
-        raise InputError(f"'{path}': column {blank[0]} has no name: give every column one.")
+        raise InputError("column-no-name", path=path, blank=blank[0])
     long = next((name for name in names if len(name) > _LONGEST_NAME), None)
     if long is not None:
         raise InputError(
-            f"'{path}': a column name has {len(long):,} characters and begins with '{long[:40]}': is the first row a "
-            "header?"
+            "column-name-characters-begins-first-row", path=path, number_of_long=len(long), long=long[:40]
         )
     repeated = sorted({name for name in names if list(names).count(name) > 1})
     if repeated:
-        raise InputError(f"'{path}' has two columns named '{repeated[0]}': rename one.")
+        raise InputError("two-columns-named", path=path, repeated=repeated[0])
 
 
 def _names_in(error: Exception) -> str:

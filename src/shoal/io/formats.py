@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shoal.display import internal
-from shoal.errors import Extra, InputError, OptionError, did_you_mean
+from shoal.errors import Extra, InputError, OptionError, closest
 from shoal.io.conventions import Conventions
 
 if TYPE_CHECKING:
@@ -269,10 +269,10 @@ def register_format(format: Format) -> Format:
     """
     taken = {suffix: known.name for known in FORMATS.values() for suffix in known.suffixes}
     if format.name in FORMATS:
-        raise OptionError(f"there is a file format '{format.name}' already: give yours another name.")
+        raise OptionError("there-file-format-already", format=format.name)
     for suffix in format.suffixes:
         if suffix in taken:
-            raise OptionError(f"files that end in {suffix} are of the format '{taken[suffix]}' already.")
+            raise OptionError("files-end-format-already", suffix=suffix, taken=taken[suffix])
     FORMATS[format.name] = format
     return format
 
@@ -305,9 +305,7 @@ def _zipped(path: Path) -> Format:
     inner = find_format(Path(zipped_table(path)))
     reader = None if inner is None else inner.read
     if inner is None or not isinstance(reader, partial) or reader.keywords.get("packing") != "":
-        raise InputError(
-            f"'{path}' does not hold a CSV, TSV or JSON lines file: unpack it and name the table."
-        )
+        raise InputError("does-not-hold-csv-tsv-json", path=path)
     return replace(inner, read=partial(reader, packing=".zip"))
 
 
@@ -320,7 +318,7 @@ def format_of(path: Path) -> Format:
         old = (
             " An .xls file is of an older format: save it as .xlsx." if path.suffix.lower() == ".xls" else ""
         )
-        raise InputError(f"'{path.name}' has an unknown ending: use one of {', '.join(suffixes())}.{old}")
+        raise InputError("has-an-unknown-ending", path=path.name, allowed=tuple(suffixes()), old=old)
     return found
 
 
@@ -347,7 +345,11 @@ def known_format(word: Any) -> Format:
         return word
     if word not in FORMATS:
         raise OptionError(
-            f"format '{word}' is not one of {', '.join(FORMATS)}.{did_you_mean(str(word), FORMATS)}"
+            "format-is-not-one-of",
+            option="format",
+            word=word,
+            allowed=tuple(FORMATS),
+            hint=closest(str(word), FORMATS),
         )
     return FORMATS[word]
 

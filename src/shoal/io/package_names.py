@@ -33,18 +33,14 @@ def check_column_names(names: Sequence[str], format: str) -> None:
     for name in names:
         if not rule(name):
             raise InputError(
-                f"column '{name}' cannot be written to a {TITLES[format]} file: {_RULES[format]}; rename it, or choose "
-                "another format (format=csv)."
+                "column-cannot-written-file", column=name, titles=TITLES[format], rules=_RULES[format]
             )
     if format == "spss":
         seen: dict[str, str] = {}
         for name in names:
             other = seen.setdefault(name.lower(), name)
             if other != name:
-                raise InputError(
-                    f"columns '{other}' and '{name}' have one name in an SPSS file, where capitals do not count: "
-                    "rename one, or choose another format (format=csv)."
-                )
+                raise InputError("columns-have-name-spss-file-where", other=other, name=name)
 
 
 def _stata_name(name: str) -> bool:

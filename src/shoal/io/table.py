@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.display import internal
-from shoal.errors import InputError, did_you_mean
+from shoal.errors import InputError, closest
 from shoal.io.arrow_files import parquet_rows, read_parquet
 from shoal.io.codebook import Codebook
 from shoal.io.column_types import ColumnType, arrow_type, converted, type_of
@@ -124,10 +124,7 @@ class Table:
     def known(self, name: str) -> str:
         """The name itself, or an error with a hint when the table has no such column."""
         if name not in self.dtypes:
-            raise InputError(
-                f"there is no column '{name}' in the table.{did_you_mean(name, self.names)}",
-                code="unknown-column",
-            )
+            raise InputError("unknown-column", column=name, hint=closest(name, self.names))
         return name
 
     def numeric(self, name: str) -> NDArray[np.float64]:
@@ -213,9 +210,7 @@ class Table:
                 decimals = [name for name in columns if isinstance(self.dtype(name), nw.Decimal)]
                 if not decimals:
                     raise
-                raise InputError(
-                    f"column '{decimals[0]}' is a decimal type that cannot hold its whole domain: convert it to float."
-                ) from error
+                raise InputError("column-decimal-type-cannot-hold-whole", column=decimals[0]) from error
         return built.to_native()
 
     def _as_arrow_types(self, built: pa.Table) -> pa.Table:
@@ -257,8 +252,11 @@ def with_types(table: Table, types: Mapping[str, ColumnType], na: Sequence[str] 
             continue
         if table.path is not None:
             raise InputError(
-                f"column '{name}' is declared as {type} and stored as {table.dtype(name)} in '{table.path}', which is "
-                "read column by column: convert it, or correct the schema."
+                "column-declared-stored-read-column-column",
+                column=name,
+                type=type,
+                stored=table.dtype(name),
+                path=table.path,
             )
         import pyarrow as pa
 
@@ -267,9 +265,7 @@ def with_types(table: Table, types: Mapping[str, ColumnType], na: Sequence[str] 
             # Arrow has no whole numbers of 128 bits
             stored = (series.cast(nw.Int64()) if "128" in str(series.dtype) else series).to_arrow()
         except pa.ArrowException:
-            raise InputError(
-                f"column '{name}' is declared as {type}, but holds values of several types: convert it first."
-            ) from None
+            raise InputError("column-declared-but-holds-values-several", column=name, type=type) from None
         chunked = stored if isinstance(stored, pa.ChunkedArray) else pa.chunked_array([stored])
         if chunked.type != arrow_type(type):
             form = table.dates.get(name, table.conventions.date_format)
@@ -375,9 +371,7 @@ def without_texts(table: Table, na: Sequence[str]) -> Table:
     if not na or not names:
         return table
     if table.path is not None:
-        raise InputError(
-            f"'{table.path}' is read column by column, where no text can stand for a missing value."
-        )
+        raise InputError("read-column-column-where-no-text", path=table.path)
     kept = [
         nw.when(~nw.col(name).str.strip_chars().is_in(list(na))).then(nw.col(name)).alias(name)
         for name in names
@@ -397,10 +391,7 @@ def without_codes(table: Table, codes: Mapping[str, Sequence[str]]) -> Table:
         if not own or name not in table.names:
             continue
         if table.path is not None:
-            raise InputError(
-                f"column '{name}' has codes for missing values, and '{table.path}' is read column by column: use "
-                "engine=memory."
-            )
+            raise InputError("column-codes-missing-values-read-column", column=name, path=table.path)
         if isinstance(table.dtype(name), nw.String):
             kept.append(
                 nw.when(~nw.col(name).str.strip_chars().is_in(list(own))).then(nw.col(name)).alias(name)

@@ -19,11 +19,11 @@ def load(path: Path, what: str) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text("utf-8"), parse_float=Decimal)
     except FileNotFoundError:
-        raise InputError(f"there is no {what} '{path}'.") from None
+        raise InputError("no-such-file", what=what, path=path) from None
     except OSError as error:
-        raise InputError(f"the {what} '{path}' cannot be read: {error.strerror}.") from None
+        raise InputError("the-cannot-be-read", what=what, path=path, reason=error.strerror) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"the {what} '{path}' is not valid TOML: {error}") from None
+        raise InputError("not-valid-toml", what=what, path=path, reason=error) from None
 
 
 def dumps(document: Mapping[str, Any]) -> str:

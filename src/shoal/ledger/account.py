@@ -235,18 +235,12 @@ class Account:
         """
         if self._terms().currency == "epsilon":
             if charge.rho is not None:
-                raise ClaimError(
-                    f"the budget of data set '{self.dataset}' is in ε, and this charge is in ρ, which has no pure ε: "
-                    "leave delta out, or open a budget in (rho, delta) under another name with 'shoal ledger open'."
-                )
+                raise ClaimError("budget-data-set-charge-no-pure", dataset=self.dataset)
             return charge
         if charge.rho is not None:
             return replace(charge, epsilon=charge.rho, rho=None)
         if charge.delta:
-            raise ClaimError(
-                f"the budget of data set '{self.dataset}' is in ρ, and this charge has a δ of its own, which has no ρ: "
-                "leave delta out."
-            )
+            raise ClaimError("budget-data-set-charge-own-no", dataset=self.dataset)
         prices = {contents: rounded_up(pure_rho(price)) for contents, price in charge.prices.items()}
         return replace(charge, epsilon=pure_rho(charge.epsilon), prices=prices)
 
@@ -284,10 +278,7 @@ class Account:
             LedgerError: it does not continue the chain, or spends what it should not.
         """
         if entry.number != self.number + 1 or entry.previous != self.head or entry.sealed() != entry.hash:
-            raise LedgerError(
-                f"the ledger is broken: entry {entry.number} of data set '{entry.dataset}' does not continue the "
-                "chain, so it was altered, removed or put in; restore a ledger that 'shoal ledger verify' accepts."
-            )
+            raise LedgerError("the-ledger-is-broken", number=entry.number, dataset=entry.dataset)
         if entry.kind == "terms":
             self._check_terms(entry)
         elif entry.kind == "answer":
@@ -359,14 +350,11 @@ class Account:
 
     def _terms(self) -> Terms:
         if self.terms is None:
-            raise LedgerError(f"data set '{self.dataset}' is not registered in this ledger.")
+            raise LedgerError("data-set-not-registered-ledger", dataset=self.dataset)
         return self.terms
 
     def _wrong(self, entry: Entry, what: str) -> LedgerError:
-        return LedgerError(
-            f"the ledger is wrong: entry {entry.number} of data set '{entry.dataset}' {what}; restore a ledger that "
-            "'shoal ledger verify' accepts."
-        )
+        return LedgerError("the-ledger-is-wrong", number=entry.number, dataset=entry.dataset, what=what)
 
 
 def _within(of: str, what: str, added: Fraction, spent: Fraction, ceiling: Fraction | None) -> None:

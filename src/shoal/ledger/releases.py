@@ -89,10 +89,7 @@ def record_release(
     delta = statement.delta if counted else Fraction(0)
     terms = account_of(ledger, dataset, neighbours, unit, table, delta).terms
     if terms.ceiling is not None and not counted:
-        raise ClaimError(
-            f"data set '{dataset}' has a ceiling, and this release ({statement.model}) has no ε for the original "
-            "records that could be counted under it: use a method that claims dp or approximate-dp, or another dataset."
-        )
+        raise ClaimError("data-set-ceiling-release-no-original", dataset=dataset, model=statement.model)
     content = {
         "release": statement.method,
         "model": statement.model,

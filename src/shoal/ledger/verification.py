@@ -143,7 +143,7 @@ def _follow(store: Store, dataset: str, wanted: set[str]) -> Finding:
     account = Account(dataset)
     seen = tuple(entry.hash for entry in _followed(account, store) if entry.hash in wanted)
     if not account.number:
-        raise LedgerError(f"data set '{dataset}' lost all of its entries; restore the newest ledger.")
+        raise LedgerError("data-set-lost-all-entries-restore", dataset=dataset)
     return Finding(account.standing(), seen)
 
 

@@ -47,11 +47,7 @@ def strata_conditions(method: Method, described: Described) -> tuple[str, ...]:
         return ()
     model = privacy_model(method, len(described.columns), len(described.nominal))
     if model in ("dp", "approximate-dp"):
-        raise OptionError(
-            f"strata cannot be used where the claim is {model}, as here: a replaced record could change its stratum, "
-            "and all groups with it; release the stratum as one more column instead.",
-            option="strata",
-        )
+        raise OptionError("strata-cannot-used-where-claim-here", option="strata", found=model)
     return (
         *strata_words(method),
         "Which stratum a record belongs to is treated as fixed and known to everybody.",
@@ -68,8 +64,7 @@ def _shared_out(method: Method, described: Described) -> Plan:
     if NOISES[method.noise].joint:
         if described.nominal:
             raise OptionError(
-                f"noise '{method.noise}' is for columns with an order, and '{described.nominal[0]}' has none: leave it "
-                "out, or use noise=laplace."
+                "noise-columns-order-none", option="noise", noise=method.noise, nominal=described.nominal[0]
             )
         return _joint_plan(method.resolve_groups(names), shares)
     if described.flagged:
@@ -248,7 +243,7 @@ def labels_in_use(labels: ArrayLike | None, described: Described) -> NDArray[np.
     given = np.asarray(labels)
     if given.ndim != 1 or given.size != described.table.n:
         raise OptionError(
-            f"labels must have one entry per row, {described.table.n}, got shape {given.shape}."
+            "labels-have-entry-per-row-shape", option="labels", n=described.table.n, shape=given.shape
         )
     return given if described.kept is None else given[described.kept]
 

@@ -88,7 +88,7 @@ def noise_allowed(method: Method, attributes: int) -> None:
     blocks = ENTRIES[method.mechanism].claim.blocks
     if blocks is not None:
         raise OptionError(
-            f"noise '{method.noise}' is not for method '{method.name}': {blocks}; use noise=laplace."
+            "noise-not-method", option="noise", noise=method.noise, method=method.name, blocks=blocks
         )
     if privacy_model(method, attributes) == "dp":
         raise OptionError(

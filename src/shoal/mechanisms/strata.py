@@ -85,14 +85,21 @@ def check_persons(method: Method, described: Described, least: int, *, even: boo
         way_out = "join strata (recode the column), or lower k" if stratum.name else "lower k"
         if int(units_of_groups(*own)[0]) < least:
             raise OptionError(
-                f"k = {least} is larger than the number of persons in {where} (values of '{unit}'): {way_out}.",
+                "k-larger-than-number-persons-values",
                 option="k",
+                least=least,
+                where=where,
+                unit=unit,
+                way_out=way_out,
             )
         if even and stratum.rows.size < least * int(most_rows_of_a_unit(*own)[0]):
             raise OptionError(
-                f"somebody (a value of '{unit}') has more than one row in k = {least} of {where}, so whose a value is "
-                f"could be told with a probability above 1/{least}: keep fewer rows per person, {way_out}.",
+                "somebody-value-more-than-row-k",
                 option="k",
+                unit=unit,
+                least=least,
+                where=where,
+                way_out=way_out,
             )
 
 
@@ -103,10 +110,11 @@ def check_strata(method: Method, described: Described, least: int) -> None:
     for stratum in strata_of(method, described):
         if stratum.rows.size < least:
             raise OptionError(
-                f"strata: the stratum {stratum.name} has {stratum.rows.size} "
-                f"row{'s' if stratum.rows.size > 1 else ''}, fewer than k = {least}: join strata (recode the column), "
-                "or lower k.",
+                "strata-stratum-row-fewer-than-k",
                 option="strata",
+                stratum=stratum.name,
+                size=stratum.rows.size,
+                least=least,
             )
 
 

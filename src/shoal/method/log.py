@@ -74,7 +74,7 @@ def log_path(log: str | Path) -> Path:
     if path.is_dir():
         path = path / LOG
     if not path.is_file():
-        raise InputError(f"there is no log '{path}': name the log.toml of a release, or its folder.")
+        raise InputError("there-no-log", path=path)
     return path
 
 
@@ -93,5 +93,5 @@ def done_in(path: Path) -> tuple[Mapping[str, str], ...]:
         return ()
     raw = load(path, "log").get("done", [])
     if not isinstance(raw, list) or not all(isinstance(entry, Mapping) and "words" in entry for entry in raw):
-        raise InputError(f"the log '{path}' is damaged: every [[done]] entry needs words.")
+        raise InputError("the-log-is-damaged", path=path)
     return tuple(raw)

@@ -25,27 +25,21 @@ def statement_fields(plain: object, where: str) -> dict[str, Any]:
         InputError: something is missing, unknown or not of its kind.
     """
     if not isinstance(plain, Mapping):
-        raise InputError(f"{where} is not the statement of a release: it is no mapping.")
+        raise InputError("not-statement-release", where=where)
     number = plain.get("format", 1)
     if number not in (1, 2):
-        raise InputError(
-            f"{where} has format {_shown(number)}, which this version of Shoal does not know: update Shoal."
-        )
+        raise InputError("format-version-shoal-does-not-know", where=where, number=_shown(number))
     needed = (*_FIELDS, *_DERIVED, *(("format", *_CODED, *_PARTS) if number == 2 else ()))
     for key in needed:
         if key not in plain:
-            raise InputError(f"{where} is not the statement of a release: it has no '{key}'.")
+            raise InputError("reading-not-statement-release", where=where, key=key)
     for key in plain:
         if key not in (*needed, "format", *_IN_RHO, *_WHERE_SET):
-            raise InputError(
-                f"{where} has the key '{key}', which this version of Shoal does not know: update Shoal."
-            )
+            raise InputError("key-version-shoal-does-not-know", where=where, key=key)
     if plain["model"] not in MODELS:
-        raise InputError(
-            f"{where} names the model '{plain['model']}', which this version of Shoal does not know: update Shoal."
-        )
+        raise InputError("names-model-version-shoal-does-not", where=where, model=plain["model"])
     if len(_IN_RHO.keys() & plain.keys()) == 1:
-        raise InputError(f"{where} is damaged: delta and rho belong together.")
+        raise InputError("damaged-delta-rho-belong-together", where=where)
     found: dict[str, Any] = {}
     readers = {**_FIELDS, **(_CODED if number == 2 else _IN_WORDS)}
     for key, reader in (
@@ -55,14 +49,16 @@ def statement_fields(plain: object, where: str) -> dict[str, Any]:
         try:
             found[key] = reader(plain[key])
         except (KeyError, TypeError, ValueError):
-            raise InputError(f"{where} is damaged: '{key}' cannot be {_shown(plain[key])}.") from None
+            raise InputError("is-damaged-cannot-be", where=where, key=key, plain=_shown(plain[key])) from None
     if number == 1:
         return _from_words(found)
     for part, reader in _PARTS.items():
         try:
             found |= reader(plain[part])
         except (KeyError, TypeError, ValueError):
-            raise InputError(f"{where} is damaged: '{part}' cannot be {_shown(plain[part])}.") from None
+            raise InputError(
+                "reading-is-damaged-cannot-be", where=where, part=part, plain=_shown(plain[part])
+            ) from None
     return found
 
 

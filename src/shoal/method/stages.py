@@ -169,9 +169,7 @@ def _mdav(group: Group, method: Method) -> Partition:
 
 def _only_ordered(group: Group, method: Method) -> None:
     if group.nominal():
-        raise OptionError(
-            "partition=vmdav is for columns with an order: use partition=mdav with nominal ones."
-        )
+        raise OptionError("partition-vmdav-columns-order")
 
 
 def _vmdav(group: Group, method: Method) -> Partition:
@@ -200,16 +198,14 @@ def _insensitive(group: Group, method: Method) -> Partition:
 
 def _given(group: Group, method: Method) -> Partition:
     if group.labels is None:
-        raise OptionError("partition='given' needs labels=, one cluster label per record.")
+        raise OptionError("partition-given-needs-labels-cluster-label")
     if group.labels.size != group.n:
-        raise OptionError(
-            f"labels has {group.labels.size} entries for {group.n} records: give one per record."
-        )
+        raise OptionError("labels-entries-records", size=group.labels.size, n=group.n)
     return algorithms.given(group.labels, method.size)
 
 
 def _boxes(group: Group, method: Method) -> Partition:
-    raise OptionError("the boxes of a private tree hold no clusters of records: use method='tree-dp'.")
+    raise OptionError("boxes-private-tree-hold-no-clusters")
 
 
 _PARTITIONS: dict[str, PartitionStage] = {
@@ -309,10 +305,7 @@ def _alike(group: Group, method: Method) -> Iterator[tuple[NDArray[np.int64], li
             yield rows, list(range(len(group.columns)))
         return
     if group.strata:
-        raise OptionError(
-            "strata together with missing=separate would leave too few rows to a group: fill the gaps, or leave out "
-            "one of the two."
-        )
+        raise OptionError("strata-together-missing-separate-would-leave")
     if alike is None:
         yield np.arange(group.n, dtype=np.int64), list(range(len(group.columns)))
         return
@@ -335,7 +328,4 @@ def check_alike(rows: int, missed: Sequence[str], method: Method, *, empty: bool
         return
     words = f"that miss {', '.join(missed)} and nothing else" if missed else "without gaps"
     needed = f"where {least} are needed: fill the gaps" if empty else f"for k = {method.size}: lower k"
-    raise OptionError(
-        f"there are too few rows {words}, {rows} {needed}, use missing=category "
-        "for nominal columns, or put the columns with gaps into groups of their own (groups=)."
-    )
+    raise OptionError("there-too-few-rows-use-missing", words=words, rows=rows, needed=needed)

@@ -230,7 +230,7 @@ class PrivacyStatement:
         fields = statement_fields(plain, where)
         found = cls(**fields)
         if not isinstance(plain, Mapping) or found.publishable is not plain["publishable"]:
-            raise InputError(f"{where} contradicts itself: publishable does not follow from its reasons.")
+            raise InputError("contradicts-itself-publishable-does-not-follow", where=where)
         # other versions may have other words
         if plain.get("format") == FORMAT and found.versions.get("shoal") == __version__:
             follows = found.to_dict()
@@ -243,7 +243,7 @@ class PrivacyStatement:
                 "recorded",
             ):
                 if plain[key] != follows[key]:
-                    raise InputError(f"{where} contradicts itself: its {key} does not follow from its facts.")
+                    raise InputError("contradicts-itself-does-not-follow-from", where=where, key=key)
         return found
 
     def to_markdown(self) -> str:
@@ -307,29 +307,22 @@ def state(
     adjacency = Adjacency(method.neighbours)
     rows = circumstances.rows_per_unit
     if circumstances.unit_repeats and facts.of_records:
-        raise ClaimError(
-            f"a value of the unit column '{circumstances.unit}' occurs in several rows, so a claim about rows is "
-            "not a claim about persons: declare max_rows for it in the schema (the claim is then per person)."
-        )
+        raise ClaimError("value-unit-column-occurs-several-rows", column=circumstances.unit)
     # values that stay in their rows can stay missing there; swapped ones would show where they came from
     shown = facts.given_partition or promise.shows_gaps or not facts.guarantee
     if circumstances.separated and not shown:
-        raise ClaimError(
-            f"missing=separate shows which values are missing, and the claim of method '{method.name}' ({model}) "
-            "covers them: use missing=category (for numbers with pairs-dp, tree-dp or laplace), or a method "
-            "whose clusters are taken as known."
-        )
+        raise ClaimError("missing-separate-shows-values-missing-claim", method=method.name, model=model)
     if rows > 1 and not CALIBRATIONS[method.sensitivity].additive:
         raise ClaimError(
-            f"method '{method.name}' protects one row at a time, but '{circumstances.unit}' declares {rows} rows per "
-            "person: use idp-ls or a method without individual scales, or keep one row per person."
+            "method-protects-row-time-but-declares", method=method.name, unit=circumstances.unit, rows=rows
         )
     bought = circumstances.bought
     if bought is not None and (model != "dp" or adjacency is not Adjacency.REPLACE_ONE):
         raise ClaimError(
-            f"tuned_epsilon protects the original records when one of them is replaced, and cannot be added to the "
-            f"claim of method '{method.name}' ({model}): leave it out, and the choice of {bought.words} counts as one "
-            "that looked at the records, or use ranking-dp with one column or link=False."
+            "tuned-epsilon-protects-original-records-when",
+            method=method.name,
+            model=model,
+            words=bought.words,
         )
     # whether rows repeat is a private fact: where it does not refuse the claim, it must not show in it either
     # a claim about the table counts persons, however many rows they have
@@ -353,8 +346,7 @@ def state(
     excess = too_much({**stated, "epsilon": budgeted}, circumstances.most_epsilon)
     if circumstances.override and excess is None:
         raise OptionError(
-            f"override says why an ε above {decimal_text(circumstances.most_epsilon)} is published: this release has "
-            "none. Leave it out."
+            "override-says-why-above-published", most_epsilon=decimal_text(circumstances.most_epsilon)
         )
     return PrivacyStatement(
         model=model,

@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from shoal.decimals import decimal_text
-from shoal.errors import OptionError, did_you_mean
+from shoal.errors import OptionError, closest
 from shoal.method.budget import SPLITS
 from shoal.method.method import Method
 from shoal.method.settings import SETTINGS
@@ -49,10 +49,7 @@ class Choice:
         if isinstance(raw, Choice):
             return raw
         if not isinstance(raw, Mapping) or set(raw) != {"setting", "chosen", "candidates"}:
-            raise OptionError(
-                "an entry of tuned_choice has a setting, chosen and candidates, as a private tuning writes them, "
-                f"got {raw!r}."
-            )
+            raise OptionError("entry-tuned-choice-setting-chosen-candidates", found=raw)
         name, chosen, candidates = raw["setting"], raw["chosen"], raw["candidates"]
         if name not in BOUGHT:
             raise OptionError(
@@ -60,11 +57,13 @@ class Choice:
             )
         if not isinstance(candidates, (list, tuple)) or not all(_possible(name, one) for one in candidates):
             what = "sizes, such as [10, 20, 50]" if name == "k" else f"some of {', '.join(SPLITS)}"
-            raise OptionError(f"tuned_choice: the candidates of {name} must be {what}, got {candidates!r}.")
+            raise OptionError("tuned-choice-candidates", name=name, what=what, found=candidates)
         if chosen not in candidates or len(set(candidates)) < max(2, len(candidates)):
             raise OptionError(
-                f"tuned_choice: {name} = {chosen} must be one of at least two different candidates, got "
-                f"{', '.join(map(str, candidates))}."
+                "tuned-choice-least-two-different-candidates",
+                name=name,
+                chosen=chosen,
+                found=tuple(map(str, candidates)),
             )
         return cls(name, chosen, tuple(candidates))
 
@@ -170,8 +169,10 @@ class Tuned:
             column = name.removeprefix(_ONE_DOMAIN)
             if name.startswith(_ONE_DOMAIN) and column not in columns:
                 raise OptionError(
-                    f"tuned names the domain of '{column}', which is no released column."
-                    f"{did_you_mean(column, columns)}"
+                    "tuned-names-domain-no-released-column",
+                    column=column,
+                    option="tuned",
+                    hint=closest(column, columns),
                 )
         return tuple(
             column for column in columns if "domains" in self.what or f"{_ONE_DOMAIN}{column}" in self.what
@@ -213,7 +214,7 @@ def tuned_settings(
         return _merged(tuned, epsilon, choice)
     names = tuned.split(",") if isinstance(tuned, str) else () if tuned is None else tuned
     if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
-        raise OptionError(f"tuned must name the settings that were chosen on the records, got {tuned!r}.")
+        raise OptionError("tuned-name-settings-were-chosen-records", option="tuned", found=tuned)
     bought = _choices(choice)
     what = tuple(
         dict.fromkeys([name.strip() for name in names if name.strip()] + [one.setting for one in bought])
@@ -222,13 +223,10 @@ def tuned_settings(
     for name in what:
         if name not in known and not (name.startswith(_ONE_DOMAIN) and name != _ONE_DOMAIN):
             raise OptionError(
-                f"tuned names '{name}', which is no setting, nor columns, domains or domain:NAME."
-                f"{did_you_mean(name, known)}"
+                "tuned-names-no-setting-nor-columns", option="tuned", name=name, hint=closest(name, known)
             )
     if bought and epsilon is None:
-        raise OptionError(
-            "tuned_choice names what a private choice bought: say in tuned_epsilon what it cost."
-        )
+        raise OptionError("tuned-choice-names-what-private-choice", option="tuned_choice")
     if epsilon is not None and not bought and (not what or not set(what) <= set(BOUGHT)):
         raise OptionError(
             f"tuned_epsilon is the price of a private choice of {' or '.join(BOUGHT)}: say in tuned what was chosen, "
@@ -266,7 +264,7 @@ def with_tuning(described: Described, tuned: Tuned | None, method: Method) -> De
 
 def _merged(tuned: Tuned, epsilon: Any, choice: Iterable[Any] | None) -> Tuned:
     if epsilon is not None or choice is not None:
-        raise OptionError("tuned holds price and values of the choice already: leave tuned_epsilon out.")
+        raise OptionError("tuned-holds-price-values-choice-already")
     return tuned
 
 
@@ -274,10 +272,10 @@ def _choices(choice: Iterable[Any] | None) -> tuple[Choice, ...]:
     if choice is None:
         return ()
     if isinstance(choice, (str, Mapping)) or not isinstance(choice, Iterable):
-        raise OptionError(f"tuned_choice must be a list of what was chosen, got {choice!r}.")
+        raise OptionError("tuned-choice-list-what-chosen", option="tuned_choice", found=choice)
     found = tuple(Choice.of(one) for one in choice)
     if len({one.setting for one in found}) < len(found):
-        raise OptionError("tuned_choice names a setting twice.")
+        raise OptionError("tuned-choice-names-setting-twice", option="tuned_choice")
     return found
 
 

@@ -105,7 +105,7 @@ def block_deviations(
 
 def _checked(sizes: Sequence[int], steps: Sequence[int], epsilon: Epsilon) -> Fraction:
     if len(sizes) != len(steps) or any(size < 0 for size in sizes):
-        raise OptionError("block noise needs sizes of at least 0 and one step for each of them.")
+        raise OptionError("block-noise-needs-sizes-least-0")
     exact = check_staircase(0, epsilon)
     for step in steps:
         check_staircase(step, exact)

@@ -30,7 +30,7 @@ def parse_epsilon(value: str | int | float | Decimal | Fraction) -> Fraction:
     """
     exact = exact_number(value)
     if exact is None or not SMALLEST <= exact <= LARGEST:
-        raise OptionError(f"epsilon must be {_RANGE}, got {shown(value)}.")
+        raise OptionError("epsilon-must-be-got", option="epsilon", range=_RANGE, found=shown(value))
     return exact
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from shoal.decimals import decimal_text
-from shoal.errors import OptionError, did_you_mean
+from shoal.errors import OptionError, closest
 from shoal.noise import LatticeStaircase, Source, discrete_laplace, discrete_staircase, round_up_scale
 from shoal.noise.single import single_laplace
 from shoal.noise.staircase import check_staircase
@@ -68,7 +68,11 @@ class Blur:
         """
         if noise not in NOISES:
             raise OptionError(
-                f"noise '{noise}' is not one of {', '.join(NOISES)}.{did_you_mean(noise, NOISES)}"
+                "blur-noise-is-not-one-of",
+                option="noise",
+                noise=noise,
+                allowed=tuple(NOISES),
+                hint=closest(noise, NOISES),
             )
         if noise == "laplace" or sensitivity == 0:
             return cls.laplace(sensitivity, unit, epsilon=epsilon)

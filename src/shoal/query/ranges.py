@@ -16,7 +16,7 @@ from shoal.columns.dates import day_text, is_day
 from shoal.columns.lattice import Lattice
 from shoal.columns.schema import Attribute
 from shoal.display import internal
-from shoal.errors import OptionError, did_you_mean
+from shoal.errors import OptionError, closest
 from shoal.query.facts import Facts
 from shoal.query.parsing import as_list, as_mapping, as_number, as_text, check_keys
 from shoal.query.refinement import (
@@ -87,21 +87,19 @@ def of_lattice(lattice: Lattice | None, options: dict[str, Any], attribute: Attr
         return constant(attribute, text) if date and attribute else as_number("a value of the range", text)
 
     if "values" in options:
-        raise OptionError("values are for columns of labels: give a range.")
+        raise OptionError("values-columns-labels")
     if "range" in options:
         given = as_mapping("range", options["range"])
         check_keys("range", given, ("lo", "hi", "step"))
         lo, hi = (read(as_text(key, given[key])) for key in ("lo", "hi"))
         lattice = Lattice(lo, hi, as_number("step", given["step"]))
     elif lattice is None:
-        raise OptionError(
-            'the query needs the range of its answers, such as "range": {"lo": 0, "hi": 1000, "step": 1}.'
-        )
+        raise OptionError("query-needs-range-answers-such-range")
     else:
         coarser = -(-lattice.steps // _DEFAULT_STEPS)
         lattice = Lattice(lattice.lo, lattice.hi, lattice.step * coarser)
     if lattice.steps >= _MOST_ANSWERS:
-        raise OptionError(f"the range has more than {_MOST_ANSWERS:,} points: use a larger step.")
+        raise OptionError("range-more-than-points", most_answers=_MOST_ANSWERS)
     prior = _prior_of_points(lattice, as_mapping("prior", options.get("prior", {"kind": "uniform"})), read)
     return Expected(prior, _distance(options.get("distance", "absolute"), lattice.steps + 1), read, date)
 
@@ -126,7 +124,7 @@ def _prior_of_points(lattice: Lattice, given: dict[str, Any], read: Read) -> Pri
 
 def _of_labels(facts: Facts, attribute: Attribute, options: dict[str, Any]) -> Expected:
     if "range" in options:
-        raise OptionError(f"column '{attribute.name}' holds labels: it has no range.")
+        raise OptionError("column-holds-labels", column=attribute.name)
     given = as_mapping("prior", options.get("prior", {"kind": "uniform"}))
     masses: dict[str, Any] = {}
     if given.get("kind") == "categorical":
@@ -144,10 +142,7 @@ def _of_labels(facts: Facts, attribute: Attribute, options: dict[str, Any]) -> E
     else:
         labels = known or tuple(masses)
     if not 1 <= len(labels) <= _MOST_LABELS:
-        raise OptionError(
-            f"column '{attribute.name}' needs 1 to {_MOST_LABELS:,} possible labels: list them as values, or in a "
-            "categorical prior."
-        )
+        raise OptionError("column-needs-1-possible-labels", column=attribute.name, most_labels=_MOST_LABELS)
     listed = label_numbers(known)
     for label in labels:
         if known and label not in listed:
@@ -159,7 +154,7 @@ def _of_labels(facts: Facts, attribute: Attribute, options: dict[str, Any]) -> E
         usual = "taxonomy" if attribute.taxonomy is not None else "nominal"
     if options.get("distance", usual) == "taxonomy":
         if attribute.tree is None:
-            raise OptionError(f"column '{attribute.name}' has no taxonomy: use the nominal distance.")
+            raise OptionError("column-no-taxonomy", column=attribute.name)
         return Expected(prior, from_table(_between(attribute.tree, labels)))
     return Expected(prior, _distance(options.get("distance", usual), len(labels)))
 
@@ -176,7 +171,11 @@ def _distance(given: Any, size: int) -> Distance:
     if isinstance(given, str):
         if given not in names:
             raise OptionError(
-                f"distance '{given}' is not one of {', '.join(names)}.{did_you_mean(given, names)}"
+                "distance-is-not-one-of",
+                option="distance",
+                given=given,
+                allowed=tuple(names),
+                hint=closest(given, names),
             )
         return names[given]
     table = as_mapping("distance", given)
@@ -186,20 +185,17 @@ def _distance(given: Any, size: int) -> Distance:
         for row in as_list("table", table["table"], _MOST_DISTANCES)
     ]
     if len(rows) != size or any(len(row) != size for row in rows):
-        raise OptionError(f"the table of distances needs {size} rows of {size} numbers, one for each answer.")
+        raise OptionError("table-distances-needs-rows-numbers-each", size=size)
     return from_table(rows)
 
 
 def together(parts: list[Expected], options: dict[str, Any]) -> Expected:
     """A vector of answers: independent parts, or a joint prior of its own; distances added up or the largest."""
     if len(parts) > _MOST_PARTS:
-        raise OptionError(f"a query can ask for {_MOST_PARTS} values at once at most, got {len(parts)}.")
+        raise OptionError("query-can-ask-values-once-most", most_parts=_MOST_PARTS, found=len(parts))
     size = math.prod(part.support.size for part in parts)
     if size > _MOST_ANSWERS:
-        raise OptionError(
-            f"the values together have {size:,} possible answers, at most {_MOST_ANSWERS:,} can be refined: use "
-            "coarser ranges."
-        )
+        raise OptionError("values-together-have-possible-answers-most", size=size, most_answers=_MOST_ANSWERS)
     grid = Grid(tuple(part.support for part in parts))
     how = "sum"
     if "distance" in options:
@@ -216,9 +212,11 @@ def together(parts: list[Expected], options: dict[str, Any]) -> Expected:
     masses: dict[tuple[Any, ...], Fraction] = {}
     for entry in as_list("masses", given["masses"], 10_000):
         if not isinstance(entry, list) or len(entry) != 2 or not isinstance(entry[0], list):
-            raise OptionError("masses of a joint prior are pairs of a list of values and a mass.")
+            raise OptionError("masses-joint-prior-pairs-list-values")
         if len(entry[0]) != len(parts):
-            raise OptionError(f"a joint prior of {len(parts)} values names a list of {len(entry[0])}.")
+            raise OptionError(
+                "joint-prior-values-names-list", number_of_parts=len(parts), number_of_entry=len(entry[0])
+            )
         vector = tuple(
             _read_answer(part, as_text("a value", value)) for part, value in zip(parts, entry[0], strict=True)
         )
@@ -231,12 +229,12 @@ def _read_answer(part: Expected, text: str) -> Any:
         return text
     value = part.read(text)
     if part.support.answer(part.support.index(value)) != value:
-        raise OptionError(f"a joint prior names {text}, which is no point of the range.")
+        raise OptionError("joint-prior-names-no-point-range", text=text)
     return value
 
 
 def _unknown_prior(given: dict[str, Any], kinds: tuple[str, ...], more: str = "") -> OptionError:
     kind = given.get("kind")
     return OptionError(
-        f"prior kind '{kind}' is not one of {', '.join(kinds)}{more}.{did_you_mean(kind, kinds)}"
+        "prior-kind-not", kind=kind, allowed=tuple(kinds), more=more, hint=closest(kind, kinds)
     )

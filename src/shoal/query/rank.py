@@ -43,7 +43,7 @@ def quantile(
     """
     lattice, attribute = facts.lattice(column), facts.attribute(column)
     if not 0 <= q <= 1 or q.denominator > _FINEST_SHARE:
-        raise OptionError(f"q must be between 0 and 1 with at most two decimals, got {decimal_text(q)}.")
+        raise OptionError("q-between-0-1-most-two", option="q", found=decimal_text(q))
     above, whole = q.numerator, q.denominator
     # penalties are counted in parts of 1/whole of a record, so that they are whole numbers
     steps = whole if facts.replace_one else max(above, whole - above)
@@ -123,9 +123,9 @@ def ranking_means(facts: Facts, *, column: str, k: int, epsilon: Fraction) -> Of
     """
     lattice = numeric_lattice(facts, column)
     if not facts.replace_one or facts.rows is None:
-        raise OptionError("ranking-means needs a public number of records: the data set is under add-remove.")
+        raise OptionError("ranking-means-needs-public-number-records")
     if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= facts.rows:
-        raise OptionError(f"k must be a whole number from 1 to the number of records, {facts.rows}, got {k}.")
+        raise OptionError("k-whole-number-from-1-number", option="k", rows=facts.rows, found=k)
     blur = Blur.laplace(lattice.steps, lattice.step, epsilon=epsilon)
     middle = lattice.steps // 2
     common = math.lcm(lattice.lo.denominator, lattice.hi.denominator, lattice.step.denominator)

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from shoal.decimals import decimal_text
-from shoal.errors import OptionError, did_you_mean
+from shoal.errors import OptionError, closest
 from shoal.method.verdict import Reason
 from shoal.noise import Source
 from shoal.noise import source as source_for
@@ -117,14 +117,14 @@ def parse(raw: Mapping[str, Any], facts: Facts) -> Query:
     given = as_mapping("a query", plain(raw))
     kind, options = given.get("kind"), {key: value for key, value in given.items() if key != "kind"}
     if not isinstance(kind, str) or kind not in KINDS:
-        hint = did_you_mean(kind, KINDS)
-        raise OptionError(f"kind '{kind}' is not one of {', '.join(KINDS)}.{hint}")
+        hint = closest(kind, KINDS)
+        raise OptionError("kind-is-not-one-of", option="kind", kind=kind, allowed=tuple(KINDS), hint=hint)
     paid = () if kind == "protocol-1" else ("epsilon",)
     check_keys(f"a query of kind {kind}", options, (*paid, *KINDS[kind].required), KINDS[kind].optional)
     budget = Budget(as_epsilon(options["epsilon"]) if paid else None)
     offer = KINDS[kind].build(facts, options, budget)
     if offer.delta and facts.rows_per_unit > 1:
-        raise OptionError("delta is not offered where a person can have several rows: leave it out.")
+        raise OptionError("delta-not-offered-where-person-can", option="delta")
     return Query(kind, options, facts, offer)
 
 
@@ -288,7 +288,11 @@ def _carried(facts: Facts, options: dict[str, Any], budget: Budget, protocol: st
     known = [name for name, one in KINDS.items() if one.protocol == protocol]
     if kind not in known:
         raise OptionError(
-            f"{protocol} carries queries of kind {', '.join(known)}, got '{kind}'.{did_you_mean(kind, known)}"
+            "carries-queries-kind",
+            protocol=protocol,
+            known=tuple(known),
+            found=kind,
+            hint=closest(kind, known),
         )
     forbidden = () if protocol == "protocol-2" else ("noise",)
     optional = [key for key in KINDS[kind].optional if key not in forbidden]
@@ -299,7 +303,7 @@ def _carried(facts: Facts, options: dict[str, Any], budget: Budget, protocol: st
 def _protocol_1(facts: Facts, options: dict[str, Any], budget: Budget) -> Offer:
     offer = _carried(facts, options, Budget(scale=as_scale(options["scale"])), "protocol-1")
     if offer.epsilon > LARGEST:
-        raise OptionError(f"scale {shown(options['scale'])} is so small that ε would be above 1e6.")
+        raise OptionError("scale-so-small-would-above-1e6", scale=shown(options["scale"]))
     return offer
 
 

@@ -19,7 +19,7 @@ from shoal.columns.circumstances import TAKEN_FROM_DATA, Circumstances
 from shoal.columns.describe import Described
 from shoal.columns.schema import Attribute, Schema
 from shoal.display import displayed
-from shoal.errors import OptionError, Problems, did_you_mean
+from shoal.errors import OptionError, Problems, closest
 from shoal.io import read
 from shoal.mechanisms import MECHANISMS
 from shoal.mechanisms.base import ShareNoise
@@ -333,7 +333,7 @@ def public_description(
 ) -> Described:
     """What is declared about the columns, and a number of rows: all that a plan looks at."""
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-        raise OptionError(f"n must be a whole number, at least 1, got {n!r}.")
+        raise OptionError("n-whole-number-least-1", option="n", found=n)
     given, typed = domains or {}, types or {}
     # the form of a domain, a range or a list of names, settles the kind
     declared = schema or Schema(
@@ -341,9 +341,7 @@ def public_description(
     )
     for name in (*given, *typed, *(columns or ())):
         if name not in declared:
-            raise OptionError(
-                f"column '{name}' is not described in the schema.{did_you_mean(name, declared.names)}"
-            )
+            raise OptionError("column-not-described-schema", column=name, hint=closest(name, declared.names))
     problems = Problems()
     attributes, lattices = [], {}
     known = declared.declared.with_domains(given).with_types(typed).stepped
@@ -356,9 +354,7 @@ def public_description(
             attributes.append(attribute)
     problems.raise_all()
     if not attributes:
-        raise OptionError(
-            "no column is left that the method takes: check the schema, or name some with columns=."
-        )
+        raise OptionError("no-column-left-method-takes")
     import pyarrow as pa
 
     one = read(pa.table({name: [0] for name in lattices}))

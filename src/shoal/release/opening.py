@@ -70,16 +70,18 @@ class Delivery:
         if self.format is not None:
             known_format(self.format)
         if self.engine is not None and self.engine not in ENGINES:
-            raise OptionError(f"engine '{self.engine}' is not one of {', '.join(ENGINES)}.")
+            raise OptionError(
+                "engine-is-not-one-of", option="engine", engine=self.engine, allowed=tuple(ENGINES)
+            )
         for name in ("master", "conf"):
             if getattr(self, name) and self.engine != "spark":
-                raise OptionError(f"{name} is for engine=spark: leave it out, or give that engine.")
+                raise OptionError("option-engine-spark", option=name)
         if self.staging is None:
             return
         if not isinstance(self.out, str):
-            raise OptionError("staging is for an address such as s3a://bucket/folder as out: leave it out.")
+            raise OptionError("staging-address-such-s3a-bucket-folder", option="staging")
         if not self.staging.is_dir():
-            raise OptionError(f"staging '{self.staging}' is not there: name a folder that all workers share.")
+            raise OptionError("staging-not-there", option="staging", staging=self.staging)
 
 
 @internal()
@@ -119,9 +121,7 @@ def opened(
     if engine is None and on_spark:
         engine = "spark"
     if on_spark and engine != "spark":
-        raise OptionError(
-            f"engine '{engine}' is not for a Spark DataFrame: leave the engine out, or collect the frame."
-        )
+        raise OptionError("engine-not-spark-dataframe", option="engine", engine=engine)
     if engine != "spark" and wanted.out is not None:
         not_an_address(wanted.out)
     path = Path(data) if isinstance(data, (str, Path)) else None
@@ -130,7 +130,9 @@ def opened(
     method = _asked_method(request)
     obstacle = _not_in_parts(method, wanted, request, in_memory(data))
     if engine in ("local", "spark") and obstacle:
-        raise OptionError(f"engine '{engine}' works through a table in parts: {obstacle}.")
+        raise OptionError(
+            "engine-works-through-table-parts", option="engine", engine=engine, obstacle=obstacle
+        )
     # without rows there is nothing to protect, unless nobody is to know
     private = method.neighbours == "add-remove"
     counted = method.stability != "record"

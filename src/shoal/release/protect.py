@@ -138,13 +138,13 @@ class Release:
         """
         rows = self.internal["rows_read"]
         if not 0 <= row < rows:
-            raise OptionError(f"row is {row}: the protected table has rows 0 to {rows - 1}.", row=row + 1)
+            raise OptionError("row-protected-table-rows-0", row=row, rows=rows - 1)
         if not self.partition:
-            raise OptionError(f"method '{self.method.name}' gives no record a cluster that could be shown.")
+            raise OptionError("method-gives-no-record-cluster-could", method=self.method.name)
         kept = np.arange(rows) if self.kept is None else self.kept
         place = np.flatnonzero(kept == row)
         if not place.size:
-            raise OptionError(f"row {row} took no part in the release: it was dropped.", row=row + 1)
+            raise OptionError("row-took-no-part-release", row=row)
         found = []
         for made in self.partition:
             label = int(made.labels[place[0]])

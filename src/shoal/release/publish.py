@@ -106,7 +106,7 @@ class Planned:
         tell = watched(progress, cancel)
         out = self.delivery.out
         if out is None:
-            raise OptionError("out is missing: name a new folder for the bundle.")
+            raise OptionError("publish-out-is-missing", option="out")
         try:
             if self.runner is not None:
                 self.runner.check_room(self.runner.made_in(out), len(self.prepared.described.columns))
@@ -330,10 +330,7 @@ def _planned(
         if "target" in preset(request["method"]).adjustable:
             request["target"] = delivery.target
         elif not delivery.evaluate:
-            raise OptionError(
-                f"method '{request['method']}' has no use for a target: it is measured with evaluate=True, give "
-                "that option too."
-            )
+            raise OptionError("method-no-use-target", method=request["method"])
         if delivery.evaluate:
             from shoal.evaluation.learning import check_target
 
@@ -346,9 +343,7 @@ def _planned(
         # a refusal would tell a table without rows from one with a row
         delivery = replace(delivery, evaluate=False, internal=None)
     if delivery.statistics and not prepared.mechanism.statistics:
-        raise OptionError(
-            f"statistics is for the methods xm-*: '{prepared.method.name}' keeps none of its clusters."
-        )
+        raise OptionError("statistics-methods-xm", option="statistics", method=prepared.method.name)
     if source.runner is not None:
         try:
             check_engine(prepared, in_memory(source.data))

@@ -66,15 +66,11 @@ def check_raking(schema: Schema | None, columns: Sequence[str]) -> None:
     assert schema is not None
     assert schema.weight is not None
     if schema.weight.name in columns:
-        raise OptionError(
-            f"column '{schema.weight.name}' is released already: a raked weight needs its name."
-        )
+        raise OptionError("column-released-already", column=schema.weight.name)
     for margin in schema.margins:
         if margin.column not in columns:
             raise OptionError(
-                f"the weight '{schema.weight.name}' is raked to the margin of '{margin.column}', which is not "
-                "released: release it, or remove the margin.",
-                column=schema.weight.name,
+                "weight-raked-margin-not-released", column=margin.column, weight=schema.weight.name
             )
 
 
@@ -90,9 +86,7 @@ def with_raked_weight(frame: Any, schema: Schema | None) -> tuple[Any, tuple[str
     margins = schema.margins
     for margin in margins:
         if margin.column not in table.names:
-            raise OptionError(
-                f"the margin of '{margin.column}' cannot be used: the method puts this column into another table."
-            )
+            raise OptionError("margin-cannot-used", column=margin.column)
     codes = [_codes(table, margin) for margin in margins]
     totals = [np.array([float(total) for _, total in margin.totals]) for margin in margins]
     weights, left = rake(codes, totals, table.n)

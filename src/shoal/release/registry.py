@@ -74,14 +74,10 @@ def registry_record(bundle: Bundle | str | Path) -> RegistryRecord:
     """
     statement = (bundle if isinstance(bundle, Bundle) else Bundle.load(bundle)).statement
     if not MODELS[statement.model].budgeted:
-        raise ClaimError(
-            f"the registry is about differential privacy, and this release claims {statement.model}: it has no place "
-            "there."
-        )
+        raise ClaimError("registry-about-differential-privacy-release-claims", model=statement.model)
     if not statement.publishable:
         raise ClaimError(
-            f"the verdict of this release is 'do not publish' ({statement.not_publishable_because[0]}): a record would "
-            "claim what does not hold."
+            "verdict-release-do-not-publish", not_publishable_because=statement.not_publishable_because[0]
         )
     told = statement.publication
     required = tuple(key for key in _REQUIRED if not told.get(key))

@@ -30,7 +30,7 @@ _UNRECORDED = "this use is not recorded in the journal: {}."
 def declared_name(dataset: str | None, schema: Schema | None = None) -> str | None:
     """The name of a data set that the custodian declares: by option, or in the schema's [publication]."""
     if dataset is not None and not (isinstance(dataset, str) and dataset.strip()):
-        raise OptionError(f"dataset must be the name of a data set, got {dataset!r}.", option="dataset")
+        raise OptionError("dataset-name-data-set", option="dataset", found=dataset)
     publication = getattr(schema, "publication", None)
     named = dataset or getattr(publication, "name", None)
     return named or None
@@ -40,7 +40,7 @@ def names_of(answer: str | Sequence[str] | None, option: str) -> tuple[str, ...]
     """One name, or several."""
     names = (answer,) if isinstance(answer, str) else tuple(answer or ())
     if not all(isinstance(name, str) and name for name in names):
-        raise OptionError(f"{option} must be names of data sets, got {answer!r}.", option=option)
+        raise OptionError("option-names-data-sets", option=option, found=answer)
     return names
 
 

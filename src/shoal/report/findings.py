@@ -86,9 +86,7 @@ def _rows(release: Release, original: Table) -> Table:
     """The original rows that took part."""
     read_then = release.internal.get("rows_read", original.n)
     if original.n != read_then:
-        raise InputError(
-            f"the table that was protected has {read_then} rows, this original {original.n}: pass the same table."
-        )
+        raise InputError("table-protected-rows-original", read_then=read_then, n=original.n)
     return original if release.kept is None else original.rows(release.kept)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shoal.columns.declaration import read_declared
-from shoal.errors import InputError, did_you_mean
+from shoal.errors import InputError, closest
 from shoal.evaluation.risk_lines import RiskLine
 from shoal.evaluation.usefulness import most_moved, percent
 from shoal.evaluation.verdict import RISK_WORDS, USE_WORDS, verdict
@@ -148,8 +148,10 @@ def check_original(subject: Subject, before: Table, folder: str | Path) -> None:
     for name in subject.columns:
         if name not in before.names:
             raise InputError(
-                f"the original has no column '{name}', which the bundle '{folder}' released: pass the table that was "
-                f"protected.{did_you_mean(name, before.names)}"
+                "original-no-column-bundle-released",
+                column=name,
+                folder=folder,
+                hint=closest(name, before.names),
             )
 
 

@@ -67,7 +67,7 @@ def slide(desk: Desk, number: int, end: str, place: int) -> None:
     attribute = desk.column(number)
     scale = desk.seen.scale(attribute)
     if scale is None or end not in ("lo", "hi"):
-        raise OptionError(f"column '{attribute.name}' has no slider '{end}'.")
+        raise OptionError("column-no-slider", column=attribute.name, end=end)
     draft = desk.drafts.get(attribute.name)
     lo, hi = range_words(attribute)
     if draft is not None and draft.typed:

@@ -62,7 +62,7 @@ def window(desk: Desk, start: int, count: int) -> str:
         OptionError: nobody did.
     """
     if not desk.rows_shown:
-        raise OptionError("the rows of the table are shown on request: press 'Show the rows'.")
+        raise OptionError("rows-table-shown-request")
     table = desk.sheet
     first = max(min(start, table.n - 1), 0)
     part = table.frame[first : first + min(count, 200), :]

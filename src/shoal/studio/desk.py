@@ -160,7 +160,7 @@ class Desk:
     def sheet(self) -> Table:
         """The table, where there has to be one."""
         if self.table is None:
-            raise OptionError("there is no table on this desk: choose a file first.")
+            raise OptionError("there-no-table-desk")
         return self.table
 
     @property
@@ -175,7 +175,7 @@ class Desk:
     @property
     def recipe(self) -> Recipe:
         if self._place < 0:
-            raise OptionError("there is no table on this desk: choose a file first.")
+            raise OptionError("there-no-table-desk")
         return self._history[self._place]
 
     def settle(self, recipe: Recipe, merge: str = "") -> None:
@@ -258,7 +258,7 @@ class Desk:
     def column(self, number: int) -> Attribute:
         attributes = self.recipe.schema.attributes
         if not 0 <= number < len(attributes):
-            raise OptionError(f"there is no column {number + 1}.")
+            raise OptionError("desk-there-no-column", number=number + 1)
         return attributes[number]
 
     # the promise
@@ -319,7 +319,7 @@ class Desk:
     def run_of(self, letter: str) -> Run:
         found = next((run for run in self.runs if run.letter == letter), None)
         if found is None:
-            raise OptionError(f"there is no run {letter}.")
+            raise OptionError("there-no-run", letter=letter)
         return found
 
     @property

@@ -16,7 +16,7 @@ from shoal.columns.attribute import MISSING_VALUE, Attribute
 from shoal.columns.coding import labels_of, numbers
 from shoal.columns.dates import day_text
 from shoal.columns.labels import texts
-from shoal.errors import ShoalError, did_you_mean
+from shoal.errors import ShoalError, closest
 from shoal.evaluation import Evaluation
 from shoal.evaluation.checks import check
 from shoal.evaluation.five import five
@@ -153,7 +153,7 @@ def listed(table: Table, attribute: Attribute) -> dict[str, Any]:
 
 
 def _near(value: str, names: set[str]) -> str:
-    hint = did_you_mean(value, names)
+    hint = closest(value, names)
     return hint.partition("'")[2].rpartition("'")[0]
 
 

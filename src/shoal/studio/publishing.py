@@ -183,7 +183,7 @@ def overridden(run: Run, reason: str, name: str) -> None:
     """
     words = " ".join(reason.split())
     if len(words) < LEAST_REASON:
-        raise OptionError(f"say why, in at least {LEAST_REASON} characters: it stands in the bundle.")
+        raise OptionError("say-why-least-characters", least_reason=LEAST_REASON)
     _, release = run.kept
     if name.strip() != release_name(run):
         raise OptionError(

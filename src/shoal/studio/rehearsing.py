@@ -68,7 +68,7 @@ def choose(desk: Desk, path: Path | None = None, name: str = "") -> None:
         with desk.lock:
             if desk.running is not None:
                 # it may be reading what would be removed
-                raise OptionError("a run is on its way: wait for it, or cancel it.")
+                raise OptionError("a-run-is-on-its-way")
             made_up(desk)
             desk.another = found
     except ShoalError as error:
@@ -80,10 +80,7 @@ def _opened(desk: Desk, path: Path, name: str) -> Another:
     table = read_declared(path, file=desk.recipe.schema.file)
     mark = content_digest(table)
     if mark == desk.content:
-        raise OptionError(
-            f"'{name}' holds the records of the table itself: to rehearse on them is to look at them. Take the file "
-            "of another year, or made-up people."
-        )
+        raise OptionError("holds-records-table-itself", name=name)
     return Another(path, name, mark, table.n)
 
 

@@ -66,9 +66,9 @@ def cost(desk: Desk, kind: str, price: str = "") -> Cost:
 def start(desk: Desk, kind: str, **more: Any) -> Run:
     """Start a run. One that was never looked at gives way to the next: there is nothing to select from."""
     if desk.running is not None:
-        raise OptionError("a run is on its way: wait for it, or cancel it.")
+        raise OptionError("a-run-is-on-its-way")
     if desk.source is None:
-        raise OptionError("there is no table on this desk: choose a file first.")
+        raise OptionError("there-no-table-desk")
     ahead = desk.look_ahead()
     if kind in ("release", "rehearse", "buy") and not ahead.ready:
         raise OptionError(ahead.problems[0].sentence)

@@ -55,11 +55,9 @@ def margin_of(column: str, text: str, source: str) -> Margin:
     for line in filter(str.strip, text.splitlines()):
         name, sign, total = (part.strip() for part in line.rpartition("="))
         if not sign:
-            raise OptionError(
-                f"the margin of '{column}': write 'value = people' in each line, got '{total}'."
-            )
+            raise OptionError("the-margin-of", column=column, found=total)
         if name in totals:
-            raise OptionError(f"the margin of '{column}': '{name}' is there twice.")
+            raise OptionError("weighing-the-margin-of", column=column, name=name)
         if total:
             totals[name] = total
     return Margin.from_dict({"column": column, "totals": totals, "source": source})

@@ -26,10 +26,10 @@ def parents_of_pairs(pairs: Iterable[tuple[Any, Any]]) -> dict[str, str | None]:
         try:
             child, parent = pair
         except (TypeError, ValueError):
-            raise InputError(f"link {number} must be a pair (child, parent), got {pair!r}.") from None
+            raise InputError("link-pair-child-parent", number=number, found=pair) from None
         name = label(child)
         if not name:
-            raise InputError(f"link {number} has an empty name: every concept needs one.")
+            raise InputError("link-empty-name", number=number)
         above = "" if parent is None else label(parent)
         parents = found.setdefault(name, [])
         if above and above not in parents:
@@ -70,7 +70,7 @@ def parents_of_nested(nested: Mapping[Any, Any]) -> dict[str, str | None]:
         for child, below in items:
             name = label(child)
             if not name:
-                raise InputError(f"a concept below '{parent}' has an empty name: every concept needs one.")
+                raise InputError("concept-below-empty-name", parent=parent)
             if name in found:
                 raise InputError(
                     f"'{name}' stands twice, {_place(found[name])} and {_place(parent)}: a concept has one place."
@@ -95,7 +95,7 @@ def canonical(parent_of: Mapping[str, str | None]) -> tuple[tuple[str, ...], tup
     (('*', 'a', 'x', 'y'), (-1, 0, 1, 1))
     """
     if not parent_of:
-        raise InputError("the taxonomy is empty: it needs a root at least.")
+        raise InputError("the-taxonomy-is-empty")
     _refuse_cycle(parent_of)
     roots = sorted(name for name, parent in parent_of.items() if parent is None)
     if len(roots) > 1:
@@ -165,4 +165,4 @@ def _place(parent: str | None) -> str:
 
 
 def _too_deep() -> InputError:
-    return InputError(f"the taxonomy has more than {MOST_LEVELS} levels: leave some out.")
+    return InputError("taxonomy-more-than-levels", most_levels=MOST_LEVELS)

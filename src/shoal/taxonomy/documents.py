@@ -36,11 +36,7 @@ def check_xml(opening: bytes, what: str) -> None:
     with contextlib.suppress(expat.ExpatError, _RootReached, LookupError, ValueError):
         parser.Parse(opening, False)
     if declared:
-        raise InputError(
-            f"{what} declares a document type (<!DOCTYPE ...>), whose entities can grow without end or load other "
-            "files: "
-            "remove the declaration and write out what it abbreviates."
-        )
+        raise InputError("declares-document-type-doctype-whose-entities", what=what)
 
 
 def check_json_ld(content: bytes) -> None:
@@ -59,11 +55,9 @@ def check_json_ld(content: bytes) -> None:
         if isinstance(part, dict):
             contexts = part.get("@context", [])
             if any(isinstance(one, str) for one in (contexts if isinstance(contexts, list) else [contexts])):
-                raise InputError(
-                    "its @context is an address, and nothing is loaded from elsewhere: write it out."
-                )
+                raise InputError("context-address-nothing-loaded-from-elsewhere")
             if "@import" in part:
-                raise InputError("it has an @import, and nothing is loaded from elsewhere: write it out.")
+                raise InputError("import-nothing-loaded-from-elsewhere")
             waiting += part.values()
         elif isinstance(part, list):
             waiting += part

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.display import internal
-from shoal.errors import InputError, did_you_mean
+from shoal.errors import InputError, closest
 from shoal.taxonomy.build import label, listed
 
 _JOINTS = re.compile(r"[-_\s]+")
@@ -63,15 +63,10 @@ class Names:
                 f"{what}: '{name}' can be {listed([self.labels[c] for c in candidates])} of {where}: "
                 "spell it as one of them."
             )
-        hint = did_you_mean(name, self.labels) or did_you_mean(loose(name), self.similar)
+        hint = closest(name, self.labels) or closest(loose(name), self.similar)
         if listed_values:
-            raise InputError(
-                f"{what}: '{name}' is not among the declared values.{hint} Correct it, or add it to values in the "
-                "schema."
-            )
-        raise InputError(
-            f"{what}: '{name}' is not in the taxonomy.{hint} Correct the value, or add it to the taxonomy."
-        )
+            raise InputError("not-among-declared-values-correct-add", what=what, name=name, hint=hint)
+        raise InputError("not-taxonomy-correct-value-add-taxonomy", what=what, name=name, hint=hint)
 
     def find_all(self, values: Iterable[Any], what: str) -> dict[int, str]:
         """Codes of different values, each with its spelling; two spellings of one concept are an error."""
@@ -79,10 +74,10 @@ class Names:
         for value in values:
             code = self.find(value, what)
             if code in found:
-                raise InputError(f"{what}: '{found[code]}' and '{value}' are the same concept: keep one.")
+                raise InputError("and-are-the-same-concept", what=what, found=found[code], value=value)
             found[code] = label(value)
         if not found:
-            raise InputError(f"{what} has no values: list those that can occur.")
+            raise InputError("has-no-values", what=what)
         return found
 
     def encode(
@@ -103,11 +98,11 @@ class Names:
             row = f"{what}, row {at + 1}"
             if number < 0:
                 if missing is None:
-                    raise InputError(f"{row}: the value is missing: fill it, or choose what missing means.")
+                    raise InputError("the-value-is-missing", row=row)
                 continue
             codes[number] = code = self.find(found[number], row, listed_values=listed_values)
             if allowed is not None and code not in allowed:
-                hint = did_you_mean(label(found[number]), [self.labels[c] for c in sorted(allowed)])
+                hint = closest(label(found[number]), [self.labels[c] for c in sorted(allowed)])
                 raise InputError(
                     f"{row}: '{label(found[number])}' is a group of the taxonomy and not a value of the domain.{hint} "
                     "Use a value, or add it to the domain."

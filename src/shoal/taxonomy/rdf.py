@@ -39,7 +39,7 @@ def rdf_pairs(content: bytes, form: str) -> list[tuple[str, str]]:
         graph.parse(source=BytesIO(content), format=form)
     except Exception as error:  # every parser of rdflib has its own
         reason = " ".join(str(error).split())[:120]
-        raise InputError(f"it cannot be read as RDF ({form}): {reason}.") from None
+        raise InputError("cannot-read-rdf", form=form, reason=reason) from None
     above: dict[URIRef, set[URIRef]] = {}
     for child, parent in _links(graph):
         above.setdefault(child, set()).add(parent)
@@ -53,9 +53,7 @@ def rdf_pairs(content: bytes, form: str) -> list[tuple[str, str]]:
                 above[child].add(parent)
                 above.setdefault(parent, set())
     if not above:
-        raise InputError(
-            "it links no concepts: rdfs:subClassOf, the class of an individual and skos:broader are understood."
-        )
+        raise InputError("links-no-concepts")
     names = _names(graph, list(above))
     pairs = []
     for child in sorted(above):

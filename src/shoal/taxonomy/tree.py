@@ -67,7 +67,7 @@ class Taxonomy:
     def from_dict(cls, nested: Mapping[Any, Any]) -> Taxonomy:
         """A tree from nested dicts, with lists or empty dicts at the ends."""
         if not isinstance(nested, Mapping):
-            raise InputError(f"a nested taxonomy must be a dict, got {type(nested).__name__}.")
+            raise InputError("nested-taxonomy-dict", found=type(nested).__name__)
         return cls._of(parents_of_nested(nested))
 
     @classmethod
@@ -124,15 +124,13 @@ class Taxonomy:
     def __post_init__(self) -> None:
         size = len(self.labels)
         if len(self.parents) != size or not size or self.parents[0] != -1:
-            raise InputError("a taxonomy needs as many parents as labels, and a root as its first concept.")
+            raise InputError("taxonomy-needs-many-parents-labels-root")
         if any(not 0 <= parent < code for code, parent in enumerate(self.parents[1:], start=1)):
-            raise InputError(
-                "codes of a taxonomy must ascend from parents to children: use Taxonomy.from_pairs."
-            )
+            raise InputError("codes-taxonomy-ascend-from-parents-children")
         if not self.domain or list(self.domain) != sorted(set(self.domain)):
-            raise InputError("the domain of a taxonomy must hold one value or more, ascending.")
+            raise InputError("domain-taxonomy-hold-value-more-ascending")
         if self.domain[0] < 0 or self.domain[-1] >= size:
-            raise InputError(f"the domain of a taxonomy must hold codes below {size}.")
+            raise InputError("domain-taxonomy-hold-codes-below", size=size)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -202,7 +200,7 @@ class Taxonomy:
         kept = sorted({ancestor for code in wanted for ancestor in self.ancestors(code)})
         spelled = {code: wanted.get(code, self.labels[code]) for code in kept}
         if len(set(spelled.values())) < len(spelled):
-            raise InputError(f"{what}: a value is spelled like another concept of the taxonomy: rename one.")
+            raise InputError("value-spelled-like-another-concept-taxonomy", what=what)
         labels, parents = canonical(
             {spelled[code]: spelled[self.parents[code]] if code else None for code in kept}
         )
@@ -248,7 +246,7 @@ class Taxonomy:
         """
         numbers = np.asarray(codes, dtype=np.int64)
         if numbers.size and (numbers.min() < -1 or numbers.max() >= self.size):
-            raise OptionError(f"codes must be from 0 to {self.size - 1}, or -1 for a missing value.")
+            raise OptionError("codes-from-0-1-missing-value", option="codes", size=self.size - 1)
         names = np.array([*self.labels, None], dtype=object)
         found: NDArray[np.object_] = names[numbers]
         return found
@@ -279,8 +277,7 @@ class Taxonomy:
         """
         if self.size > LARGEST_TABLE:
             raise OptionError(
-                f"the taxonomy has {self.size} concepts, a table of all pairs is for {LARGEST_TABLE} at most: take the "
-                "minimal taxonomy of the domain, or fewer levels."
+                "taxonomy-concepts-table-all-pairs-most", size=self.size, largest_table=LARGEST_TABLE
             )
         every = np.arange(self.size)
         return self.shape.distances(every[:, np.newaxis], every)
@@ -328,7 +325,7 @@ class Taxonomy:
         """
         counts = np.asarray(histograms, dtype=np.int64)
         if counts.shape[-1] != self.size or counts.ndim > 2 or (counts < 0).any():
-            raise OptionError(f"a histogram must hold {self.size} counts of at least 0, one per concept.")
+            raise OptionError("histogram-hold-counts-least-0-per", size=self.size)
         rows = counts.reshape(-1, self.size)
         bits = self._bits(int(rows.sum(axis=1).max(initial=0)))
         sums = marginality_sums(self.shape, rows, whole_table(self.shape, bits))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from shoal.display import internal
-from shoal.errors import OptionError, did_you_mean
+from shoal.errors import OptionError, closest
 from shoal.evaluation.measures import most, needs_rows, ranked_by
 from shoal.method.models import Model
 from shoal.tuning.figure import Figure, exactly, over_seeds
@@ -75,12 +75,14 @@ def check_utility(utility: str | None, target: str | None) -> None:
     known = ranked_by()
     if utility is not None and utility not in known:
         raise OptionError(
-            f"utility '{utility}' is not one of {', '.join(known)}.{did_you_mean(utility, known)}"
+            "utility-is-not-one-of",
+            option="utility",
+            utility=utility,
+            allowed=tuple(known),
+            hint=closest(utility, known),
         )
     if utility == "learning" and target is None:
-        raise OptionError(
-            "utility 'learning' needs to know what to learn: give one (target=).", option="target"
-        )
+        raise OptionError("utility-learning-needs-know-what-learn", option="target")
 
 
 def automatic_utility(measured: Sequence[Mapping[str, Figure]], numeric: bool, target: str | None) -> str:

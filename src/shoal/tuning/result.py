@@ -128,7 +128,9 @@ class Tuning:
                     private_text(aside, texts[name])
                     os.replace(aside, folder / name)
         except OSError as error:
-            raise OutputError(f"cannot write to '{folder}': {error.strerror or error}.") from None
+            raise OutputError(
+                "result-cannot-write-to", folder=folder, reason=error.strerror or error
+            ) from None
         return folder
 
     def table(self, *, everything: bool = False) -> Table:

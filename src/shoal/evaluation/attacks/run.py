@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.errors import OptionError, did_you_mean
+from shoal.errors import OptionError, closest
 from shoal.evaluation.attacks import singling
 from shoal.evaluation.attacks.encode import Encoded, encode
 from shoal.evaluation.attacks.inferring import inference, inference_by_guessing
@@ -42,24 +42,20 @@ def attack(
 ) -> AttackReport:
     """`shoal.attack` without a note in the journal of use; its arguments are described there."""
     if attempts < 1:
-        raise OptionError(
-            f"attempts is {attempts}: at least 1 is needed, a few hundred for a narrow interval."
-        )
+        raise OptionError("attempts-least-1-needed-few-hundred", option="attempts", found=attempts)
     if not 0.0 <= tolerance <= 1.0:
-        raise OptionError(f"tolerance is {tolerance}: give a share of the column's range between 0 and 1.")
+        raise OptionError("tolerance-is", option="tolerance", found=tolerance)
     if seed is not None and seed < 0:
-        raise OptionError(f"seed is {seed}: give a whole number from 0 on.")
+        raise OptionError("seed-negative", option="seed", found=seed)
     pair = make_pair(original, released)
     data = encode(pair.before, pair.published, None if control is None else read(control), columns)
     names = data.space.names
     if secret is not None and secret not in names:
         raise OptionError(
-            f"secret '{secret}' is not among the attacked columns.{did_you_mean(secret, names)}"
+            "secret-not-among-attacked-columns", option="secret", secret=secret, hint=closest(secret, names)
         )
     if secret is not None and len(names) == 1:
-        raise OptionError(
-            f"secret '{secret}' is the only attacked column: the attacker must know another one."
-        )
+        raise OptionError("secret-only-attacked-column", option="secret", secret=secret)
     # two ways of linking, two of singling out, and the inference of each column
     tell, steps = progress or silent, 4 + len(names)
     tell(_ATTACKING, 0, steps)

@@ -51,7 +51,7 @@ def risk(
     data = read(table) if schema is None else read_declared(table, schema)
     schema = None if schema is None else schema.stepped
     if data.n == 0:
-        raise InputError("the table has no rows: there is no risk to measure.")
+        raise InputError("no-risk-to-measure")
     known = _keys(data, keys, schema)
     weight = weight if weight is not None else _by_role(data, schema, "weight")
     unit = unit if unit is not None else _by_role(data, schema, "unit")
@@ -59,9 +59,10 @@ def risk(
     _check_options(missing, alpha, form, tolerated, fraction, points, c)
     if special and len(known) > MOST_KEYS:
         raise OptionError(
-            f"special uniques can be searched among at most {MOST_KEYS} keys, and there are {len(known)}: name fewer "
-            "keys, or leave them out (special=False).",
+            "special-uniques-can-searched-among-most",
             option="special",
+            most_keys=MOST_KEYS,
+            number_of_known=len(known),
         )
     tell = progress or silent
     tell("counting combinations of keys", 0, 1)
@@ -106,11 +107,7 @@ def _keys(table: Table, keys: Sequence[str] | None, schema: Schema | None) -> tu
     if named is None and schema is not None:
         named = [a.name for a in schema.attributes if a.role == "quasi-identifier" and a.name in table.names]
     if not named:
-        raise OptionError(
-            "there are no keys: name the columns an intruder may know (keys=), or give a schema that has "
-            "quasi-identifiers.",
-            option="keys",
-        )
+        raise OptionError("there-no-keys", option="keys")
     return tuple(table.known(name) for name in dict.fromkeys(named))
 
 
@@ -133,9 +130,7 @@ def _weights(table: Table, name: str) -> Floats:
         value = weights[bad[0]]
         shown = "is missing" if math.isnan(value) else f"is {value:g}"
         raise InputError(
-            f"column '{name}': the weight of row {bad[0] + 1} {shown}, and a weight must be a number above 0: correct "
-            "it, or leave the row out.",
-            column=name,
+            "column-weight-row-weight-number-above", row=bad[0] + 1, column=name, name=name, shown=shown
         )
     return weights
 
@@ -171,8 +166,7 @@ def _margins(keys: Sequence[str], interactions: Sequence[Sequence[str]]) -> list
         for name in margin:
             if name not in keys:
                 raise OptionError(
-                    f"interactions names '{name}', which is not one of the keys: {', '.join(keys)}.",
-                    option="interactions",
+                    "interactions-names-not-keys", option="interactions", name=name, keys=tuple(keys)
                 )
     return [[keys.index(name) for name in margin] for margin in interactions]
 
@@ -186,11 +180,11 @@ def _check_options(
         ("points", points, ("original", "ihsn")),
     ):
         if value not in known:
-            raise OptionError(f"{name} '{value}' is not one of {', '.join(known)}.", option=name)
+            raise OptionError("is-not-one-of", option=name, name=name, value=value, allowed=tuple(known))
     if not 0 <= alpha <= 1:
-        raise OptionError(f"alpha must be from 0 to 1, got {alpha!r}.", option="alpha")
+        raise OptionError("alpha-from-0-1", option="alpha", found=alpha)
     for name, share in (("tolerated", tolerated), ("fraction", fraction)):
         if not 0 < share < 1:
-            raise OptionError(f"{name} must be above 0 and below 1, got {share!r}.", option=name)
+            raise OptionError("above-0-below-1", option=name, name=name, found=share)
     if not c > 0:
-        raise OptionError(f"c must be above 0, got {c!r}.", option="c")
+        raise OptionError("c-above-0", option="c", found=c)

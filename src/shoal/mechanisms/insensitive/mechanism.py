@@ -30,9 +30,7 @@ def settle(method: Method, described: Described) -> tuple[Method, tuple[str, ...
     if method.composition == "parallel":
         for option, used in (("noise", "laplace"), ("split", "equal")):
             if getattr(method, option) != used:
-                raise OptionError(
-                    f"{option} is for composition=strict: the method as published has {option}={used}."
-                )
+                raise OptionError("option-composition-strict", option=option, used=used)
         return settled, ()
     notes = size_note(n, settled.size)
     if len(described.columns) == 1 and paying_clusters(n, settled.size) > 1:

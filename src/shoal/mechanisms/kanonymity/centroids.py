@@ -33,7 +33,7 @@ def averaged(method: Method, described: Described) -> tuple[str, ...]:
     """The quasi-identifiers that become the middle of a group: all but strata, which a group has one of."""
     found = tuple(name for name in quasi_identifiers(described) if name not in (method.strata or ()))
     if not found:
-        raise OptionError("strata names all quasi-identifiers: nothing is left to group by.")
+        raise OptionError("strata-names-all-quasi-identifiers", option="strata")
     return found
 
 
@@ -67,10 +67,7 @@ def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | 
     """Raise what `run` would raise."""
     for name in quasi_identifiers(described):
         if name in described.gaps:
-            raise InputError(
-                f"quasi-identifier '{name}' has missing values, and groups need all of them: use missing=category for "
-                "a nominal column, drop the rows, or fill the gaps."
-            )
+            raise InputError("quasi-identifier-missing-values-groups-need", name=name)
     survey_weights(described)
     grouping.check(method, described, plan, labels)
 

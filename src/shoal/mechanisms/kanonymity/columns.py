@@ -256,9 +256,10 @@ def refuse_masked_weight(method: Method, described: Described) -> None:
     weight = described.schema.weight if described.schema is not None else None
     if weight is not None and described.circumstances.weight and weight.release == "masked":
         raise OptionError(
-            f"column '{weight.name}': method '{method.name}' would release a masked weight exactly as it is, row by "
-            'row: set release = "dropped" or "raked" for it in the schema, or use a method with an ε.',
+            "column-method-would-release-masked-weight",
             column=weight.name,
+            weight=weight.name,
+            method=method.name,
         )
 
 
@@ -276,11 +277,7 @@ def survey_weights(described: Described) -> Values | None:
     wrong = ~(values[kept] > 0) | np.isinf(values[kept])
     if wrong.any():
         row = int(kept[int(np.argmax(wrong))])
-        raise InputError(
-            f"weight '{name}' must be above 0, and row {row + 1} has {values[row]:g}: correct it, or set another role "
-            "in the schema.",
-            row=row + 1,
-        )
+        raise InputError("weight-above-0-row", row=row + 1, name=name, values=values[row])
     return values[kept]
 
 
@@ -303,7 +300,5 @@ def confidential_columns(method: Method, described: Described) -> tuple[str, ...
     """What is to be kept from an intruder by the schema, or an error where that is nothing."""
     found = with_role(described, "confidential")
     if not found:
-        raise OptionError(
-            f"method '{method.name}' needs a confidential column: set role = \"confidential\" for one in the schema."
-        )
+        raise OptionError("method-needs-confidential-column", option="method", method=method.name)
     return found

@@ -54,9 +54,7 @@ def check(
     names = with_role(described, "confidential")
     for option, value in {"l": method.l, "t_emd": method.t_emd}.items():
         if value is not None and not names:
-            raise OptionError(
-                f'{option} is about confidential columns: set role = "confidential" for one in the schema.'
-            )
+            raise OptionError("option-about-confidential-columns", option=option)
     within = strata_of(method, described) if classes is None else classes
     if method.partition == "given" or labels is not None:
         own = _of_rows_kept(described, labels)
@@ -79,8 +77,7 @@ def _check_diversity(least: int, columns: Columns, names: Sequence[str], classes
             found = int(np.unique(columns.values[name][stratum.rows]).size)
             if found < least:
                 raise OptionError(
-                    f"l = {least} cannot be reached: column '{name}' has {found} different "
-                    f"value{'' if found == 1 else 's'} in {where}."
+                    "grouping-l-cannot-reached", column=name, least=least, found=found, where=where
                 )
 
 
@@ -102,9 +99,11 @@ def _check_given(method: Method, described: Described, made: Partition, *, even:
     if lacks_persons(units, method.size, even=even)(Partition(within.labels, within.sizes)).any():
         more = f", or one with more than one row in {method.size}" if even else ""
         raise OptionError(
-            f"labels: a cluster has fewer than k = {method.size} persons (values of "
-            f"'{described.circumstances.unit}'){more}: join clusters, or lower k.",
+            "labels-cluster-fewer-than-k-persons",
             option="labels",
+            size=method.size,
+            unit=described.circumstances.unit,
+            more=more,
         )
 
 
@@ -263,8 +262,10 @@ def internal_facts(columns: Columns, groups: Sequence[Partition], more: Mapping[
 
 def _of_rows_kept(described: Described, labels: ArrayLike | None) -> NDArray[Any]:
     if labels is None:
-        raise OptionError("partition='given' needs labels=, one cluster label per record.")
+        raise OptionError("partition-given-needs-labels-cluster-label")
     raw = np.asarray(labels)
     if raw.ndim != 1 or raw.size != described.table.n:
-        raise OptionError(f"labels must have one entry per row, {described.table.n}, got shape {raw.shape}.")
+        raise OptionError(
+            "labels-have-entry-per-row-shape", option="labels", n=described.table.n, shape=raw.shape
+        )
     return raw if described.kept is None else raw[described.kept]

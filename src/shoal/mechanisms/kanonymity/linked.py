@@ -65,13 +65,9 @@ def plan(method: Method, described: Described) -> Plan:
 def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
     """Raise what `run` would raise."""
     if method.t is not None and (labels is not None or method.l is not None):
-        raise OptionError("t makes its own groups: leave out labels and l, or leave out t.")
+        raise OptionError("t-makes-own-groups")
     if method.t is not None and method.strata:
-        raise OptionError(
-            "strata are not for groups by t, which compares every group with the whole table: leave out one of the "
-            "two, or protect every stratum as a table of its own.",
-            option="strata",
-        )
+        raise OptionError("strata-not-groups-t-compares-every", option="strata")
     grouping.check(method, described, plan, labels, even=True)
 
 
@@ -150,10 +146,7 @@ def _known(method: Method, described: Described) -> tuple[str, ...]:
     names = with_role(described, "confidential")
     known = tuple(name for name in described.columns if name not in names)
     if not known:
-        raise OptionError(
-            f"method '{method.name}' needs a column that is not confidential: set role = \"quasi-identifier\" for "
-            "those that an intruder may know, in the schema."
-        )
+        raise OptionError("method-needs-column-not-confidential", option="method", method=method.name)
     return known
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shoal.columns.describe import Described
-from shoal.errors import OptionError, did_you_mean
+from shoal.errors import OptionError, closest
 from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
 from shoal.mechanisms.kanonymity import grouping
 from shoal.mechanisms.kanonymity.algorithms import Swap, diversify, swap_mdav, swap_ranking
@@ -51,7 +51,7 @@ def settle(method: Method, described: Described) -> tuple[Method, tuple[str, ...
     for name in given:
         if name not in names:
             raise OptionError(
-                f"sizes names column '{name}', which is not swapped.{did_you_mean(name, names)}"
+                "sizes-names-column-not-swapped", column=name, option="sizes", hint=closest(name, names)
             )
     if not given:
         return method, _weight_notes(method, described)

@@ -93,10 +93,7 @@ def groups_hold(partition: Partition, units: NDArray[np.int64] | None, k: int, *
         ClaimError: a group holds too few, or too many rows of one; the table must not be published.
     """
     if units is not None and lacks_persons(units, k, even=even)(partition).any():
-        raise ClaimError(
-            f"a group would not hold {k} persons as the claim has it, so nothing is released: probably a bug, please "
-            "report it."
-        )
+        raise ClaimError("group-would-not-hold-persons-claim", k=k)
 
 
 def persons_hold(
@@ -116,10 +113,7 @@ def persons_hold(
         groups = row_groups([column[stratum.rows] for column in columns])
         found = int(units_of_groups(groups.labels, units[stratum.rows]).min())
         if found < k:
-            raise ClaimError(
-                f"a combination of quasi-identifiers would be shared by {found} persons instead of {k}, so nothing is "
-                "released: probably a bug, please report it."
-            )
+            raise ClaimError("combination-quasi-identifiers-would-shared-persons", found=found, k=k)
 
 
 def _numbered(values: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -127,7 +121,4 @@ def _numbered(values: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _broken(missed: str) -> ClaimError:
-    return ClaimError(
-        f"the written table was read back and does not hold what it promises ({missed}), so nothing is kept: "
-        "probably a bug, please report it."
-    )
+    return ClaimError("written-table-read-back-does-not", missed=missed)

@@ -67,7 +67,11 @@ def plan(method: Method, described: Described) -> MomentPlan:
     if NOISES[method.noise].joint:
         others = " or ".join(name for name, family in NOISES.items() if not family.joint)
         raise OptionError(
-            f"noise '{method.noise}' is for cluster sums, and method '{method.name}' keeps more: use noise={others}."
+            "noise-cluster-sums-method-keeps-more",
+            option="noise",
+            noise=method.noise,
+            method=method.name,
+            others=others,
         )
     widths = [described.lattices[name].width for name in names]
     split = method.split if isinstance(method.split, str) else dict(method.split)
@@ -112,5 +116,5 @@ def _weights(method: Method, summary: Summary) -> tuple[Fraction, ...] | None:
         return tuple(Fraction(count) for count in counts[: summary.order + 1])
     if len(method.weights) != summary.order + 1:
         kinds = ", ".join(KINDS[: summary.order + 1])
-        raise OptionError(f"weights must have one entry for each of {kinds}, got {len(method.weights)}.")
+        raise OptionError("weights-have-entry-each", option="weights", kinds=kinds, found=len(method.weights))
     return method.weights

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shoal.columns.describe import Described
-from shoal.errors import OptionError, did_you_mean
+from shoal.errors import OptionError, closest
 from shoal.evaluation.target import target_column
 from shoal.mechanisms.base import Mechanism, Rebuilt, ShareNoise
 from shoal.mechanisms.histogram import Histogram
@@ -186,16 +186,14 @@ def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | 
     least = budget * currency.oneway / number / 10
     if currency.deviation(Shape(1, number, 1), least) > _LARGEST_NOISE:
         raise OptionError(
-            f"epsilon {float(method.budget):g} is too small for {len(described.columns)} columns, noise would be "
-            "larger than 2^52: use a larger epsilon."
+            "epsilon-too-small-columns-noise-would",
+            budget=float(method.budget),
+            number_of_columns=len(described.columns),
         )
     share = _rows_share(method, budget)
     noise = currency.deviation(Shape(1, 1, 1), share) if share else 0.0
     if noise > _MOST_ROWS_NOISE:
-        raise OptionError(
-            f"epsilon {float(method.budget):g} is too small to draw the number of rows, which would be off by "
-            f"about {noise:.3g}: declare a number of rows to release with rows=, or use a larger epsilon."
-        )
+        raise OptionError("epsilon-too-small-draw-number-rows", budget=float(method.budget), noise=noise)
 
 
 def run(
@@ -333,7 +331,10 @@ def _target(method: Method, described: Described) -> int | None:
     column = target_column(method.target, described.columns)
     if column not in described.columns:
         raise OptionError(
-            f"target names column '{column}', which is not released.{did_you_mean(column, described.columns)}"
+            "target-names-column-not-released",
+            column=column,
+            option="target",
+            hint=closest(column, described.columns),
         )
     return described.columns.index(column)
 

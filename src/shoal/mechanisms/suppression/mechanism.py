@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shoal.columns.describe import Described
 from shoal.display import internal
-from shoal.errors import ClaimError, OptionError, did_you_mean
+from shoal.errors import ClaimError, OptionError, closest
 from shoal.evaluation.disclosure.keys import coded
 from shoal.evaluation.groups import places
 from shoal.io import Table
@@ -50,12 +50,13 @@ def settle(method: Method, described: Described) -> tuple[Method, tuple[str, ...
     for name, _ in method.importance or ():
         if name not in quasi:
             raise OptionError(
-                f"importance names column '{name}', which is no quasi-identifier.{did_you_mean(name, quasi)}"
+                "importance-names-column-no-quasi-identifier",
+                column=name,
+                option="importance",
+                hint=closest(name, quasi),
             )
     if method.missing_as == "category" and method.alpha != 1:
-        raise OptionError(
-            "alpha is for missing_as=wildcard: where an empty cell is a value, rows count in full."
-        )
+        raise OptionError("alpha-missing-wildcard", option="alpha")
     if method.risk is None or method.missing_as == "wildcard":
         return method, ()
     return replace(method, k=max(method.size, math.ceil(1 / method.risk))), ()
@@ -65,7 +66,7 @@ def keys_of(method: Method, described: Described) -> tuple[str, ...]:
     """The columns that cells are emptied in: the quasi-identifiers but the strata, which stay."""
     found = tuple(name for name in quasi_identifiers(described) if name not in (method.strata or ()))
     if not found:
-        raise OptionError("strata names all quasi-identifiers: nothing is left that could be emptied.")
+        raise OptionError("mechanism-strata-names-all-quasi-identifiers", option="strata")
     return found
 
 
@@ -77,7 +78,10 @@ def _combinations(method: Method, quasi: tuple[str, ...]) -> list[Combination]:
         for name in names:
             if name not in quasi:
                 raise OptionError(
-                    f"combinations names column '{name}', which is no quasi-identifier.{did_you_mean(name, quasi)}"
+                    "combinations-names-column-no-quasi-identifier",
+                    column=name,
+                    option="combinations",
+                    hint=closest(name, quasi),
                 )
         found.append(Combination(tuple(sorted({quasi.index(name) for name in names})), k))
     if method.size > 1 or not found:
@@ -120,12 +124,10 @@ def plan(method: Method, described: Described) -> Plan:
 def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
     """Raise what `run` would raise."""
     if labels is not None:
-        raise OptionError(f"method '{method.name}' makes no clusters: leave labels out.")
+        raise OptionError("method-makes-no-clusters", method=method.name)
     most = max(one.k for one in _combinations(method, keys_of(method, described)))
     if most > described.n:
-        raise OptionError(
-            f"k = {most} is larger than the number of records, {described.n}: no combination can occur so often."
-        )
+        raise OptionError("k-larger-than-number-records", option="k", most=most, n=described.n)
     refuse_masked_weight(method, described)
     check_strata(method, described, most)
     check_persons(method, described, most, even=False)
@@ -302,10 +304,7 @@ def _compatible(method: Method, table: Table, names: list[str], strata: list[str
 
 def _enough(counts: NDArray[np.float64], k: int, what: str) -> None:
     if counts.min() < k - _SLACK:
-        raise ClaimError(
-            f"a row is compatible with {counts.min():g} {what} instead of {k}, so nothing is kept: probably a bug, "
-            "please report it."
-        )
+        raise ClaimError("row-compatible-instead-so-nothing-kept", counts=counts.min(), what=what, k=k)
 
 
 def compares(method: Method) -> bool:

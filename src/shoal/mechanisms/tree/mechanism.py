@@ -97,8 +97,9 @@ def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | 
         scale = round_up_scale(1 / share)
         if scale > _MOST_ROWS_NOISE:
             raise OptionError(
-                f"epsilon {float(method.budget):g} is too small to draw the number of rows, which would be off by "
-                f"about {float(scale):.3g}: declare a number of rows to release with rows=, or use a larger epsilon."
+                "mechanism-epsilon-too-small-draw-number-rows",
+                budget=float(method.budget),
+                scale=float(scale),
             )
         layouts = possible_layouts(method, number, method.budget - share)
     else:
@@ -114,7 +115,7 @@ def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | 
             try:
                 own.check(points - 1 if plain else None)
             except OptionError as error:
-                raise OptionError(f"column '{column}': {error}") from None
+                raise OptionError("of-column", column=column, reason=error) from None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from shoal.columns.circumstances import MOST_DELTA
 from shoal.columns.schema import Schema
 from shoal.decimals import decimal_text, exact
-from shoal.errors import InputError, OptionError, did_you_mean
+from shoal.errors import InputError, OptionError, closest
 from shoal.io.fingerprint import fingerprint
 from shoal.io.toml import dumps, load
 from shoal.ledger import Register
@@ -80,12 +80,12 @@ class Settings:
         known = {field.name for field in fields(cls)}
         for key in raw:
             if key not in known:
-                raise OptionError(f"unknown key '{key}'.{did_you_mean(key, known)}")
+                raise OptionError("folder-unknown-key", key=key, hint=closest(key, known))
         if "ceiling" not in raw:
-            raise OptionError('there is no ceiling: give the most ε to spend, as in ceiling = "2".')
+            raise OptionError("there-no-ceiling")
         analysts = raw.get("analysts", {})
         if not isinstance(analysts, Mapping):
-            raise OptionError("analysts must be a table of names and ceilings.")
+            raise OptionError("analysts-table-names-ceilings", option="analysts")
         every = raw.get("every_analyst")
         return cls(
             _epsilon("ceiling", raw["ceiling"]),
@@ -156,13 +156,10 @@ class Served:
 def load_folder(folder: Path) -> dict[str, Served]:
     """All data sets of a folder, read and checked: what is wrong with the records is said here, to the holder."""
     if not folder.is_dir():
-        raise InputError(f"there is no folder '{folder}'.")
+        raise InputError("folder-there-no-folder", folder=folder)
     places = sorted(path.parent for path in folder.glob("*/dataset.toml"))
     if not places:
-        raise InputError(
-            f"there is no data set in '{folder}': a data set is a folder with dataset.toml, schema.toml and data.csv "
-            "('shoal serve' can make one to try)."
-        )
+        raise InputError("there-no-data-set", folder=folder)
     return check_same_table({place.name: load_dataset(place) for place in places})
 
 
@@ -174,11 +171,9 @@ def load_dataset(place: Path) -> Served:
     try:
         settings = Settings.from_dict(load(path, "data set file"))
     except OptionError as error:
-        raise OptionError(f"the data set file '{path}': {error}") from None
+        raise OptionError("folder-data-set-file", path=path, reason=error) from None
     if settings.neighbours not in ("replace-one", "add-remove"):
-        raise OptionError(
-            f"the data set file '{path}': neighbours '{settings.neighbours}' is not one of replace-one, add-remove."
-        )
+        raise OptionError("data-set-file", path=path, neighbours=settings.neighbours)
     data = _data_file(place, settings)
     schema = Schema.load(place / "schema.toml")
     private = settings.neighbours == "add-remove"
@@ -213,12 +208,12 @@ def _epsilon(key: str, value: object) -> Fraction:
     try:
         return parse_epsilon(value)  # type: ignore[arg-type]
     except OptionError as error:
-        raise OptionError(f"{key}: {error}") from None
+        raise OptionError("of-key", key=key, reason=error) from None
 
 
 def _whole(key: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise OptionError(f"{key} must be a whole number of at least 1, got {value}.")
+        raise OptionError("option-whole-number-least-1", option=key, found=value)
     return value
 
 
@@ -226,5 +221,5 @@ def _delta(value: object) -> Fraction:
     delta = exact(value, "delta_ceiling")
     if not 0 <= delta <= MOST_DELTA:
         most = decimal_text(MOST_DELTA)
-        raise OptionError(f"delta_ceiling must be at least 0 and at most {most}, got {value}.")
+        raise OptionError("delta-ceiling-least-0-most", option="delta_ceiling", most=most, found=value)
     return delta

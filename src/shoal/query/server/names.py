@@ -18,8 +18,5 @@ def plain_name(text: str, what: str) -> str:
     'survey-2026'
     """
     if not re.fullmatch(NAME.strip("^$"), text, re.ASCII):
-        raise OptionError(
-            f"{what} cannot be called '{text[:80]}': a name has 1 to 64 letters, digits, '-', '_' or '.', and begins "
-            "with a letter or digit."
-        )
+        raise OptionError("cannot-be-called", what=what, text=text[:80])
     return text

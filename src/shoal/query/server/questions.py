@@ -125,7 +125,7 @@ def _not_too_little(epsilon: Fraction, least: Fraction) -> None:
     """Whoever asks for next to nothing may ask for ever; what is public is free."""
     if 0 < epsilon < least:
         raise OptionError(
-            f"a question costs at least ε {decimal_text(least)} here, and this one {decimal_text(rounded_up(epsilon))}."
+            "question-costs-least-here", least=decimal_text(least), epsilon=decimal_text(rounded_up(epsilon))
         )
 
 

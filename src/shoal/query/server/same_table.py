@@ -56,10 +56,7 @@ def _refuse(served: Served, twin: str, how: str) -> None:
     if twin in served.settings.same_table_as:
         warn("same table", dataset=served.name, twin=twin)
         return
-    raise OptionError(
-        f"data set '{served.name}' holds the same table as '{twin}', which {how}: two names would have two budgets. "
-        f'Keep one of them, or say that it is meant with same_table_as = ["{twin}"] in dataset.toml.'
-    )
+    raise OptionError("data-set-holds-same-table", served=served.name, twin=twin, how=how)
 
 
 def _fingerprints(ledger: Ledger, dataset: str) -> Iterator[str]:

@@ -181,10 +181,7 @@ class Elsewhere:
             for name, found in told["facts"].items():
                 self._facts[name] = self._facts[name].joined(heard(found))
         if seen != self.n:
-            raise InputError(
-                f"{seen:,} rows were read of a table of {self.n:,}: the files changed, or not every worker can read "
-                "them."
-            )
+            raise InputError("rows-were-read-table", seen=seen, n=self.n)
         if wrongs:
             *_, sentence, code = min(wrongs)
             raise InputError(sentence, code=code)
@@ -203,8 +200,7 @@ class Elsewhere:
             seen |= set(json.loads(unpacked(blob)[0].tobytes()))
         if len(seen) > _MOST_LABELS:
             raise InputError(
-                f"column '{attribute.name}' has more than {_MOST_LABELS:,} different values: list its values in the "
-                "schema, or leave it out."
+                "column-more-than-different-values", column=attribute.name, most_labels=_MOST_LABELS
             )
         return sorted(seen)
 
@@ -274,6 +270,9 @@ def check_positions(lattices: Mapping[str, Lattice], rows: int) -> None:
     for name, lattice in lattices.items():
         if min(lattice.steps, rows) > MOST_POSITIONS:
             raise OptionError(
-                f"column '{name}' has {lattice.steps + 1:,} lattice positions, and this engine counts at most "
-                f"{MOST_POSITIONS:,} of {rows:,} rows: declare a larger step, or use method=laplace."
+                "column-lattice-positions-engine-counts-most",
+                column=name,
+                steps=lattice.steps + 1,
+                most_positions=MOST_POSITIONS,
+                rows=rows,
             )

@@ -116,26 +116,27 @@ def check_engine(prepared: Preparation, in_memory: str = IN_MEMORY) -> None:
     one_row_each = circumstances.rows_declared and circumstances.rows_per_unit == 1
     if of_the_table and circumstances.unit is not None and not one_row_each:
         raise OptionError(
-            f"method '{method.name}' counts the persons of a group (values of '{circumstances.unit}'), which takes the "
-            f"table in memory: use {in_memory}, or keep one row per person and declare max_rows = 1.",
+            "method-counts-persons-group-values-takes",
             column=circumstances.unit,
+            method=method.name,
+            unit=circumstances.unit,
+            in_memory=in_memory,
         )
     if way_of(method) != "by_record":
         check_positions(described.lattices, described.n)
     for name in described.table.records.reading.separating:
         missing = described.table.records.missing_of(name)
         if missing and not method.link:
-            raise OptionError(
-                f"column '{name}' has missing values that stay missing, and link=False gives it an order of its own: "
-                f"use {in_memory}."
-            )
+            raise OptionError("column-missing-values-stay-missing-link", column=name, in_memory=in_memory)
         if missing:
             check_alike(described.n - missing, (), method, empty=False)
             check_alike(missing, (name,), method, empty=True)
     if method.partition == "optimal" and described.n > MOST_OPTIMAL:
         raise OptionError(
-            f"method '{method.name}' finds its clusters on one machine, from up to {MOST_OPTIMAL:,} rows, and there "
-            f"are {described.n:,}: use ranking-dp."
+            "method-finds-clusters-machine-from-up",
+            method=method.name,
+            most_optimal=MOST_OPTIMAL,
+            n=described.n,
         )
 
 
@@ -166,7 +167,7 @@ def carry_out_on_engine(
             facts = made.internal
             rows = facts.get("rows_released", prepared.described.n)
             if (there := parquet_rows(written)) != rows:
-                raise OutputError(f"{there:,} of {rows:,} rows were written: probably a bug, please report.")
+                raise OutputError("rows-were-written", there=there, rows=rows)
             release = prepared.drawn(made.conditions, rows).release(
                 data=read_columnwise(written), aligned=None, partitions=[], internal=facts
             )

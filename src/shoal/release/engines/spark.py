@@ -88,9 +88,9 @@ class _OfFiles:
             for piece in (piece for number in batch.column(0).to_pylist() for piece in self.shares[number]):
                 path = piece.file.path
                 if not path.exists():
-                    raise InputError(f"a worker cannot read '{path}': put it where all workers see it.")
+                    raise InputError("worker-cannot-read", path=path)
                 if path.stat().st_size != piece.file.mark[0]:
-                    raise InputError(f"'{path}' changed while the release was made: start again.")
+                    raise InputError("spark-changed-while-release-made", path=path)
                 yield from self.files.piece(piece, self.columns, BATCH)
 
 
@@ -237,7 +237,7 @@ class SparkRunner:
         try:
             self._run("copying the bundle", partial(remote.copy, data, parquet_rows(data)), undo)
             if stopped.is_set():
-                raise CancelledError("stopped.")
+                raise CancelledError("stopped")
             self._run("putting the bundle in place", partial(remote.put_in_place, begun), undo)
             return remote.read()
         except BaseException:
@@ -368,10 +368,7 @@ def try_folder(session: Any, out: Path) -> None:
     try:
         session.range(0, parts, 1, parts).write.parquet(address(trial / FROZEN))
         if sum(parquet_rows(path) for path in (trial / FROZEN).glob("*.parquet")) != parts:
-            raise OutputError(
-                f"workers write to another '{trial.parent}' than the driver sees: name a folder that all share (out=, "
-                "or staging= with an address)."
-            )
+            raise OutputError("workers-write-another-than-driver-sees", parent=trial.parent)
     finally:
         give_up(trial)
 

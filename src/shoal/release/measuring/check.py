@@ -42,10 +42,7 @@ def check_in_parts(
     check_levels(levels, secret)
     unit = _by_role(table, schema, "unit")
     if unit is not None:
-        raise OptionError(
-            f"column '{unit}' is the unit, and persons are counted side by side, not in parts: use engine=memory.",
-            column=unit,
-        )
+        raise OptionError("column-unit-persons-counted-side-side", column=unit, unit=unit)
     claimed = Grouping(known)
     # the risk takes an empty text for a missing value
     told_apart = any(isinstance(table.dtype(name), (nw.String, nw.Categorical, nw.Enum)) for name in known)

@@ -35,10 +35,12 @@ class Where:
     def check(self) -> None:
         """Refuse what cannot be."""
         if self.engine is not None and self.engine not in ENGINES:
-            raise OptionError(f"engine '{self.engine}' is not one of {', '.join(ENGINES)}.")
+            raise OptionError(
+                "engine-is-not-one-of", option="engine", engine=self.engine, allowed=tuple(ENGINES)
+            )
         for name in ("master", "conf"):
             if getattr(self, name) and self.engine != "spark":
-                raise OptionError(f"{name} is for engine=spark: leave it out, or give that engine.")
+                raise OptionError("option-engine-spark", option=name)
 
     def runners(self, tables: Sequence[Any], obstacle: str = "") -> tuple[Runner, ...] | None:
         """A runner for each table; None where they are measured in memory.
@@ -55,7 +57,7 @@ class Where:
         wanted = self.engine in ("local", "spark")
         if wanted and obstacle:
             raise OptionError(
-                f"engine '{self.engine}' works through tables in parts: {obstacle}; use engine=memory."
+                "engine-works-through-tables-parts", option="engine", engine=self.engine, obstacle=obstacle
             )
         found = [path for path in paths if path is not None and path.exists() and is_parquet(path)]
         if len(found) < len(paths):

@@ -1,0 +1,146 @@
+"""Sentences from codes and facts, spelled for the library or for the command line.
+
+A template is a sentence with its facts in braces, as in `str.format`, and these besides:
+
+- `{names:list}` is a list, `{count:s}` an "s" unless the count is 1, `{word:guess}` a guess at what was meant;
+- `«outside="clip"»` is an option of the library, which the command line spells as its flag, `--outside clip`; so is an
+  option by itself, `«epsilon»`.
+
+A template of two parts says what is wrong, and the way out after a colon.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import string
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+# the flag of an option of the library, None where the command line has none
+Flag = Callable[[str], str | None]
+
+_MARK = re.compile("«([^»]*)»")
+_OPTION = re.compile(
+    r"(?P<name>[a-z]\w*)(?:=(?:\{\"[^\"]*\": \"(?P<of_column>[^\"]+)\"\}|\"(?P<quoted>[^\"]+)\"|(?P<bare>\w[\w-]*))?)?"
+)
+# what follows a column's name in the flags that are about one
+_FORMS = {"domains": "lo:hi", "types": "integer"}
+# flags that take the column and what is said about it
+_OF_COLUMNS = ("types", "date_format")
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """Something to say: a code that programs branch on, and the facts of its sentence.
+
+    >>> message = Message.of("infinite", column="age", row=3)
+    >>> message.code, str(message)
+    ('infinite', "column 'age' has an infinite value in row 3: correct or remove it.")
+    """
+
+    code: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, code: str, /, **facts: Any) -> Message:
+        return cls(code, facts)
+
+    def rendered(self, flag: Flag | None = None) -> str:
+        """The sentence, with the flags of the command line if they are given."""
+        return render(self.code, self.facts, flag)
+
+    def __str__(self) -> str:
+        return self.rendered()
+
+
+@cache
+def catalogue() -> Mapping[str, tuple[str, ...]]:
+    """Every code with its template, in one part or two."""
+    found = json.loads((Path(__file__).parent / "en.json").read_text("utf-8"))
+    return {code: (text,) if isinstance(text, str) else tuple(text) for code, text in found.items()}
+
+
+def render(code: str, facts: Mapping[str, Any], flag: Flag | None = None) -> str:
+    """The sentence of a code.
+
+    Args:
+        flag: gives the flags of options; without it, they are spelled as those of the library.
+
+    >>> render("k-least-1", {"option": "k", "found": 0}), render("k-least-1", {"option": "k", "found": 0}, "--{}".format)
+    ('k must be at least 1, got 0.', '--k must be at least 1, got 0.')
+    """
+    writer = _Writer(facts, flag)
+    sentence = ": ".join(writer.written(part) for part in catalogue()[code])
+    return sentence + writer.own_flag()
+
+
+def way_out(code: str, facts: Mapping[str, Any]) -> str:
+    """What the sentence of a code says to do: a guess at what was meant, or what follows its colon; or nothing."""
+    parts, writer = catalogue()[code], _Writer(facts, None)
+    guess = next((found for part in parts if (found := writer.guess(part))), "")
+    return guess or (writer.written(parts[1]) if len(parts) > 1 else "")
+
+
+class _Writer(string.Formatter):
+    """Fills templates with facts, and remembers which options were named."""
+
+    def __init__(self, facts: Mapping[str, Any], flag: Flag | None) -> None:
+        self._facts, self._flag = facts, flag
+        self._named: set[str] = set()
+
+    def written(self, template: str) -> str:
+        parts = _MARK.split(template)
+        return "".join(
+            self._option(self.vformat(part, (), self._facts))
+            if place % 2
+            else self.vformat(part, (), self._facts)
+            for place, part in enumerate(parts)
+        )
+
+    def guess(self, template: str) -> str:
+        """The guess of a template, empty where it has none or there is none to make."""
+        names = (name for _, name, spec, _ in self.parse(template) if spec == "guess" and name)
+        return next((self.vformat(f"{{{name}:guess}}", (), self._facts).strip() for name in names), "")
+
+    def own_flag(self) -> str:
+        """The flag that a sentence of the command line is about, unless it has named it."""
+        option = self._facts.get("option")
+        own = None if self._flag is None or option is None else self._flag(option)
+        return "" if own is None or option in self._named else f" ({own})"
+
+    def format_field(self, value: Any, spec: str) -> str:
+        if spec == "list":
+            return ", ".join(self._text(one) for one in value)
+        if spec == "s":
+            return "" if value == 1 else "s"
+        if spec == "guess":
+            return f" Did you mean '{value}'?" if value else ""
+        return self._text(value) if not spec else str(format(value, spec))
+
+    def _text(self, value: Any) -> str:
+        """A fact in a sentence; one that says something by itself is spelled the same way."""
+        rendered = getattr(value, "rendered", None)
+        return str(value) if rendered is None else str(rendered(self._flag))
+
+    def _option(self, marked: str) -> str:
+        found = _OPTION.fullmatch(marked)
+        own = None if self._flag is None or found is None else self._flag(found["name"])
+        if found is None or own is None:
+            return marked
+        name, value = found["name"], found["of_column"] or found["quoted"] or found["bare"] or ""
+        self._named.add(name)
+        column = self._facts.get("column")
+        if value in ("True", "False"):
+            return own if value == "True" else f"--no-{own[2:]}"
+        if not value and marked.endswith("=") and column is not None and name in _FORMS:
+            return f"{own} '{column}={_FORMS[name]}'"
+        if value and column is not None and name in _OF_COLUMNS:
+            return f"{own} '{column}={value}'"
+        if found["quoted"] and (name == "na" or re.fullmatch(r"\w[\w-]*", value) is None):
+            # as a shell takes it
+            value = f'"{value}"' if "'" in value else f"'{value}'"
+        return f"{own} {value}".rstrip()
