@@ -11,9 +11,9 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
-from shoal.text import Flag, render, way_out
+from shoal.text import Flag, Message, render, way_out
 
 # optional parts of the installation; pyproject.toml says what each brings, 'all' brings all of them
 Extra = Literal["excel", "files", "learn", "rdf", "server", "spark", "studio"]
@@ -56,6 +56,16 @@ class ShoalError(Coded, Exception):
     def __init__(self, code: str, /, **facts: Any) -> None:
         super().__init__(code)
         self.code, self.facts = code, facts
+
+    @classmethod
+    def saying(cls, message: Message) -> Self:
+        """The error that says this."""
+        return cls(message.code, **message.facts)
+
+    @property
+    def message(self) -> Message:
+        """What it says, for those who tell it without raising it."""
+        return Message(self.code, self.facts)
 
     @property
     def column(self) -> str | None:
@@ -102,6 +112,9 @@ def _plain_fact(value: Any) -> Any:
         return [_plain_fact(one) for one in value]
     if isinstance(value, Mapping):
         return {str(name): _plain_fact(one) for name, one in value.items()}
+    if hasattr(value, "item"):
+        # a number of numpy
+        return value.item()
     return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
 
 

@@ -2,7 +2,8 @@
 
 A template is a sentence with its facts in braces, as in `str.format`, and these besides:
 
-- `{names:list}` is a list, `{count:s}` an "s" unless the count is 1, `{word:guess}` a guess at what was meant;
+- `{names:list}` is a list, `{names:or quoted 5}` one of at most five names in quotes with "or" before the last,
+  `{count:s}` an "s" unless the count is 1, `{word:guess}` a guess at what was meant, `{share:percent}` a percentage;
 - `«outside="clip"»` is an option of the library, which the command line spells as its flag, `--outside clip`; so is an
   option by itself, `«epsilon»`.
 
@@ -20,6 +21,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from shoal.text.words import list_of, percent
+
 # the flag of an option of the library, None where the command line has none
 Flag = Callable[[str], str | None]
 
@@ -27,6 +30,11 @@ _MARK = re.compile("«([^»]*)»")
 _OPTION = re.compile(
     r"(?P<name>[a-z]\w*)(?:=(?:\{\"[^\"]*\": \"(?P<of_column>[^\"]+)\"\}|\"(?P<quoted>[^\"]+)\"|(?P<bare>\w[\w-]*))?)?"
 )
+_SPECS: Mapping[str, Callable[[Any], str]] = {
+    "s": lambda count: "" if count == 1 else "s",
+    "guess": lambda word: f" Did you mean '{word}'?" if word else "",
+    "percent": percent,
+}
 # what follows a column's name in the flags that are about one
 _FORMS = {"domains": "lo:hi", "types": "integer"}
 # flags that take the column and what is said about it
@@ -70,7 +78,8 @@ def render(code: str, facts: Mapping[str, Any], flag: Flag | None = None) -> str
     Args:
         flag: gives the flags of options; without it, they are spelled as those of the library.
 
-    >>> render("k-least-1", {"option": "k", "found": 0}), render("k-least-1", {"option": "k", "found": 0}, "--{}".format)
+    >>> facts = {"option": "k", "found": 0}
+    >>> render("k-least-1", facts), render("k-least-1", facts, "--{}".format)
     ('k must be at least 1, got 0.', '--k must be at least 1, got 0.')
     """
     writer = _Writer(facts, flag)
@@ -113,12 +122,11 @@ class _Writer(string.Formatter):
         return "" if own is None or option in self._named else f" ({own})"
 
     def format_field(self, value: Any, spec: str) -> str:
-        if spec == "list":
-            return ", ".join(self._text(one) for one in value)
-        if spec == "s":
-            return "" if value == 1 else "s"
-        if spec == "guess":
-            return f" Did you mean '{value}'?" if value else ""
+        kind = spec.partition(" ")[0]
+        if kind in ("list", "and", "or"):
+            return list_of([self._text(one) for one in value], spec)
+        if kind in _SPECS:
+            return _SPECS[kind](value)
         return self._text(value) if not spec else str(format(value, spec))
 
     def _text(self, value: Any) -> str:
