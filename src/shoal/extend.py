@@ -174,8 +174,13 @@ def _accounted(name: str, who: str, accounting: Accounting | None, k: int | None
         number = float(lost) if isinstance(lost, int | float | Fraction) else math.nan
         if not 0 <= number <= float(pair.epsilon) + _ROOM:
             raise ClaimError(
-                f"the accounting of '{name}' says that {lost} of ε = {float(pair.epsilon):g} can be lost between "
-                f"{dict(pair.before)} and {dict(pair.after)} (k = {pair.k}): nothing was registered."
+                "accounting-loses-too-much",
+                name=name,
+                found=lost,
+                epsilon=float(pair.epsilon),
+                before=dict(pair.before),
+                after=dict(pair.after),
+                k=pair.k,
             )
         asked, most = asked + 1, max(most, number)
     if not most:

@@ -164,7 +164,7 @@ def verify(
     for problem in found.problems[:-1]:
         messages().print(f"shoal: {problem}", markup=False, soft_wrap=True)
     if found.problems:
-        raise LedgerError(found.problems[-1])
+        raise LedgerError.saying(found.problems[-1])
     if as_json:
         return
     for finding in found.findings:

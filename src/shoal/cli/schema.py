@@ -11,9 +11,9 @@ import typer
 
 from shoal.cli import options
 from shoal.cli.command import Flag
-from shoal.cli.flags import in_flags
+from shoal.cli.flags import flag
 from shoal.cli.output import complain, messages
-from shoal.errors import InputError, OptionError, OutputError
+from shoal.errors import OptionError, OutputError
 
 if TYPE_CHECKING:
     from shoal.columns.schema import Schema
@@ -93,7 +93,7 @@ def schema(typed: Mapping[str, Any]) -> None:
     if typed["check"]:
         open_questions = unsettled(known or made, table)
         for line in open_questions:
-            print(in_flags(InputError(line)))
+            print(line.rendered(flag))
         if open_questions:
             raise typer.Exit(1)
         messages().print("Everything is settled.", markup=False)
@@ -103,7 +103,7 @@ def schema(typed: Mapping[str, Any]) -> None:
     else:
         _save(made, typed["out"])
     for line in table.doubts.values():
-        complain(in_flags(InputError(line)))
+        complain(line.rendered(flag))
     unit = made.unit
     if unit is not None:
         complain(

@@ -80,9 +80,9 @@ class Attribute:
     def __post_init__(self) -> None:
         object.__setattr__(self, "source", _sources(self.name, self.source))
         if self.kind not in get_args(Kind):
-            raise OptionError(f"column '{self.name}': kind '{self.kind}' is not one of {_words(Kind)}.")
+            raise OptionError("unknown-kind", column=self.name, found=self.kind, allowed=get_args(Kind))
         if self.role not in get_args(Role):
-            raise OptionError(f"column '{self.name}': role '{self.role}' is not one of {_words(Role)}.")
+            raise OptionError("unknown-role", column=self.name, found=self.role, allowed=get_args(Role))
         if not self.kind_facts.ordered and self.ordered:
             # an order is what makes names ordinal
             object.__setattr__(self, "kind", "ordinal")
@@ -120,7 +120,7 @@ class Attribute:
         try:
             _ = self.tree
         except InputError as error:
-            raise OptionError(str(error)) from None
+            raise OptionError.saying(error.message) from None
         if self.lo is not None and self.hi is not None and self.kind_facts.ranged:
             self.lattice(integer=False)
 

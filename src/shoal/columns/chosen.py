@@ -82,12 +82,8 @@ def chosen_columns(
             continue
         chosen.append(attribute)
     if not chosen:
-        why = f" ({notes[0].rstrip('.')})" if notes else ""
-        raise InputError(
-            f"no {_or(kinds)} column is left to protect{why}: name some with columns=, or check the schema.",
-            code="no-column",
-            option="columns",
-        )
+        why = "" if not notes else f" ({str(notes[0]).rstrip('.')})"
+        raise InputError("no-column", option="columns", allowed=kinds, why=why)
     return schema, chosen, notes
 
 

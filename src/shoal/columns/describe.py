@@ -17,7 +17,7 @@ from shoal.columns.chosen import chosen_columns
 from shoal.columns.circumstances import Circumstances
 from shoal.columns.coding import numbers, releasable, stored_numbers
 from shoal.columns.declaration import Declaration
-from shoal.columns.lattice import Lattice, outside_words
+from shoal.columns.lattice import Lattice, outside
 from shoal.columns.missing import missing_codes_hint, settle_gaps
 from shoal.columns.provenance import (
     as_declared,
@@ -188,12 +188,7 @@ class Described:
         """Refuse values outside the domain; their number would answer a query about any range that is tried."""
         lattice = self.lattices[name]
         if count and self.outside == "error":
-            raise InputError(
-                outside_words(name, lattice) + hint,
-                code="outside-domain",
-                column=name,
-                option="outside",
-            )
+            raise InputError.saying(outside(name, lattice, hint))
         if lattice.steps * n >= 2**62:
             raise OptionError("column-sums-values-lattice-steps-do", column=name, n=n, steps=lattice.steps)
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from shoal.decimals import decimal_text
 from shoal.display import internal
 from shoal.errors import OptionError
+from shoal.text import Message
 
 # what can be done with values that lie outside the lattice
 OUTSIDE = ("error", "clip")
@@ -69,13 +70,11 @@ class Lattice:
         return float(self.lo) + float(self.step) * np.asarray(positions, dtype=np.float64)
 
 
-def outside_words(name: str, lattice: Lattice) -> str:
+def outside(name: str, lattice: Lattice, hint: str = "") -> Message:
     """The refusal of values outside a range, without how many and where: an answer for any range would be a query.
 
-    >>> outside_words("age", Lattice(Fraction(0), Fraction(99), Fraction(1)))
-    'some values of column \\'age\\' lie outside 0:99: widen the domain, or clip with outside="clip".'
+    >>> print(outside("age", Lattice(Fraction(0), Fraction(99), Fraction(1))))
+    some values of column 'age' lie outside 0:99: widen the domain, or clip with outside="clip".
     """
-    ends = f"{float(lattice.lo):.12g}:{float(lattice.hi):.12g}"
-    return (
-        f"some values of column '{name}' lie outside {ends}: widen the domain, or clip with outside=\"clip\"."
-    )
+    ends = {"lo": float(lattice.lo), "hi": float(lattice.hi)}
+    return Message.of("outside-domain", column=name, option="outside", **ends, codes=hint)

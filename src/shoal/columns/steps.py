@@ -113,9 +113,7 @@ class Step:
         """
         verbs = [verb for verb in VERBS if isinstance(raw, Mapping) and verb in raw]
         if len(verbs) != 1 or not isinstance(raw[verbs[0]], str):
-            raise OptionError(
-                f'every [[step]] entry says what is done and to which column, once: {" | ".join(VERBS)} = "column".'
-            )
+            raise OptionError("step-entry", allowed=" | ".join(VERBS))
         verb = verbs[0]
         known = {f.name for f in fields(cls)} - {"do", "column"}
         values = {key: value for key, value in raw.items() if key != verb}

@@ -88,7 +88,7 @@ def check_levels(levels: Mapping[str, float | None], secret: Sequence[str]) -> N
     """Refuse levels that cannot be asked for."""
     for name, value in levels.items():
         if value is not None and (isinstance(value, bool) or not value >= (0 if name == "t_emd" else 1)):
-            raise OptionError(f"{name} must be at least {0 if name == 't_emd' else 1}, got {value!r}.")
+            raise OptionError("level-too-low", option=name, least=0 if name == "t_emd" else 1, found=value)
         if value is not None and name != "k" and not secret:
             raise OptionError("about-confidential-column", option="confidential", name=name)
 

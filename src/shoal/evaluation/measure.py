@@ -100,8 +100,7 @@ def chosen_columns(pair: Pair, columns: Sequence[str] | None) -> tuple[str, ...]
         common = tuple(name for name in pair.released if name in pair.before.names and kind_of(pair, name))
         if not common:
             raise InputError(
-                "the tables have no column in common that can be compared: the original has "
-                f"{_listed(pair.before.names)}, the released table {_listed(pair.published.names)}."
+                "no-comparable-column", original=pair.before.names, released=pair.published.names
             )
         return common
     if isinstance(columns, str):

@@ -205,9 +205,12 @@ def _check_one_column(path: Path, text: str, name: str) -> None:
         count = lines[0].count(sign)
         if sign.isascii() and len(lines) > 1 and all(line.count(sign) == count for line in lines):
             raise InputError(
-                f"'{path}' can be read as one column named '{name}' with separator=\",\" or as {count + 1} columns "
-                "between "
-                f'{_WORDS.get(sign, repr(sign))} with separator="{sign}": say which.'
+                "one-column-or-several",
+                path=path,
+                name=name,
+                columns=count + 1,
+                signs=_WORDS.get(sign, repr(sign)),
+                sign=sign,
             )
 
 

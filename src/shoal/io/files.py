@@ -90,7 +90,7 @@ def _read(
     try:
         frame = nw.from_native(source)
     except nw.exceptions.DuplicateError as error:
-        raise InputError(f"two columns have the same name: {_names_in(error)}. Rename one.") from None
+        raise InputError("same-name-twice", names=_names_in(error)) from None
     except TypeError:
         raise InputError("expected-path-pandas-polars-pyarrow-table", found=type(source).__name__) from None
     eager = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
@@ -230,7 +230,7 @@ def _check_file(path: Path) -> Format:
     if path.is_dir():
         if is_parquet(path):
             return FORMATS["parquet"]
-        raise InputError(f"'{path}' is a folder: name a {titles()} file in it, or a folder of Parquet files.")
+        raise InputError("folder-without-parquet", path=path, formats=titles())
     if not path.exists():
         folder = path.parent if path.parent.is_dir() else None
         near = closest(path.name, [p.name for p in folder.iterdir()]) if folder else ""

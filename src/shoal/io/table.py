@@ -19,6 +19,7 @@ from shoal.io.column_types import ColumnType, arrow_type, converted, type_of
 from shoal.io.conventions import Conventions
 from shoal.io.formats import FORMATS
 from shoal.io.number_signs import USUAL_SIGNS
+from shoal.text import Message
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,7 +51,7 @@ class Table:
     inferred: frozenset[str] = frozenset()
     conventions: Conventions = field(default_factory=Conventions)
     dates: Mapping[str, str] = field(default_factory=dict)
-    doubts: Mapping[str, str] = field(default_factory=dict)
+    doubts: Mapping[str, Message] = field(default_factory=dict)
     records: Any = None
     steps: tuple[tuple[str, int], ...] = ()
     guessed: frozenset[str] = frozenset()
@@ -131,7 +132,7 @@ class Table:
         """A column as float64, missing values as NaN; text is an error that names the row."""
         series = self.series(name)
         if not self.is_numeric(name):
-            raise InputError(_not_numeric(name, series), code="not-a-number")
+            raise InputError.saying(_not_numeric(name, series))
         if self.is_integer(name) and "128" not in str(series.dtype) and series.null_count() == 0:
             values = np.asarray(series.to_numpy()).astype(np.float64)
         else:
@@ -301,7 +302,7 @@ _PANDAS_TYPES: Mapping[ColumnType, tuple[str, ...]] = {
 _PLAIN = ("Int64", "Float64", "Date", "Datetime(time_unit='ms', time_zone=None)", "String", "Boolean")
 
 
-def _without(doubts: Mapping[str, str], name: str) -> dict[str, str]:
+def _without(doubts: Mapping[str, Message], name: str) -> dict[str, str]:
     return {other: doubt for other, doubt in doubts.items() if other != name}
 
 
@@ -313,7 +314,7 @@ def check_doubts(table: Table, names: Sequence[str]) -> None:
     """
     for name in names:
         if name in table.doubts and name in table.inferred:
-            raise InputError(table.doubts[name])
+            raise InputError.saying(table.doubts[name])
 
 
 def _pandas_series(values: pa.ChunkedArray, index: Any) -> Any:
@@ -421,7 +422,7 @@ def first_row(where: NDArray[np.bool_]) -> int:
     return int(np.argmax(where)) + 1
 
 
-def _not_numeric(name: str, series: nw.Series[Any]) -> str:
+def _not_numeric(name: str, series: nw.Series[Any]) -> Message:
     values = series.to_list()
     for row, value in enumerate(values, start=1):
         if value is None:
@@ -430,12 +431,11 @@ def _not_numeric(name: str, series: nw.Series[Any]) -> str:
             float(value)
         except (TypeError, ValueError):
             shown = str(value)[:40]
-            other = next(
-                (f" (say {s.words} if it is a number)" for s in USUAL_SIGNS if s.plain(shown) is not None), ""
-            )
+            other = next((s.words for s in USUAL_SIGNS if s.plain(shown) is not None), None)
+            facts = {"column": name, "row": row, "found": shown}
             return (
-                f"column '{name}' should hold numbers, but row {row} holds '{shown}': correct it{other}, make it "
-                "missing "
-                f'with na="{shown}", or leave the column out.'
+                Message("not-a-number", facts)
+                if other is None
+                else Message("not-a-number-with-signs", {**facts, "signs": other})
             )
-    return f"column '{name}' holds numbers stored as {series.dtype}: convert it to a numeric column first."
+    return Message.of("numbers-stored-otherwise", column=name, stored=series.dtype)

@@ -92,9 +92,10 @@ def noise_allowed(method: Method, attributes: int) -> None:
         )
     if privacy_model(method, attributes) == "dp":
         raise OptionError(
-            f"noise '{method.noise}' cannot keep the claim of method '{method.name}' "
-            f"{'on one column' if attributes == 1 else 'with link=False'}: a replaced record moves the sums of "
-            "several rank groups a little, and each of them would cost the whole ε; use noise=laplace."
+            "noise-breaks-claim-of-a-column" if attributes == 1 else "noise-breaks-claim-without-link",
+            option="noise",
+            found=method.noise,
+            method=method.name,
         )
 
 

@@ -136,7 +136,7 @@ def _weights(setting: Setting, value: Any) -> tuple[Fraction, ...]:
         raise OptionError("option-list-numbers-such-0-5", option=setting.name, found=value)
     weights = tuple(exact(weight, "a weight") for weight in value)
     if not weights or min(weights) <= 0:
-        raise OptionError(f"every weight must be above 0, got {[float(weight) for weight in weights]}.")
+        raise OptionError("weights-not-above-0", found=[float(weight) for weight in weights])
     return weights
 
 

@@ -16,6 +16,7 @@ from shoal.noise.concentrated import rho_from
 from shoal.noise.families import NOISES
 from shoal.noise.staircase_shape import OPTIMISE
 from shoal.sensitivity.local import CALIBRATIONS
+from shoal.text import Message
 
 _DEFAULTS: Mapping[str, Any] = {name: setting.default for name, setting in SETTINGS.items()}
 
@@ -169,14 +170,19 @@ class Method:
             )
         if configured.size <= configured.moments:
             raise OptionError(
-                f"method '{self.name}' needs k of at least {configured.moments + 1}, got {configured.size}: smaller "
-                f"clusters have no {'variance' if configured.moments == 1 else 'skewness'}."
+                "k-too-small-for-variance" if configured.moments == 1 else "k-too-small-for-skewness",
+                option="method",
+                method=self.name,
+                least=configured.moments + 1,
+                found=configured.size,
             )
         shaped = [family for family, facts in NOISES.items() if facts.shaped]
         if configured.noise not in shaped and configured.optimise is not None:
             raise OptionError(
-                f"optimise is for {' or '.join(f'noise={family}' for family in shaped)}: {configured.noise} noise has "
-                "one shape only."
+                "optimise-not-for-noise",
+                option="optimise",
+                allowed=[Message.of("noise-option", noise=family) for family in shaped],
+                found=configured.noise,
             )
         if configured.noise in shaped and configured.optimise is None:
             configured = replace(configured, optimise=OPTIMISE[0])

@@ -52,9 +52,7 @@ class Choice:
             raise OptionError("entry-tuned-choice-setting-chosen-candidates", found=raw)
         name, chosen, candidates = raw["setting"], raw["chosen"], raw["candidates"]
         if name not in BOUGHT:
-            raise OptionError(
-                f"tuned_choice: '{name}' cannot be chosen privately, only {' and '.join(BOUGHT)}."
-            )
+            raise OptionError("not-chosen-privately", found=name, allowed=BOUGHT)
         if not isinstance(candidates, (list, tuple)) or not all(_possible(name, one) for one in candidates):
             what = "sizes, such as [10, 20, 50]" if name == "k" else f"some of {', '.join(SPLITS)}"
             raise OptionError("tuned-choice-candidates", name=name, what=what, found=candidates)
@@ -228,10 +226,7 @@ def tuned_settings(
     if bought and epsilon is None:
         raise OptionError("tuned-choice-names-what-private-choice", option="tuned_choice")
     if epsilon is not None and not bought and (not what or not set(what) <= set(BOUGHT)):
-        raise OptionError(
-            f"tuned_epsilon is the price of a private choice of {' or '.join(BOUGHT)}: say in tuned what was chosen, "
-            f"got '{', '.join(what)}'."
-        )
+        raise OptionError("price-of-no-choice", option="tuned_epsilon", allowed=BOUGHT, found=what)
     return Tuned(what, None if epsilon is None else parse_epsilon(epsilon), bought) if what else None
 
 

@@ -265,7 +265,13 @@ def centroid_probabilities(
 
 def _known(rule: str) -> str:
     if rule not in _RULES:
-        raise OptionError(f"rule must be {' or '.join(_RULES)}, got {shown(rule)}.{closest(rule, _RULES)}")
+        raise OptionError(
+            "unknown-rule",
+            option="rule",
+            allowed=tuple(_RULES),
+            found=shown(rule),
+            hint=closest(rule, _RULES),
+        )
     return rule
 
 

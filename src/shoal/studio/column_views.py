@@ -21,6 +21,7 @@ from shoal.studio.preview import waiting
 from shoal.studio.recipe import RAKED, typed
 from shoal.studio.rendering import fragment, render
 from shoal.studio.scales import PLACES
+from shoal.text import Message
 
 WINDOW = 40
 ENCODINGS = ("utf-8", "latin-1", "cp1252", "utf-16")
@@ -85,11 +86,8 @@ def _bytes(count: int) -> str:
     return f"{count / 1e6:.1f} MB" if count >= 10**5 else f"{max(count / 1e3, 0.1):.1f} kB"
 
 
-def too_large(name: str, size: int, limit: int) -> str:
-    return (
-        f"'{name}' has {_bytes(size)}, and up to {_bytes(limit)} are copied: start with 'shoal studio FILE' to read it "
-        "in place."
-    )
+def too_large(name: str, size: int, limit: int) -> Message:
+    return Message.of("too-large-to-copy", name=name, size=_bytes(size), most=_bytes(limit))
 
 
 def columns(desk: Desk) -> str:

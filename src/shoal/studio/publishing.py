@@ -186,9 +186,7 @@ def overridden(run: Run, reason: str, name: str) -> None:
         raise OptionError("say-why-least-characters", least_reason=LEAST_REASON)
     _, release = run.kept
     if name.strip() != release_name(run):
-        raise OptionError(
-            f"type the name of the folder, {release_name(run)}, to show that you mean this one."
-        )
+        raise OptionError("type-the-folder", folder=release_name(run))
     run.override = words
     statement = release.statement
     if not statement.not_publishable_because:

@@ -49,7 +49,7 @@ async def received(request: Request, target: Path, name: str, limit: int) -> Non
             async for chunk in request.stream():
                 size += len(chunk)
                 if size > limit:
-                    raise OptionError(column_views.too_large(name, size, limit))
+                    raise OptionError.saying(column_views.too_large(name, size, limit))
                 file.write(chunk)
     except BaseException:
         target.unlink(missing_ok=True)

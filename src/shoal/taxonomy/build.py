@@ -40,8 +40,11 @@ def parents_of_pairs(pairs: Iterable[tuple[Any, Any]]) -> dict[str, str | None]:
     if torn:
         first, *others = found[torn[0]]
         raise InputError(
-            f"{listed(torn)} {'has' if len(torn) == 1 else 'have'} more than one parent ('{torn[0]}' is below "
-            f"'{first}' and '{others[0]}'): a taxonomy is a tree, keep one parent each."
+            "more-than-one-parent" if len(torn) == 1 else "several-with-more-than-one-parent",
+            concepts=torn,
+            concept=torn[0],
+            first=first,
+            other=others[0],
         )
     return {name: parents[0] if parents else None for name, parents in found.items()}
 
@@ -72,9 +75,7 @@ def parents_of_nested(nested: Mapping[Any, Any]) -> dict[str, str | None]:
             if not name:
                 raise InputError("concept-below-empty-name", parent=parent)
             if name in found:
-                raise InputError(
-                    f"'{name}' stands twice, {_place(found[name])} and {_place(parent)}: a concept has one place."
-                )
+                raise InputError("stands-twice", name=name, first=_place(found[name]), other=_place(parent))
             found[name] = parent
             add(below, name)
 
@@ -99,9 +100,7 @@ def canonical(parent_of: Mapping[str, str | None]) -> tuple[tuple[str, ...], tup
     _refuse_cycle(parent_of)
     roots = sorted(name for name, parent in parent_of.items() if parent is None)
     if len(roots) > 1:
-        raise InputError(
-            f"there are {len(roots)} roots, {listed(roots)}: a taxonomy has one, give them a common parent."
-        )
+        raise InputError("several-roots", count=len(roots), roots=roots)
     children: dict[str, list[str]] = {}
     for name, parent in parent_of.items():
         if parent is not None:
@@ -152,9 +151,7 @@ def _refuse_cycle(parent_of: Mapping[str, str | None]) -> None:
             if here in path:
                 names = list(path)
                 ring = [*names[names.index(here) :], here]
-                raise InputError(
-                    f"the links run in a circle, {' below '.join(repr(name) for name in ring)}: cut it."
-                )
+                raise InputError("links-in-a-circle", ring=" below ".join(repr(name) for name in ring))
             path[here] = None
             here = parent_of[here]
         safe.update(path)

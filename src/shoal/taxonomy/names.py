@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from shoal.display import internal
 from shoal.errors import InputError, closest
-from shoal.taxonomy.build import label, listed
+from shoal.taxonomy.build import label
 
 _JOINTS = re.compile(r"[-_\s]+")
 
@@ -60,8 +60,11 @@ class Names:
         if candidates:
             where = "the declared values" if listed_values else "the taxonomy"
             raise InputError(
-                f"{what}: '{name}' can be {listed([self.labels[c] for c in candidates])} of {where}: "
-                "spell it as one of them."
+                "can-be-several",
+                what=what,
+                name=name,
+                allowed=[self.labels[c] for c in candidates],
+                where=where,
             )
         hint = closest(name, self.labels) or closest(loose(name), self.similar)
         if listed_values:
@@ -98,15 +101,12 @@ class Names:
             row = f"{what}, row {at + 1}"
             if number < 0:
                 if missing is None:
-                    raise InputError("the-value-is-missing", row=row)
+                    raise InputError("the-value-is-missing", where=row)
                 continue
             codes[number] = code = self.find(found[number], row, listed_values=listed_values)
             if allowed is not None and code not in allowed:
                 hint = closest(label(found[number]), [self.labels[c] for c in sorted(allowed)])
-                raise InputError(
-                    f"{row}: '{label(found[number])}' is a group of the taxonomy and not a value of the domain.{hint} "
-                    "Use a value, or add it to the domain."
-                )
+                raise InputError("group-not-value", where=row, found=label(found[number]), hint=hint)
         return codes[which]
 
 

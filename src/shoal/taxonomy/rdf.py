@@ -13,7 +13,6 @@ from rdflib.namespace import OWL, RDF, RDFS, SKOS
 from rdflib.term import Node
 
 from shoal.errors import InputError
-from shoal.taxonomy.build import listed
 from shoal.taxonomy.documents import check_json_ld, check_xml
 
 _VOCABULARIES = tuple(str(vocabulary) for vocabulary in (OWL, RDF, RDFS, SKOS))
@@ -118,7 +117,7 @@ def _names(graph: Graph, concepts: list[URIRef]) -> dict[URIRef, str]:
     owners: dict[str, URIRef] = {}
     for concept, name in sorted(names.items()):
         if name in owners:
-            raise InputError(f"{listed([owners[name], concept])} have one name, '{name}': rename one.")
+            raise InputError("one-name-for-several", concepts=[owners[name], concept], name=name)
         owners[name] = concept
     return names
 

@@ -67,9 +67,13 @@ class Message:
 
 @cache
 def catalogue() -> Mapping[str, tuple[str, ...]]:
-    """Every code with its template, in one part or two."""
-    found = json.loads((Path(__file__).parent / "en.json").read_text("utf-8"))
-    return {code: (text,) if isinstance(text, str) else tuple(text) for code, text in found.items()}
+    """Every code with its template, in one part or two; a file for each room."""
+    rooms = sorted((Path(__file__).parent / "en").glob("*.json"))
+    return {
+        code: (text,) if isinstance(text, str) else tuple(text)
+        for room in rooms
+        for code, text in json.loads(room.read_text("utf-8")).items()
+    }
 
 
 def render(code: str, facts: Mapping[str, Any], flag: Flag | None = None) -> str:

@@ -73,7 +73,7 @@ def candidates_of(
     if not prepared and errors:
         raise errors[0]
     if not prepared:
-        raise OptionError(f"no compared setting claims {claim}: {next(iter(refused.values()))}")
+        raise OptionError("no-setting-claims", claim=claim, reason=next(iter(refused.values())))
     widest = max(
         (found.described for found in prepared.values()), key=lambda described: len(described.columns)
     )

@@ -204,7 +204,7 @@ def _tuning(
         else:
             measured[setting] = figures(outcome)
     if not measured:
-        raise OptionError(f"no setting can be used on this table: {next(iter(refused.values()))}")
+        raise OptionError("no-setting-can-be-used", reason=next(iter(refused.values())))
     first = candidates[next(iter(measured))].described
     numeric = all(attribute.kind_facts.measured for attribute in first.attributes)
     ranked_by = utility or automatic_utility(list(measured.values()), numeric, target)

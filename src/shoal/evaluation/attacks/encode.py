@@ -86,10 +86,7 @@ def _common(tables: Mapping[str, Table], columns: Sequence[str] | None) -> tuple
     if columns is None:
         names = tuple(name for name in original.names if name in released.names)
         if not names:
-            raise InputError(
-                f"the tables have no column in common: the original has {_listed(original.names)}, "
-                f"the released table {_listed(released.names)}."
-            )
+            raise InputError("no-common-column", original=original.names, released=released.names)
     else:
         names = tuple(dict.fromkeys([columns] if isinstance(columns, str) else columns))
         if not names:

@@ -144,11 +144,7 @@ def units_of(table: Table, name: str) -> Codes:
     column = coded(table, table.known(name))
     alone = column.codes < 0
     if alone.any():
-        raise InputError(
-            f"unit column '{name}' has no value in row {int(np.argmax(alone)) + 1}: every row needs its person.",
-            column=name,
-            row=int(np.argmax(alone)) + 1,
-        )
+        raise InputError("row-without-person", column=name, row=int(np.argmax(alone)) + 1)
     return column.codes
 
 

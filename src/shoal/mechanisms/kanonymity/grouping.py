@@ -87,7 +87,9 @@ def _located(stratum: Stratum) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        raise InputError(f"the stratum {stratum.name}: {error}" if stratum.name else str(error)) from None
+        if not stratum.name:
+            raise
+        raise InputError("of-stratum", stratum=stratum.name, reason=error) from None
 
 
 def _check_given(method: Method, described: Described, made: Partition, *, even: bool) -> None:
@@ -124,9 +126,10 @@ def _check_values_of_persons(least: int, described: Described, name: str, classe
     found = int(distinct_for_units(_numbered(classes, described.n), values, units).min())
     if found < least:
         raise OptionError(
-            f"l = {least} cannot be reached: there are no {least} persons (values of "
-            f"'{described.circumstances.unit}') with different values of column '{name}'"
-            f"{' in every stratum' if len(classes) > 1 else ''}: lower l."
+            "l-persons-in-strata" if len(classes) > 1 else "l-persons",
+            column=name,
+            least=least,
+            unit=described.circumstances.unit,
         )
 
 

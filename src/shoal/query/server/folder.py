@@ -199,9 +199,7 @@ def _data_file(place: Path, settings: Settings) -> Path:
     for name in names:
         if (place / name).is_file():
             return place / name
-    raise InputError(
-        f"data set '{place.name}' has no records: there is no {' or '.join(names)} in '{place}'."
-    )
+    raise InputError("data-set-without-records", name=place.name, allowed=names, place=place)
 
 
 def _epsilon(key: str, value: object) -> Fraction:

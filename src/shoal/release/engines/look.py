@@ -183,8 +183,8 @@ class Elsewhere:
         if seen != self.n:
             raise InputError("rows-were-read-table", seen=seen, n=self.n)
         if wrongs:
-            *_, sentence, code = min(wrongs)
-            raise InputError(sentence, code=code)
+            *_, code, facts = min(wrongs, key=lambda wrong: wrong[:2])
+            raise InputError(code, **facts)
         empty = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
         for name in self._lattices:
             positions, counts = together(pieces.get(name, [empty]))
@@ -207,7 +207,7 @@ class Elsewhere:
     def absent(self, attribute: Attribute) -> Absent:
         found = self._facts[attribute.name]
         if found.wrong is not None:
-            raise InputError(found.wrong[1], code=found.wrong[2])
+            raise InputError(found.wrong[1], **found.wrong[2])
         return Absent(found.missing, max(found.first_missing, 0))
 
     def kept(self, dropping: Iterable[str]) -> KeptElsewhere | None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 import numpy as np
@@ -17,7 +16,7 @@ from shoal.columns.describe import Described
 from shoal.columns.provenance import as_declared
 from shoal.columns.run_steps import steps_run
 from shoal.display import internal
-from shoal.errors import ShoalError
+from shoal.errors import ShoalError, plain_facts
 from shoal.io import Table, without_texts
 from shoal.io.parquet_files import ROW
 
@@ -115,14 +114,21 @@ class Reading:
                 yield part, replace(here, gaps=gaps) if gaps else here
 
 
-def with_row(error: ShoalError, first: int) -> str:
-    """The sentence of an error about a batch that begins at a row of the table, counted as the table is.
+# the first row of a batch, and the code and facts of what is wrong in it
+Wrong = tuple[int, str, dict[str, Any]]
+
+
+def wrong_in(error: ShoalError, first: int) -> Wrong:
+    """An error about a batch that begins at a row of the table, counted as the table is; plain values for JSON.
 
     >>> from shoal.errors import InputError
-    >>> with_row(InputError("column 'a' holds 'x' in row 3: correct it."), 100)
-    "column 'a' holds 'x' in row 103: correct it."
+    >>> wrong_in(InputError("infinite", column="a", row=3), 100)
+    (100, 'infinite', {'column': 'a', 'row': 103})
     """
-    sentence = str(error)
-    if error.row is None:
-        return sentence
-    return re.sub(rf"\brow {error.row}\b", f"row {error.row + first}", sentence, count=1)
+    facts = plain_facts(error.facts)
+    return first, error.code, facts if error.row is None else {**facts, "row": error.row + first}
+
+
+def first_of(wrongs: Iterable[Wrong | None]) -> Wrong | None:
+    """What is wrong first."""
+    return min((wrong for wrong in wrongs if wrong is not None), key=lambda wrong: wrong[0], default=None)

@@ -26,6 +26,7 @@ from shoal.release.engines.stages import Delivered, Runner, Stage
 from shoal.release.engines.staging import WORK, give_up, remove_abandoned
 from shoal.release.engines.tasks import assembled
 from shoal.release.protect import Preparation, Release
+from shoal.text import Message
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,9 +38,8 @@ if TYPE_CHECKING:
 
 
 # the way out where a table has to be in memory: of files, and of a frame of Spark, which no engine but its own takes
-IN_MEMORY = "engine=memory"
-COLLECTED = "a table in memory (frame.toArrow())"
-RAKED = "weights are raked to margins of several columns, which takes the table in memory; use {}"
+IN_MEMORY = Message("in-memory")
+COLLECTED = Message("collected")
 # optimal-dp holds a column in order of rank on the driver
 MOST_OPTIMAL = 1 << 24
 
@@ -74,28 +74,18 @@ def way_of(method: Method) -> str:
     return PARTITIONS["alone" if method.stability == "record" else method.partition].in_parts
 
 
-def refusal(method: Method, in_memory: str = IN_MEMORY) -> str:
-    """Why a method has no engine, in words, and the nearest that has; empty if it has one.
+def refusal(method: Method, in_memory: Message = IN_MEMORY) -> Message | None:
+    """Why a method has no engine, and the nearest that has; None if it has one.
 
     Args:
         in_memory: how the table comes into memory, `IN_MEMORY` or `COLLECTED`.
     """
     if not way_of(method):
-        return (
-            f"method '{method.name}' {_obstacle(method)}, and cannot be distributed exactly: use {_nearest(method)}, "
-            f"or {in_memory}"
-        )
+        code = "strata-not-in-parts" if method.strata else "method-not-in-parts"
+        return Message.of(code, method=method.name, nearest=_nearest(method), in_memory=in_memory)
     if method.l is not None:
-        return (
-            f"l of method '{method.name}' joins groups that are far apart; leave it out, or use {in_memory}"
-        )
-    return ""
-
-
-def _obstacle(method: Method) -> str:
-    if method.strata:
-        return "with strata groups the records of each stratum by themselves"
-    return "looks at the records one after the other, or at all of them at once"
+        return Message.of("l-not-in-parts", method=method.name, in_memory=in_memory)
+    return None
 
 
 def _nearest(method: Method) -> str:
@@ -106,11 +96,11 @@ def _nearest(method: Method) -> str:
     return "ranking-dp or tree-dp" if of_noise else "swap-ranking"
 
 
-def check_engine(prepared: Preparation, in_memory: str = IN_MEMORY) -> None:
+def check_engine(prepared: Preparation, in_memory: Message = IN_MEMORY) -> None:
     """Refuse what would fail once the budget is spent; `in_memory` as for `refusal`."""
     described, method = prepared.described, prepared.method
     if prepared.rakes:
-        raise OptionError(f"{RAKED.format(in_memory)}.")
+        raise OptionError("refused-in-parts", reason=Message.of("raked-not-in-parts", in_memory=in_memory))
     circumstances = described.circumstances
     of_the_table = MODELS[prepared.statement.model].of_the_table
     one_row_each = circumstances.rows_declared and circumstances.rows_per_unit == 1

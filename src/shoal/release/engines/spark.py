@@ -217,11 +217,8 @@ class SparkRunner:
             if stopped.is_set() or isinstance(error, CancelledError):
                 raise
             kept = True
-            words = (
-                f"the release is complete, and cannot be copied to '{self.remote.address}': {str(error).rstrip('.')}. "
-                f"The bundle is kept in '{bundle}': copy it from there."
-            )
-            return Delivered(data, bundle, OutputError(words, code="kept"))
+            facts = {"address": self.remote.address, "reason": str(error).rstrip("."), "bundle": bundle}
+            return Delivered(data, bundle, OutputError("kept", **facts))
         finally:
             if not kept:
                 shutil.rmtree(bundle, ignore_errors=True)
@@ -397,14 +394,12 @@ def failure(error: BaseException, what: str, log: Path | None) -> BaseException:
     """An error of a job as one sentence; all of it goes to a log."""
     if isinstance(error, (KeyboardInterrupt, SystemExit, ShoalError)):
         return error
-    where = ""
+    facts: dict[str, Any] = {"what": what, "reason": _reason(error)}
     if log is not None:
-        try:
+        with contextlib.suppress(OSError):
             private_file(log).write_text("".join(traceback.format_exception(error)), "utf-8")
-            where = f" The whole of it is in '{log}', which may hold values of records: keep it inside."
-        except OSError:
-            where = ""
-    return OutputError(f"Spark failed while {what}: {_reason(error)}.{where}")
+            return OutputError("spark-failed-see-log", **facts, log=log)
+    return OutputError("spark-failed", **facts)
 
 
 def _reason(error: BaseException) -> str:

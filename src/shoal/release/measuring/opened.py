@@ -64,9 +64,10 @@ class Where:
             if wanted:
                 odd = next(path for path in paths if path is None or path not in found)
                 raise OptionError(
-                    f"engine '{self.engine}' reads Parquet files, or folders of them, in parts"
-                    f"{'' if odd is None else f', and {str(odd)!r} is none'}: save the table as one, or use "
-                    "engine=memory."
+                    "engine-reads-parquet" if odd is None else "engine-reads-parquet-not-this",
+                    option="engine",
+                    engine=self.engine,
+                    path=odd,
                 )
             return None
         if self.engine == "memory" or (not wanted and obstacle):

@@ -110,7 +110,7 @@ def _findings(
         try:
             checked = check_in_parts(side, keys, sensitive, known, _NO_LEVELS, tell)
             if checked.disclosure is None:
-                raise InputError(checked.remarks[0])
+                raise InputError.saying(checked.remarks[0])
         except CancelledError:
             raise
         except ShoalError as error:
