@@ -341,8 +341,8 @@ def cases(methods: Sequence[str]) -> dict[str, tuple[str, ...]]:
     return found | {f"wrong {name}": call for name, call in wrong.items()}
 
 
-def library_errors(folder: Path) -> dict[str, Any]:
-    """Errors of the library for the same mistakes: their kind, sentence, code and facts."""
+def library_errors(folder: Path) -> dict[str, list[dict[str, Any]]]:
+    """Errors of the library for the same mistakes: their sentences, codes and facts."""
     import shoal
 
     numbers, mixed = folder / "numbers.csv", folder / "mixed.csv"
@@ -369,17 +369,16 @@ def library_errors(folder: Path) -> dict[str, Any]:
         "missing unknown": {"epsilon": 1, "missing": "guess"},
         "outside unknown": {"epsilon": 1, "outside": "cut"},
     }
-    found: dict[str, Any] = {}
+    found: dict[str, list[dict[str, Any]]] = {}
     for path in (numbers, mixed):
         for name, options in calls.items():
             try:
                 shoal.protect(path, schema=schema[path], **options)
-                found[f"{path.stem}: {name}"] = "released"
+                found[f"{path.stem}: {name}"] = []
             except shoal.ShoalError as error:
-                facts = [one.to_dict() for one in error.problems]
-                found[f"{path.stem}: {name}"] = [type(error).__name__, error.to_dict(), facts]
+                found[f"{path.stem}: {name}"] = [one.to_dict() for one in error.problems]
             except (TypeError, ValueError) as error:
-                found[f"{path.stem}: {name}"] = [type(error).__name__, str(error)]
+                found[f"{path.stem}: {name}"] = [{"sentence": f"{type(error).__name__}: {error}"}]
     return found
 
 
@@ -434,8 +433,11 @@ def _record(out: Path, only: Sequence[str]) -> None:
         with tempfile.TemporaryDirectory() as made:
             write_tables(Path(made))
             found = library_errors(Path(made))
-        text = json.dumps(found, indent=1, ensure_ascii=False, sort_keys=True).replace(made, "")
-        (out / "library_errors.json").write_text(text, "utf-8")
+        # apart, because sentences and codes do not change in the same moves
+        said = {name: [one.pop("sentence") for one in problems] for name, problems in found.items()}
+        for file, content in (("library_sentences.json", said), ("library_errors.json", found)):
+            text = json.dumps(content, indent=1, ensure_ascii=False, sort_keys=True).replace(made, "")
+            (out / file).write_text(text, "utf-8")
 
 
 def _keep_journal(journal: Path, folder: Path) -> None:
