@@ -166,8 +166,12 @@ class ProblemsError(InputError, OptionError):
         super().__init__("problems")
         self.args = (tuple(problems),)  # what a copy is made from
 
+    @property
+    def message(self) -> Message:
+        return Message.of(self.code, problems=tuple(problem.message for problem in self.problems))
+
     def rendered(self, flag: Flag | None = None) -> str:
-        return "\n".join(problem.rendered(flag) for problem in self.problems)
+        return self.message.rendered(flag)
 
     @property
     def fix(self) -> str:

@@ -3,6 +3,7 @@
 A template is a sentence with its facts in braces, as in `str.format`, and these besides:
 
 - `{names:list}` is a list, `{names:or quoted 5}` one of at most five names in quotes with "or" before the last,
+  `{reasons:clauses}` has semicolons between and `{problems:lines}` a line for each,
   `{count:s}` an "s" unless the count is 1, `{word:guess}` a guess at what was meant, `{share:percent}` a percentage;
 - `«outside="clip"»` is an option of the library, which the command line spells as its flag, `--outside clip`; so is an
   option by itself, `«epsilon»`.
@@ -51,7 +52,8 @@ class Message:
     """
 
     code: str
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    # facts may hold lists, which have no hash
+    facts: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @classmethod
     def of(cls, code: str, /, **facts: Any) -> Message:
@@ -127,7 +129,7 @@ class _Writer(string.Formatter):
 
     def format_field(self, value: Any, spec: str) -> str:
         kind = spec.partition(" ")[0]
-        if kind in ("list", "and", "or"):
+        if kind in ("list", "and", "or", "clauses", "lines"):
             return list_of([self._text(one) for one in value], spec)
         if kind in _SPECS:
             return _SPECS[kind](value)

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 
+# what stands between the parts of a list that is not one of names
+_BETWEEN = {"clauses": "; ", "lines": "\n"}
+
+
 def listed(names: Iterable[object], last: str = "", *, quoted: bool = False, most: int | None = None) -> str:
     """Names in a sentence; many of them are cut short.
 
@@ -50,11 +54,14 @@ def capital(sentence: str) -> str:
 
 
 def list_of(value: Sequence[object], spec: str) -> str:
-    """A list as the format of a template asks for: `list`, `and`, `or`, with `quoted` and a number of most names.
+    """A list as the format of a template asks for: `list`, `and`, `or`, with `quoted` and a number of most names; or
+    its parts as `clauses` or `lines`.
 
     >>> list_of(["a", "b"], "or quoted"), list_of("abcd", "list 2")
     ("'a' or 'b'", 'a, b and 2 more')
     """
     kind, *more = spec.split(" ")
+    if kind in _BETWEEN:
+        return _BETWEEN[kind].join(map(str, value))
     most = next((int(word) for word in more if word.isdigit()), None)
     return listed(value, "" if kind == "list" else kind, quoted="quoted" in more, most=most)
