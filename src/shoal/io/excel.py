@@ -15,6 +15,7 @@ from shoal.errors import InputError, closest, needs_extra
 from shoal.io.conventions import Cells, Conventions, cells_of
 from shoal.io.limits import check_zip
 from shoal.io.mixed_cells import column_of
+from shoal.text import Message
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,7 +33,7 @@ def library() -> Any:
     return openpyxl
 
 
-def read_excel(path: Path, told: Conventions) -> tuple[pa.Table, dict[str, str], Conventions]:
+def read_excel(path: Path, told: Conventions) -> tuple[pa.Table, dict[str, Message], Conventions]:
     """Columns of the sheet, the first row or the one that was told holding their names; doubts about mixed columns.
 
     Raises:

@@ -27,6 +27,7 @@ from shoal.io.formats import (
 from shoal.io.parquet_files import frozen, parquet_files, refuse_logged
 from shoal.io.table import Table, check_doubts, with_types, without_codes, without_texts
 from shoal.io.text_columns import settled
+from shoal.text import Message
 
 # a name that is longer is most likely a row of something else
 _LONGEST_NAME = 1000
@@ -212,7 +213,7 @@ def _settled(
     import pyarrow as pa
 
     columns: list[Any] = []
-    doubts: dict[str, str] = {}
+    doubts: dict[str, Message] = {}
     for name, column in zip(found.table.column_names, found.table.columns, strict=True):
         if name in types:
             columns.append(column)
@@ -233,8 +234,8 @@ def _check_file(path: Path) -> Format:
         raise InputError("folder-without-parquet", path=path, formats=titles())
     if not path.exists():
         folder = path.parent if path.parent.is_dir() else None
-        near = closest(path.name, [p.name for p in folder.iterdir()]) if folder else ""
-        raise InputError("files-there-no-file", path=path, near=near)
+        near = closest(path.name, [p.name for p in folder.iterdir()]) if folder else None
+        raise InputError("files-there-no-file", path=path, hint=near)
     kind = format_of(path)
     if path.stat().st_size == 0:
         raise InputError("empty-header-line-least-row-needed", path=path)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from shoal.display import internal
 from shoal.errors import Extra, InputError, OptionError, closest
 from shoal.io.conventions import Conventions
+from shoal.text import Message
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,7 +48,7 @@ class Content:
     table: pa.Table
     conventions: Conventions = field(default_factory=Conventions)
     codebook: Codebook | None = None
-    doubts: Mapping[str, str] = field(default_factory=dict)
+    doubts: Mapping[str, Message] = field(default_factory=dict)
     cells: bool = False
 
 

@@ -12,12 +12,13 @@ from shoal.errors import InputError
 from shoal.io.conventions import Conventions
 from shoal.io.delimited import _opened, _target
 from shoal.io.mixed_cells import column_of
+from shoal.text import Message
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def read_json_lines(path: Path, packing: str = "") -> tuple[pa.Table, dict[str, str]]:
+def read_json_lines(path: Path, packing: str = "") -> tuple[pa.Table, dict[str, Message]]:
     """Columns in the order in which their names first occur, and doubts about those that mix kinds of values.
 
     A name that a line does not have is a missing value there.
@@ -41,7 +42,7 @@ def read_json_lines(path: Path, packing: str = "") -> tuple[pa.Table, dict[str, 
                 "not-utf-8-text-json", row=len(rows), path=path, object=error.object[error.start]
             ) from None
     columns: dict[str, Any] = {}
-    doubts: dict[str, str] = {}
+    doubts: dict[str, Message] = {}
     for name in names:
         columns[name], doubt = column_of(name, [row.get(name) for row in rows])
         if doubt is not None:

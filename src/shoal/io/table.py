@@ -302,7 +302,7 @@ _PANDAS_TYPES: Mapping[ColumnType, tuple[str, ...]] = {
 _PLAIN = ("Int64", "Float64", "Date", "Datetime(time_unit='ms', time_zone=None)", "String", "Boolean")
 
 
-def _without(doubts: Mapping[str, Message], name: str) -> dict[str, str]:
+def _without(doubts: Mapping[str, Message], name: str) -> dict[str, Message]:
     return {other: doubt for other, doubt in doubts.items() if other != name}
 
 
