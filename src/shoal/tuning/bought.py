@@ -14,6 +14,7 @@ from shoal.noise import parse_epsilon
 from shoal.noise import source as noise_source
 from shoal.partition.base import check_k
 from shoal.release.protect import Preparation
+from shoal.text import Message
 from shoal.tuning.checks import check_options
 from shoal.tuning.grid import Setting, compared, make_grid
 from shoal.tuning.private import METHOD, check_candidates, choose_privately
@@ -79,11 +80,7 @@ def tune_privately(
         rows=(),
         refused={},
         best=best,
-        why=(
-            f"{best} was drawn from {len(grid)} settings by the exponential mechanism, likelier the smaller its "
-            f"expected squared error. The choice cost ε = {float(epsilon):g}, which the statement of a release with it "
-            "adds to its own; choosing again costs again."
-        ),
+        reasons=(Message.of("drawn-privately", best=best, settings=len(grid), epsilon=float(epsilon)),),
         tuned=tuned,
         seeds=0,
         columns=described.columns,

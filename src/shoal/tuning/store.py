@@ -16,6 +16,7 @@ from shoal.errors import OutputError
 from shoal.io import Table
 from shoal.io.private import private_file, private_folder, private_text
 from shoal.taxonomy import Taxonomy
+from shoal.text import Message
 from shoal.tuning.grid import Setting
 from shoal.tuning.simulate import Outcome, Run
 
@@ -148,7 +149,7 @@ def _read(path: Path) -> list[dict[str, Any]]:
 def _lines(setting: Setting, outcome: Outcome) -> list[dict[str, Any]]:
     key = {"setting": setting.to_dict()}
     if outcome.refused is not None:
-        return [{**key, "refused": outcome.refused}]
+        return [{**key, "refused": str(outcome.refused)}]
     shared = {**key, "expected": outcome.expected, "seconds": outcome.seconds}
     return [shared, *({**key, **asdict(run)} for run in outcome.runs)]
 
@@ -158,7 +159,8 @@ def _outcomes(lines: list[dict[str, Any]]) -> dict[Setting, Outcome]:
     for line in lines:
         setting = Setting(**line["setting"])
         if "refused" in line:
-            store.add(setting, Outcome(refused=line["refused"]))
+            # the sentence of whichever version of Shoal wrote it
+            store.add(setting, Outcome(refused=Message.of("refused-before", words=line["refused"])))
         elif "seed" in line:
             run = Run(line["seed"], line["measures"], line["seconds"])
             store.add(setting, Outcome(runs=(run,)))
