@@ -23,6 +23,7 @@ from shoal.evaluation.groups import row_groups, units_of_groups
 from shoal.evaluation.measured import Check, Closeness, Persons, Requirement
 from shoal.io import Table, read
 from shoal.progress import Progress, silent
+from shoal.text import Message
 
 # risks of interest: one row in this many
 _ONE_IN = (2, 5, 10, 20)
@@ -100,7 +101,7 @@ def checked(
     found: Mapping[str, Closeness],
     disclosure: RiskFigures | None,
     levels: Mapping[str, float | None],
-    remarks: tuple[str, ...] = (),
+    told: tuple[Message, ...] = (),
     persons: Persons | None = None,
 ) -> Check:
     """What a table reaches, from how many groups have each size, ascending, and what they say about other columns.
@@ -128,7 +129,7 @@ def checked(
             for name, level, value, at_least in wanted
             if level is not None
         ),
-        remarks=remarks,
+        told=told,
         persons=persons,
     )
 

@@ -14,6 +14,7 @@ from shoal.columns.kinds import KIND_FACTS
 from shoal.display import displayed
 from shoal.evaluation.five import five
 from shoal.evaluation.measures import MEASURES
+from shoal.text import Message
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -47,7 +48,7 @@ class Evaluation:
         learning: how well a classifier learns from the release; None without a target.
         estimates: survey estimates with their errors, before and after; None without a weight.
         synthetic: the released rows were drawn and are nobody's.
-        remarks: in words, what was not measured, or not exactly, because the tables were never in memory.
+        told: what was not measured, or not exactly, because the tables were never in memory; `remarks` has it in words.
     """
 
     utility: dict[str, Any]
@@ -61,7 +62,11 @@ class Evaluation:
     matching: str | None = None
     estimates: dict[str, Any] | None = None
     synthetic: bool = False
-    remarks: tuple[str, ...] = ()
+    told: tuple[Message, ...] = ()
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        return tuple(map(str, self.told))
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain Python values that JSON can hold; what does not exist is None."""
