@@ -339,11 +339,10 @@ def note_use(
 
     The custodian is told where the same content is known under another name.
     """
-    from shoal.cli.flags import with_flags
     from shoal.cli.output import complain
     from shoal.release.uses import folder_of, noted
 
     folder = {} if released is None else {"folder": folder_of(released)}
     told = noted(kind, records, columns, by, typed["dataset"], ledger=typed.get("ledger"), **folder, **facts)
-    for text in told:
-        complain(with_flags(text))
+    for said in told:
+        complain(said)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from shoal.cli import options
 from shoal.cli.command import Flag
-from shoal.cli.flags import with_flags
 from shoal.cli.interrupt import charge_words, interruptibly, noting
 from shoal.cli.output import (
     complain,
@@ -19,6 +18,7 @@ from shoal.cli.output import (
     progress_bar,
     results,
     say_measures,
+    say_note,
     say_promise,
     say_verdict,
 )
@@ -211,8 +211,8 @@ def defaults_words(method: Method, given: Mapping[str, Any]) -> str:
 
 def _warn(planned: Planned) -> None:
     """What is said before the budget is spent."""
-    for text in planned.advice:
-        complain(with_flags(text))
+    for said in planned.advised:
+        complain(said)
 
 
 def noise_lines(planned: Planned) -> list[str]:
@@ -258,7 +258,7 @@ def _say_plan(planned: Planned, as_json: bool, given: Mapping[str, Any]) -> None
             {
                 "rows": described.n,
                 "statement": statement.to_dict(),
-                "notes": list(described.notes),
+                "notes": list(map(str, described.notes)),
                 "noise": [found.to_dict() for found in planned.noise],
                 "advice": list(planned.advice),
                 "engine": planned.engine,
@@ -280,14 +280,14 @@ def _say_plan(planned: Planned, as_json: bool, given: Mapping[str, Any]) -> None
     )
     for line in noise_lines(planned):
         console.print(line, markup=False)
-    for text in planned.advice:
-        complain(with_flags(text))
+    for said in planned.advised:
+        complain(said)
     console.print()
     if words := defaults_words(prepared.method, given):
         console.print(f"{words}\n", markup=False)
     console.print(statement.to_markdown(), markup=False)
     for note in described.notes:
-        messages().print(f"note: {with_flags(note)}", markup=False, style="dim")
+        say_note(note)
     console.print("Nothing was written.", markup=False)
 
 

@@ -107,12 +107,8 @@ def protect(
     table = read_as_asked(data, {"schema": schema, **options}, empty=True)
     prepared = prepare(table, schema, method, epsilon, k, seed, **options)
     if schema is None and prepared.declared.columns is None and prepared.described.left_out:
-        warnings.warn(
-            f"not released: {', '.join(prepared.described.left_out)}; release.notes say why. Name the columns to "
-            "release (columns=), or describe them in a schema.",
-            LeftOutWarning,
-            stacklevel=2,
-        )
+        left_out = LeftOutWarning("left-out", columns=prepared.described.left_out)
+        warnings.warn(left_out, stacklevel=2)
     uses = Uses.of(
         table,
         declared_name(dataset, schema),

@@ -8,6 +8,8 @@ A template is a sentence with its facts in braces, as in `str.format`, and these
 - `«outside="clip"»` is an option of the library, which the command line spells as its flag, `--outside clip`; so is an
   option by itself, `«epsilon»`.
 
+A fact `added` is one more sentence, which something on the way of an error had to say.
+
 A template of two parts says what is wrong, and the way out after a colon.
 """
 
@@ -90,7 +92,7 @@ def render(code: str, facts: Mapping[str, Any], flag: Flag | None = None) -> str
     """
     writer = _Writer(facts, flag)
     sentence = ": ".join(writer.written(part) for part in catalogue()[code])
-    return sentence + writer.own_flag()
+    return f"{sentence}{writer.added()}{writer.own_flag()}"
 
 
 def way_out(code: str, facts: Mapping[str, Any]) -> str:
@@ -120,6 +122,10 @@ class _Writer(string.Formatter):
         """The guess of a template, empty where it has none or there is none to make."""
         names = (name for _, name, spec, _ in self.parse(template) if spec == "guess" and name)
         return next((self.vformat(f"{{{name}:guess}}", (), self._facts).strip() for name in names), "")
+
+    def added(self) -> str:
+        """A further sentence."""
+        return f" {self._text(self._facts['added'])}" if "added" in self._facts else ""
 
     def own_flag(self) -> str:
         """The flag that a sentence of the command line is about, unless it has named it."""

@@ -217,8 +217,10 @@ class SparkRunner:
             if stopped.is_set() or isinstance(error, CancelledError):
                 raise
             kept = True
-            facts = {"address": self.remote.address, "reason": str(error).rstrip("."), "bundle": bundle}
-            return Delivered(data, bundle, OutputError("kept", **facts))
+            facts: dict[str, Any] = {"address": self.remote.address, "bundle": bundle}
+            if isinstance(error, ShoalError):
+                return Delivered(data, bundle, OutputError("kept-because", **facts, reason=error))
+            return Delivered(data, bundle, OutputError("kept", **facts, reason=str(error).rstrip(".")))
         finally:
             if not kept:
                 shutil.rmtree(bundle, ignore_errors=True)

@@ -209,23 +209,12 @@ def _warn(session: Any) -> None:
     context = session.sparkContext
     if context.getConf().get("spark.io.encryption.enabled", "false") == "true":
         return
-    what = "what lies between stages, private values among it,"
     if not context.master.startswith("local"):
-        _tell(
-            f"the workers at '{context.master}' keep {what} in folders of their own: see that nobody else can read "
-            "these, or set spark.io.encryption.enabled=true."
-        )
+        warnings.warn(ExposedWarning("workers-expose", master=context.master), stacklevel=2)
         return
     for folder in local_folders(session):
         if not _private(folder):
-            _tell(
-                f"this session keeps {what} in '{folder}', where others can read it and where it stays after a crash: "
-                "set spark.local.dir to a folder with the rights 0700."
-            )
-
-
-def _tell(words: str) -> None:
-    warnings.warn(words, ExposedWarning, stacklevel=2)
+            warnings.warn(ExposedWarning("session-exposes", folder=folder), stacklevel=2)
 
 
 def _private(folder: Path) -> bool:

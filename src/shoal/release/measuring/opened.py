@@ -12,6 +12,7 @@ from shoal.io import is_parquet
 from shoal.io.parquet_files import Frozen, frozen
 from shoal.release.engines.local import LocalRunner
 from shoal.release.engines.stages import Runner
+from shoal.text import Message
 
 Engine = Literal["memory", "local", "spark"]
 ENGINES: tuple[Engine, ...] = ("memory", "local", "spark")
@@ -42,12 +43,12 @@ class Where:
             if getattr(self, name) and self.engine != "spark":
                 raise OptionError("option-engine-spark", option=name)
 
-    def runners(self, tables: Sequence[Any], obstacle: str = "") -> tuple[Runner, ...] | None:
+    def runners(self, tables: Sequence[Any], obstacle: Message | None = None) -> tuple[Runner, ...] | None:
         """A runner for each table; None where they are measured in memory.
 
         Args:
             tables: paths; anything else is in memory already.
-            obstacle: why the tables have to be in memory, in words; empty if they need not be.
+            obstacle: why the tables have to be in memory; None if they need not be.
 
         Raises:
             OptionError: an engine was asked for, and a table is no Parquet file, or has to be in memory.
