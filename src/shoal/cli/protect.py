@@ -21,6 +21,7 @@ from shoal.cli.output import (
     say_note,
     say_promise,
     say_verdict,
+    worded,
 )
 from shoal.errors import OptionError
 
@@ -313,13 +314,11 @@ def _say(published: Published, as_json: bool, everything: bool, given: Mapping[s
 
     release, measured = published.release, published.evaluation
     found = verdict(release, measured)
-    warnings = [f"note: {text}" if text in release.notes else text for text in published.warnings]
     if as_json:
-        for text in published.warnings:
-            if text not in release.notes:
-                complain(text)
+        for said in published.told:
+            complain(str(said))
         extra = {} if measured is None else {"evaluation": measured.to_dict(), "verdict": found.to_dict()}
-        statement, notes = release.statement.to_dict(), list(release.notes)
+        statement, notes = release.statement.to_dict(), list(map(str, release.notes))
         if "cells_emptied" in release.internal:
             extra["cells_emptied"] = release.internal["cells_emptied"]
         print_json({"out": str(published.folder), "statement": statement, "notes": notes, **extra})
@@ -330,11 +329,13 @@ def _say(published: Published, as_json: bool, everything: bool, given: Mapping[s
         console.print(words, markup=False)
     for entry in release.statement.data_dependent:
         complain(f"looked at the records: {entry}")
-    for text in warnings:
-        complain(with_flags(text))
+    for said in published.told:
+        complain(said)
     for note in release.notes:
-        if note not in published.warnings:
-            messages().print(f"note: {with_flags(note)}", markup=False, style="dim")
+        if published.unasked:
+            complain(f"note: {worded(note)}")
+        else:
+            say_note(note)
     for line in emptied_lines(release.internal):
         console.print(line, markup=False)
     if measured is not None:

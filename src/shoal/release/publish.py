@@ -66,7 +66,8 @@ class Published:
         estimate: what time and memory were expected, None for a small table.
         charge: what stands in the ledger, None without one.
         engine: how the table was held.
-        told: what the custodian should read before publishing, as `warnings` has it in words.
+        told: what the ledger and the journal of use have to say.
+        unasked: nobody said which columns are released, so the notes of the release are to be read, too.
     """
 
     release: Release
@@ -77,10 +78,12 @@ class Published:
     charge: Recorded | None
     engine: Engine
     told: tuple[Message, ...]
+    unasked: bool
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        return tuple(map(str, self.told))
+        """What the custodian should read before publishing."""
+        return tuple(map(str, (*self.told, *(self.release.notes if self.unasked else ()))))
 
 
 @displayed(summaries.of_planned)
@@ -144,7 +147,6 @@ class Planned:
             if delivered.problem is not None:
                 raise delivered.problem
         declared = self.prepared.declared
-        nobody_said_so = declared.schema is None and declared.columns is None
         return Published(
             release=release,
             folder=folder,
@@ -153,11 +155,8 @@ class Planned:
             estimate=self.estimate,
             charge=charge,
             engine=self.engine,
-            told=(
-                *(() if charge is None else charge.warnings),
-                *filter(None, [self.uses.problem]),
-                *(release.notes if nobody_said_so else ()),
-            ),
+            told=(*(() if charge is None else charge.warnings), *filter(None, [self.uses.problem])),
+            unasked=declared.schema is None and declared.columns is None,
         )
 
     def _charged(self, tell: Progress) -> Recorded | None:
