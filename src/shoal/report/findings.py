@@ -129,7 +129,7 @@ def _measurable(release: Release, before: Table, published: Table) -> tuple[Tabl
 def _linkage(measured: Mapping[str, Any] | None, original: Table | None, subject: Subject) -> tuple[Any, ...]:
     if measured is None:
         return ()
-    beyond = BEYOND.get(subject.statement["model"], "")
+    beyond = BEYOND.get(subject.statement["model"])
     return tuple(linkage_line(measured, original, subject.columns, beyond=beyond))
 
 
@@ -152,5 +152,5 @@ def _quasi_linkage(release: Release, before: Table, subject: Subject, progress: 
     except ShoalError:
         # the page says why with the other measures
         return ()
-    title, known = "record linkage, quasi-identifiers", "the quasi-identifiers of all original records"
-    return tuple(linkage_line(measured, compared, quasi, title, known))
+    known = Message.of("knows-quasi-identifiers")
+    return tuple(linkage_line(measured, compared, quasi, "record linkage, quasi-identifiers", known))

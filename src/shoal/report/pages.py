@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from shoal.columns.declaration import read_declared
 from shoal.errors import InputError, closest
 from shoal.evaluation.risk_lines import RiskLine
-from shoal.evaluation.usefulness import most_moved, percent
+from shoal.evaluation.usefulness import most_moved
 from shoal.evaluation.verdict import RISK_WORDS, USE_WORDS, verdict
 from shoal.io import Table
 from shoal.look import tokens
@@ -28,7 +28,7 @@ from shoal.report.risks import Risks, attacked
 from shoal.report.sections import Page, section_values
 from shoal.report.subject import Subject, of_bundle, of_release, published
 from shoal.report.words import NOT_ANY, epsilon_words, explanation, k_words
-from shoal.text import Message
+from shoal.text import Message, roughly
 
 if TYPE_CHECKING:
     import jinja2
@@ -254,7 +254,7 @@ def _lost(measured: Mapping[str, Any]) -> tuple[str, str]:
     moved = most_moved(utility)
     if moved is None:
         return "not measured", ", ".join(words)
-    return f"{percent(moved.value)} moved", "; ".join([moved.words, *words])
+    return f"{roughly(moved.value)} moved", "; ".join([str(moved.message), *words])
 
 
 def _linked(line: RiskLine) -> tuple[str, str]:

@@ -105,12 +105,12 @@ def attacked(
 
 def _line(found: AttackReport, bare: AttackReport, place: int, *, parted: bool) -> RiskLine:
     risk = found.risks[place]
-    inferred = risk.attack.startswith("inference")
+    inferred = risk.secret is not None
     same = next((other for other in bare.risks if other.attack == risk.attack), None)
     return RiskLine(
         name=risk.attack,
         # the list of all other columns would fill the page
-        known="all columns but this one" if inferred else risk.known,
+        known=Message.of("knows-other-columns") if inferred else risk.known,
         success=risk.success.value,
         interval=risk.success.interval,
         chance=risk.baseline.value,

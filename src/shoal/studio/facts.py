@@ -20,7 +20,6 @@ from shoal.errors import ShoalError, closest
 from shoal.evaluation import Evaluation
 from shoal.evaluation.checks import check
 from shoal.evaluation.five import five
-from shoal.evaluation.usefulness import percent
 from shoal.evaluation.verdict import Verdict
 from shoal.io import Table, read
 from shoal.method.models import MODELS
@@ -32,6 +31,7 @@ from shoal.report.subject import of_release
 from shoal.report.words import explanation
 from shoal.studio.scales import Scale
 from shoal.taxonomy import Taxonomy
+from shoal.text import roughly
 
 _BINS = 36
 _LISTED = 200
@@ -201,7 +201,7 @@ def judged(
         "limits": list(found.public.limits) or [reason.text for reason in found.public.reasons],
         "next_step": found.next_step,
         "about_measures": found.about_measures,
-        "measured": [line.removeprefix("- ") for line in found.measured.lines],
+        "measured": [str(finding) for finding in found.measured.findings],
         "lights": _lights(found),
         "numbers": _four(measured, release, quasi),
         "five": [
@@ -230,8 +230,8 @@ def _lights(found: Verdict) -> list[dict[str, str]]:
     use = found.measured.usefulness
     levels = [reason.level for reason in found.measured.risk[:1]] + ([] if use is None else [use.level])
     return [
-        {"level": level, "words": line.removeprefix("- ")}
-        for level, line in zip(levels, found.measured.lines, strict=True)
+        {"level": level, "words": str(finding)}
+        for level, finding in zip(levels, found.measured.findings, strict=True)
     ]
 
 
@@ -246,16 +246,16 @@ def _four(measured: Mapping[str, Any], release: Release, quasi: Sequence[str]) -
         crowd = check(release.data, quasi=names).k
         note = f"rows alike in {len(names)} column{'s' if len(names) > 1 else ''} that others may know"
     return [
-        _number("Averages move by", None if shift is None else percent(shift), "of their spread, at most"),
+        _number("Averages move by", None if shift is None else roughly(shift), "of their spread, at most"),
         _number(
             "Correlations move by", None if moved is None else f"{moved:.2g}", "on average, of at most 2"
         ),
         _number(
             "Rows traced back",
-            None if linked is None else percent(linked / 100),
+            None if linked is None else roughly(linked / 100),
             "no row is known to belong to a record"
             if linked is None
-            else f"guessing: {percent(risk['record_linkage_chance'] / 100)}",
+            else f"guessing: {roughly(risk['record_linkage_chance'] / 100)}",
         ),
         _number("Smallest crowd", None if crowd is None else f"{crowd:,}", note),
     ]

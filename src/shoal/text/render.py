@@ -4,7 +4,8 @@ A template is a sentence with its facts in braces, as in `str.format`, and these
 
 - `{names:list}` is a list, `{names:or quoted 5}` one of at most five names in quotes with "or" before the last,
   `{reasons:clauses}` has semicolons between and `{problems:lines}` a line for each,
-  `{count:s}` an "s" unless the count is 1, `{word:guess}` a guess at what was meant, `{share:percent}` a percentage;
+  `{count:s}` an "s" unless the count is 1, `{word:guess}` a guess at what was meant, `{share:percent}` a percentage,
+  `{share:roughly}` one as it is said;
 - `«outside="clip"»` is an option of the library, which the command line spells as its flag, `--outside clip`; so is an
   option by itself, `«epsilon»`.
 
@@ -24,7 +25,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from shoal.text.words import list_of, percent
+from shoal.text.words import list_of, percent, roughly
 
 # the flag of an option of the library, None where the command line has none
 Flag = Callable[[str], str | None]
@@ -37,6 +38,7 @@ _SPECS: Mapping[str, Callable[[Any], str]] = {
     "s": lambda count: "" if count == 1 else "s",
     "guess": lambda word: f" Did you mean '{word}'?" if word else "",
     "percent": percent,
+    "roughly": roughly,
 }
 # what follows a column's name in the flags that are about one
 _FORMS = {"domains": "lo:hi", "types": "integer"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-
 # what stands between the parts of a list that is not one of names
 _BETWEEN = {"clauses": "; ", "lines": "\n"}
 
@@ -42,6 +41,17 @@ def percent(share: float) -> str:
     ('3.1%', '283%')
     """
     return f"{100 * share:,.0f}%" if share >= 0.1 else f"{100 * share:.2g}%"
+
+
+def roughly(share: float) -> str:
+    """A share in percent as one says it.
+
+    >>> roughly(0.0312), roughly(0.004), roughly(0.00001), roughly(4.2)
+    ('3%', '0.4%', 'less than 0.1%', '420%')
+    """
+    if 0 < share < 0.0005:
+        return "less than 0.1%"
+    return f"{100 * share:.1f}%" if 0 < share < 0.0095 else f"{100 * share:.0f}%"
 
 
 def capital(sentence: str) -> str:
