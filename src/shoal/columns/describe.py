@@ -36,6 +36,7 @@ from shoal.display import internal
 from shoal.errors import InputError, OptionError, Problems
 from shoal.io import Table, check_doubts
 from shoal.taxonomy import Taxonomy
+from shoal.text import Message
 
 
 @internal()
@@ -59,7 +60,7 @@ class Described:
     lattices: dict[str, Lattice]
     circumstances: Circumstances
     kept: NDArray[np.int64] | None
-    notes: tuple[str, ...]
+    notes: tuple[Message, ...]
     outside: str
     gaps: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
@@ -158,11 +159,11 @@ class Described:
                 lattice = self.lattices[name]
                 ends = float(lattice.lo), float(lattice.hi)
                 count = records.outside(self.attribute(name), *ends, self.kept)
-                hint = ""
+                codes = None
                 if count and self.table.records is None:
                     values = self.original(name)
-                    hint = missing_codes_hint(name, values[(values < ends[0]) | (values > ends[1])])
-                self._check_outside(name, count, self.n, hint)
+                    codes = missing_codes_hint(name, values[(values < ends[0]) | (values > ends[1])])
+                self._check_outside(name, count, self.n, codes)
 
     def _present(self, name: str) -> NDArray[np.float64]:
         values = self.original(name)
@@ -184,11 +185,11 @@ class Described:
         self._check_outside(name, count, values.size)
         return count
 
-    def _check_outside(self, name: str, count: int, n: int, hint: str = "") -> None:
+    def _check_outside(self, name: str, count: int, n: int, codes: Message | None = None) -> None:
         """Refuse values outside the domain; their number would answer a query about any range that is tried."""
         lattice = self.lattices[name]
         if count and self.outside == "error":
-            raise InputError.saying(outside(name, lattice, hint))
+            raise InputError.saying(outside(name, lattice, codes))
         if lattice.steps * n >= 2**62:
             raise OptionError("column-sums-values-lattice-steps-do", column=name, n=n, steps=lattice.steps)
 
@@ -230,10 +231,7 @@ def describe(
     tainted = [] if free else [*steps_from_records(schema), *facts_from_records(table, schema, chosen)]
     guessed = declared.schema is None and declared.columns is None and table.reads_cells
     if guessed and not free and not table.inferred.isdisjoint(left_out):
-        tainted.append(
-            "without a schema, which columns are released follows from types read off the records: name them "
-            "(columns=), or describe them in a schema."
-        )
+        tainted.append(Message.of("columns-by-types-read-off"))
     policies = {
         attribute.name: _policy(attribute, declared.missing, flags=flags, may_stay=may_stay)
         for attribute in chosen
@@ -243,11 +241,7 @@ def describe(
     records: Records = table.records or InMemory(table)
     chosen = _without_problems(chosen, lambda one: _with_values(table, records, one, undeclared), problems)
     if not free:
-        tainted += [
-            f"the values of column '{name}' were taken from the records: list them in the schema (values), or give a "
-            "taxonomy."
-            for name in undeclared
-        ]
+        tainted += [Message.of("values-from-records", column=name) for name in undeclared]
     records.look(table, chosen, policies, texts)
     if table.records is not None and table.steps:
         table = replace(table, steps=table.records.steps())
@@ -262,9 +256,7 @@ def describe(
     gaps = settle_gaps(absent, policies, records, problems)
     kept = gaps.kept
     if gaps.dropping:
-        tainted.append(
-            "missing=drop: rows with missing values were left out, so the number of rows depends on the records."
-        )
+        tainted.append(Message.of("rows-left-out"))
     lattices: dict[str, Lattice] = {}
     taken: list[str] = []
 
@@ -284,7 +276,7 @@ def describe(
     attributes = [a for a in attributes if not (policies[a.name] == "error" and a.name in absent)]
     if taken:
         factor = float(declared.domain_from_data or 0)
-        tainted.append(f"domain_from_data: 0 to {factor:g} times the largest value of {', '.join(taken)}.")
+        tainted.append(Message.of("range-from-data", factor=factor, columns=tuple(taken)))
     private = (*taken, *undeclared, *(a.name for a in attributes if _private_domain(schema, a)))
     stated = {a.name: stated_facts(table, a, lattices[a.name]) for a in attributes}
     raked = schema.weight is not None and schema.weight.release == "raked"
@@ -299,8 +291,8 @@ def describe(
         publication=schema.publication.to_dict(),
         separated=gaps.separating,
         nominal=sum(not attribute.kind_facts.ordered for attribute in attributes),
-        steps=tuple(step.words for step in schema.declared.steps),
-        weight="" if declared.schema is None else weight_words(schema),
+        steps=tuple(step.message for step in schema.declared.steps),
+        weight=None if declared.schema is None else weight_words(schema),
         weighted=schema.weight is not None and schema.weight.release in ("masked", "raked"),
     )
     return Described(

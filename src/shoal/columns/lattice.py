@@ -70,11 +70,11 @@ class Lattice:
         return float(self.lo) + float(self.step) * np.asarray(positions, dtype=np.float64)
 
 
-def outside(name: str, lattice: Lattice, hint: str = "") -> Message:
+def outside(name: str, lattice: Lattice, codes: Message | None = None) -> Message:
     """The refusal of values outside a range, without how many and where: an answer for any range would be a query.
 
     >>> print(outside("age", Lattice(Fraction(0), Fraction(99), Fraction(1))))
     some values of column 'age' lie outside 0:99: widen the domain, or clip with outside="clip".
     """
     ends = {"lo": float(lattice.lo), "hi": float(lattice.hi)}
-    return Message.of("outside-domain", column=name, option="outside", **ends, codes=hint)
+    return Message.of("outside-domain", column=name, option="outside", **ends, codes=codes or "")

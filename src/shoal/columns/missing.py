@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from shoal.display import internal
 from shoal.errors import InputError, Problems
+from shoal.text import Message
 
 if TYPE_CHECKING:
     from shoal.columns.records import Absent, Records
@@ -75,23 +76,19 @@ def settle_gaps(
     return Gaps(kept, separate, "drop" in policies.values(), "separate" in policies.values())
 
 
-def missing_codes_hint(name: str, outside: NDArray[np.float64]) -> str:
+def missing_codes_hint(name: str, outside: NDArray[np.float64]) -> Message | None:
     """One more sentence where all values outside a range look like codes for missing values: 9, 99, -9, 998.
 
     It names none of them: which values lie outside is a fact about the records.
 
-    >>> missing_codes_hint("hours", np.array([99.0, 98.0, 99.0]))
-    " They look like codes for missing values, as 99 and -9 often are: list them as na of column 'hours' in the schema."
+    >>> missing_codes_hint("hours", np.array([99.0, 98.0, 99.0])).code
+    'outside-are-codes'
     >>> missing_codes_hint("hours", np.array([99.0, 120.0]))
-    ''
     """
     found = np.unique(outside)
     if not 0 < found.size <= _MOST_CODES or not all(map(_looks_like_a_code, found)):
-        return ""
-    return (
-        " They look like codes for missing values, as 99 and -9 often are: list them as na of column "
-        f"'{name}' in the schema."
-    )
+        return None
+    return Message.of("outside-are-codes", column=name)
 
 
 def _looks_like_a_code(value: float) -> bool:

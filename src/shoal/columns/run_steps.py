@@ -86,7 +86,7 @@ def steps_run(table: Table, schema: Schema, na: Sequence[str]) -> tuple[Table, S
 def _after(table: Table, step: Step, before: Attribute | None) -> tuple[Table, int]:
     """The table after one more step, and how many cells it changed."""
     if step.withheld:
-        raise OptionError("parameters-were-taken-from-other-records", where=step.where)
+        raise step.refusal("parameters-were-taken-from-other-records")
     if before is None or step.do == "drop":
         frame = table.frame.drop(step.column)
         return replace(table, frame=frame, inferred=table.inferred - {step.column}), table.n
@@ -174,7 +174,9 @@ def _stored(table: Table, step: Step, series: nw.Series[Any]) -> Any:
     if not series.dtype.is_integer():
         return float(put)
     if int(put) != put:
-        raise InputError("run-steps-column-holds-whole-numbers-none", where=step.where, put=float(put))
+        raise InputError(
+            "run-steps-column-holds-whole-numbers-none", where=step.where, column=step.column, put=float(put)
+        )
     return int(put)
 
 

@@ -122,11 +122,9 @@ class Schema:
         for step in self.steps:
             before = now.get(step.column)
             if before is None and step.column in now:
-                raise OptionError("earlier-step-dropped-column", where=step.where)
+                raise step.refusal("earlier-step-dropped-column")
             if before is None and step.do != "drop":
-                raise OptionError(
-                    "schema-describes-no-such-column", where=step.where, hint=closest(step.column, self.names)
-                )
+                raise step.refusal("schema-describes-no-such-column", hint=closest(step.column, self.names))
             now[step.column] = None if before is None else step.attribute(before)
             yield step, before, now[step.column]
 
@@ -321,10 +319,10 @@ def _attribute(entry: Any, folder: Path | None) -> Attribute:
     ranged = values.get("lo") is not None and values.get("hi") is not None
     if ranged and not _holds_days(values.get("kind")) and not {"type", "decimals"} & values.keys():
         values["places"] = written_places(entry["lo"], entry["hi"], f"column '{name}': a bound")
-    for key, words in (("ordered", "values, lowest first"), ("values", "values")):
+    for key, code in (("ordered", "ordered-list"), ("values", "values-list")):
         if key in values:
             if not isinstance(values[key], (list, tuple)):
-                raise OptionError("column-must-be-a-list-of", column=name, key=key, words=words)
+                raise OptionError(code, column=name)
             values[key] = tuple(str(v) for v in values[key])
     if any(values.get(key) for key in ("ordered", "values", "taxonomy")):
         values.setdefault("kind", "nominal")

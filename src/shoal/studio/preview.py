@@ -196,7 +196,7 @@ def script_text(name: str, dataset: str) -> str:
 
 def _careful(prepared: Preparation) -> tuple[str, ...]:
     """What a careful colleague would say, without what is said about columns that were left out on purpose."""
-    return tuple(note for note in prepared.described.notes if "is not released" not in note)
+    return tuple(str(note) for note in prepared.described.notes if note.code != "column-not-released")
 
 
 def _drawn(found: ExpectedNoise) -> Noise:

@@ -128,7 +128,7 @@ def _guarantee(statement: Mapping[str, Any]) -> Checked:
 
 def _left_behind(run: Run) -> str:
     weight = weight_words(run.recipe.schema)
-    return f"Identifiers and the index were dropped.{' ' if weight else ''}{weight}"
+    return f"Identifiers and the index were dropped.{'' if weight is None else f' {weight}'}"
 
 
 def _seed(statement: Mapping[str, Any]) -> Checked:

@@ -94,7 +94,7 @@ def words(recipe: Recipe, attribute: Attribute) -> str:
     weight = recipe.schema.weight
     if weight is None or weight.name != attribute.name or recipe.raking == attribute.name:
         return ""
-    return weight_words(recipe.schema)
+    return str(weight_words(recipe.schema) or "")
 
 
 def release(desk: Desk, number: int, value: str) -> None:
