@@ -51,14 +51,11 @@ def interruptibly(work: Callable[[], Result], spent: Callable[[], str] = lambda:
 def charge_words(seen: Sequence[str]) -> str:
     """What an interrupted publication says about its charge, from the stages that were seen."""
     from shoal.release.publish import CHARGING
+    from shoal.text import Message
 
     if f"{CHARGING} done" in seen:
-        return " What was charged to the ledger stays charged."
-    return (
-        " The charge to the ledger may stand: 'shoal ledger show' tells."
-        if f"{CHARGING} begun" in seen
-        else ""
-    )
+        return f" {Message('ledger-charge-stays')}"
+    return f" {Message('ledger-charge-may-stand')}" if f"{CHARGING} begun" in seen else ""
 
 
 def noting(progress: Progress, seen: list[str]) -> Progress:

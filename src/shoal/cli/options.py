@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from shoal.cli.command import Flag
 from shoal.errors import OptionError
+from shoal.text import capital
 
 if TYPE_CHECKING:
     from shoal.io import Table
@@ -213,7 +214,7 @@ def _of_setting(setting: Setting) -> Flag:
 
 
 def _sentence(words: str) -> str:
-    return f"{words[0].upper()}{words[1:]}."
+    return f"{capital(words)}."
 
 
 def recipe_arguments(typed: Mapping[str, Any]) -> dict[str, Any]:

@@ -318,7 +318,7 @@ def _say(published: Published, as_json: bool, everything: bool, given: Mapping[s
         for said in published.told:
             complain(str(said))
         extra = {} if measured is None else {"evaluation": measured.to_dict(), "verdict": found.to_dict()}
-        statement, notes = release.statement.to_dict(), list(map(str, release.notes))
+        statement, notes = release.statement.to_dict(), list(release.notes)
         if "cells_emptied" in release.internal:
             extra["cells_emptied"] = release.internal["cells_emptied"]
         print_json({"out": str(published.folder), "statement": statement, "notes": notes, **extra})
@@ -331,7 +331,7 @@ def _say(published: Published, as_json: bool, everything: bool, given: Mapping[s
         complain(f"looked at the records: {entry}")
     for said in published.told:
         complain(said)
-    for note in release.notes:
+    for note in release.messages:
         if published.unasked:
             complain(f"note: {worded(note)}")
         else:

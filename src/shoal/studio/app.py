@@ -59,7 +59,7 @@ def create_app(desks: Desks, access: Access) -> App:
 def refused(request: Request, error: Exception) -> Response:
     """What can be expected is answered and not refused: a status of 4xx is an error in the browser's console."""
     gone = isinstance(error, ShoalError) and error.code == "gone"
-    return HTMLResponse(views.problem(str(error)), headers={"x-shoal-gone": "1"} if gone else None)
+    return HTMLResponse(views.problem(error), headers={"x-shoal-gone": "1"} if gone else None)
 
 
 @router.get("/")

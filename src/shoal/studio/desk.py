@@ -25,12 +25,14 @@ from shoal.studio import rehearsing
 from shoal.studio.choosing import with_promise, with_setting, with_settings_of
 from shoal.studio.editing import Draft
 from shoal.studio.expecting import Expecting
+from shoal.studio.named import named
 from shoal.studio.preview import Memory, Preview, preview
 from shoal.studio.promises import SLIDERS
 from shoal.studio.recipe import Recipe
 from shoal.studio.rehearsing import Another
 from shoal.studio.runs import Run
 from shoal.studio.seen import Seen
+from shoal.text import Message
 from shoal.tuning.private import METHOD
 
 SURVEY = "survey.csv"
@@ -54,7 +56,7 @@ class Desk:
         self.lock = threading.RLock()
         self.source: Source | None = None
         self.table: Table | None = None
-        self.problem = ""
+        self.problem: Message | ShoalError | None = None
         self.told = ""
         self.reading = False
         self.drafts: dict[str, Draft] = {}
@@ -65,7 +67,7 @@ class Desk:
         self.ledger = ""
         self.dataset = ""
         self.another: Another | None = None
-        self.another_problem = ""
+        self.another_problem: Message | ShoalError | None = None
         self.version = 0
         self._history: list[Recipe] = []
         self._place = -1
@@ -87,14 +89,14 @@ class Desk:
     ) -> None:
         """Read a file and begin anew with it; one that cannot be read leaves the desk as it was, and says why."""
         told = file or Conventions()
-        self.problem, self.reading = "", True
+        self.problem, self.reading = None, True
         try:
             # taken first: of a file that changes meanwhile, something else is shown than will be compared
             mark = fingerprint(path)
             table = read_declared(path, schema, file=told)
             drafted = schema or _without_domains(Schema.draft(table, told))
         except ShoalError as error:
-            self.problem = str(error).replace(str(path), name)
+            self.problem = named(error, path, name)
             return
         finally:
             self.reading = False
@@ -145,7 +147,7 @@ class Desk:
             self._remove_copy()
             rehearsing.made_up(self)
             self.source, self.table, self._history, self._place = None, None, [], -1
-            self.problem = self.told = ""
+            self.problem, self.told = None, ""
 
     @property
     def copied(self) -> bool:

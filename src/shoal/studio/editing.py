@@ -43,7 +43,7 @@ class Draft:
     """What was typed about a column and cannot be used, kept so that it can be corrected where it stands."""
 
     typed: Mapping[str, str] = field(default_factory=dict)
-    problem: str = ""
+    problem: ShoalError | None = None
     short: str = ""
 
 
@@ -250,14 +250,20 @@ def _bound(text: str) -> Any:
         return word
 
 
-def short_problem(attribute: Attribute, what: str, value: Any, error: ShoalError) -> str:
+def short_problem(what: str, value: Any, error: ShoalError) -> str:
     """A problem in two or three words, for a badge."""
     if what == "range":
         lo, hi = (str(end).strip() for end in value)
         if not lo or not hi:
             return "one end missing"
-        return "low above high" if "lo" in str(error) or "below" in str(error) else "no range"
+        return "low above high" if _says(error, "domain-needs-lo-hi") else "no range"
     return "check this"
+
+
+def _says(error: ShoalError, code: str) -> bool:
+    """Whether an error, or the reason that it gives, is of this kind."""
+    reason = error.facts.get("reason")
+    return error.code == code or (isinstance(reason, ShoalError) and _says(reason, code))
 
 
 def range_words(attribute: Attribute) -> tuple[str, str]:

@@ -31,7 +31,7 @@ from shoal.report.subject import of_release
 from shoal.report.words import explanation
 from shoal.studio.scales import Scale
 from shoal.taxonomy import Taxonomy
-from shoal.text import roughly
+from shoal.text import Message, roughly
 
 _BINS = 36
 _LISTED = 200
@@ -76,10 +76,10 @@ def histogram(table: Table, attribute: Attribute, scale: Scale | None = None) ->
     try:
         values = numbers(table, attribute)
     except ShoalError as error:
-        return {"problem": str(error), "different": 0}
+        return {"problem": error, "different": 0}
     values = values[np.isfinite(values)]
     if not values.size:
-        return {"problem": "there is no value", "different": 0}
+        return {"problem": Message("no-value"), "different": 0}
     declared = attribute.lo is not None and attribute.hi is not None
     ends = (float(attribute.lo or 0), float(attribute.hi or 0)) if declared else None
     shown = np.concatenate([values, np.asarray(ends or ())])
@@ -96,7 +96,7 @@ def histogram(table: Table, attribute: Attribute, scale: Scale | None = None) ->
         return day_text(round(value)) if attribute.kind_facts.days else number_words(float(value))
 
     return {
-        "problem": "",
+        "problem": None,
         "bars": _bars(np.sqrt(counts), outside, 100 * np.clip((edges - low) / (high - low), 0, 1)),
         "range": None
         if ends is None
@@ -139,7 +139,7 @@ def listed(table: Table, attribute: Attribute) -> dict[str, Any]:
     if known is not None:
         names = set(known.values) - {MISSING_VALUE}
     strange = [
-        {"value": value, "count": count, "near": _near(value, names)}
+        {"value": value, "count": count, "near": closest(value, names) or ""}
         for value, count in counts
         if names and value not in names
     ]
@@ -150,11 +150,6 @@ def listed(table: Table, attribute: Attribute) -> dict[str, Any]:
         "tree": [] if attribute.taxonomy is None else tree_lines(attribute.taxonomy, dict(counts)),
         "bars": bars_of(counts),
     }
-
-
-def _near(value: str, names: set[str]) -> str:
-    hint = closest(value, names)
-    return hint.partition("'")[2].rpartition("'")[0]
 
 
 def tree_lines(tree: Taxonomy, counts: Mapping[str, int]) -> list[dict[str, Any]]:
@@ -221,7 +216,7 @@ def judged(
         "loss": {name: measured["utility"].get(name) for name in ("wasserstein", "total_variation")},
         "risk": measured["risk"].get("record_linkage"),
         "chance": measured["risk"].get("record_linkage_chance"),
-        "notes": list(release.notes),
+        "notes": list(map(str, release.notes)),
     }
 
 

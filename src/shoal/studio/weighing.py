@@ -108,7 +108,7 @@ def release(desk: Desk, number: int, value: str) -> None:
     try:
         made = with_attribute(recipe.schema, attribute, replace(attribute, release=value or None))
     except ShoalError as error:
-        desk.drafts[attribute.name] = Draft({}, str(error), "check this")
+        desk.drafts[attribute.name] = Draft({}, error, "check this")
         return
     _settle(desk, attribute, replace(recipe, schema=made))
 
@@ -125,7 +125,7 @@ def give(desk: Desk, number: int, form: Mapping[str, str]) -> None:
             schema = with_attribute(schema, attribute, replace(attribute, release=RAKED))
     except ShoalError as error:
         kept = {"column": column, "totals": text, "source": source}
-        desk.drafts[attribute.name] = Draft(kept, str(error), "check the totals")
+        desk.drafts[attribute.name] = Draft(kept, error, "check the totals")
         return
     raking = "" if recipe.raking == attribute.name else recipe.raking
     _settle(desk, attribute, replace(recipe, schema=schema, raking=raking))
