@@ -83,7 +83,7 @@ class Published:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What the custodian should read before publishing."""
-        return tuple(map(str, (*self.told, *(self.release.notes if self.unasked else ()))))
+        return tuple(map(str, (*self.told, *(self.release.messages if self.unasked else ()))))
 
 
 @displayed(summaries.of_planned)

@@ -79,7 +79,7 @@ def histogram(table: Table, attribute: Attribute, scale: Scale | None = None) ->
         return {"problem": error, "different": 0}
     values = values[np.isfinite(values)]
     if not values.size:
-        return {"problem": Message("no-value"), "different": 0}
+        return {"problem": Message("column-without-value"), "different": 0}
     declared = attribute.lo is not None and attribute.hi is not None
     ends = (float(attribute.lo or 0), float(attribute.hi or 0)) if declared else None
     shown = np.concatenate([values, np.asarray(ends or ())])
@@ -216,7 +216,7 @@ def judged(
         "loss": {name: measured["utility"].get(name) for name in ("wasserstein", "total_variation")},
         "risk": measured["risk"].get("record_linkage"),
         "chance": measured["risk"].get("record_linkage_chance"),
-        "notes": list(map(str, release.notes)),
+        "notes": list(release.notes),
     }
 
 

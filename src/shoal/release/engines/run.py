@@ -50,11 +50,11 @@ class Outcome:
 
     Attributes:
         internal: private facts for the internal report.
-        conditions: what was measured in words, where it follows from what was let out on the way.
+        conditions: what was measured, where it follows from what was let out on the way.
     """
 
     internal: dict[str, Any]
-    conditions: tuple[str, ...] = ()
+    conditions: tuple[Message, ...] = ()
 
 
 def table_elsewhere(runner: Runner, *, counted: bool, na: tuple[str, ...] = ()) -> Table:
