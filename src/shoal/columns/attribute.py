@@ -24,6 +24,7 @@ from shoal.io import ColumnType, known_type
 from shoal.io.column_types import DAY_TYPES
 from shoal.io.date_formats import DateFormat
 from shoal.taxonomy import Taxonomy
+from shoal.text import Message
 
 # what a missing value is called where it counts as a value
 MISSING_VALUE = "(missing)"
@@ -126,7 +127,7 @@ class Attribute:
 
     def _check_type(self) -> None:
         if self.type is not None:
-            object.__setattr__(self, "type", known_type(self.type, f"column '{self.name}'"))
+            object.__setattr__(self, "type", known_type(self.type, self.name))
         if self.format is not None:
             self._check_format()
         if self.type is not None and not self.kind_facts.takes(self.type):
@@ -187,7 +188,7 @@ class Attribute:
         if found is None:
             found = _flat(self.values)
         elif self.values:
-            found = found.minimal(self.values, f"column '{self.name}'")
+            found = found.minimal(self.values, Message.of("column-named", column=self.name))
         if self.missing != "category" or MISSING_VALUE in found.values:
             return found
         if MISSING_VALUE in found.labels:
@@ -281,7 +282,7 @@ class Attribute:
         >>> Attribute.of_domain("code", ("0", "1"), "text").values
         ('0', '1')
         """
-        word = None if type is None else known_type(type.partition(":")[0].strip(), f"column '{name}'")
+        word = None if type is None else known_type(type.partition(":")[0].strip(), name)
         numbers = word is None or kind_of_type(word) == "numeric"
         bounds = numbers and (_is_range(domain) or (spells_numbers(domain) and len(domain) == 2))
         return cls(name, kind="numeric" if bounds else "nominal").with_domain(domain)
@@ -350,7 +351,7 @@ class Attribute:
         if colon and not form and not decimals.strip().isdigit():
             raise OptionError("column-type-not-form-decimal-2", column=self.name, type=type)
         kept = {fact: origin for fact, origin in self.source.items() if fact not in ("kind", "type")}
-        named = known_type(word.strip(), f"column '{self.name}'")
+        named = known_type(word.strip(), self.name)
         kind: Kind = self.kind
         if not KIND_FACTS[kind].takes(named) and not self.has_domain:
             # whoever declares the type knows better than a guess of the kind from a file's cells

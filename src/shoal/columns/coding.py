@@ -16,6 +16,7 @@ from shoal.decimals import decimal_text
 from shoal.errors import InputError, closest
 from shoal.io import FORMATS, Table
 from shoal.taxonomy.build import label
+from shoal.text import Message
 
 
 def numbers(table: Table, attribute: Attribute) -> NDArray[np.float64]:
@@ -50,7 +51,8 @@ def _value_places(table: Table, attribute: Attribute) -> NDArray[np.float64]:
     assert tree is not None
     listed = attribute.taxonomy is None
     labels = labels_of(table, attribute)
-    codes = tree.encode(labels, f"column '{attribute.name}'", missing=-1, listed_values=listed)
+    what = Message.of("column-named", column=attribute.name)
+    codes = tree.encode(labels, what, missing=-1, listed_values=listed)
     if attribute.missing == "category":
         codes[codes < 0] = tree.code(MISSING_VALUE)
     places = np.searchsorted(np.asarray(tree.domain), codes).astype(np.float64)

@@ -106,7 +106,7 @@ def declared_types(schema: Schema | None, types: Mapping[str, str] | None = None
     """The types that a file is read with: those of the schema, and those that the caller names."""
     found = {} if schema is None else dict(schema.types)
     for name, text in (types or {}).items():
-        found[name] = known_type(text.partition(":")[0].strip(), f"column '{name}'")
+        found[name] = known_type(text.partition(":")[0].strip(), name)
     return found
 
 

@@ -26,6 +26,7 @@ from shoal.columns.steps import Step
 from shoal.errors import InputError, OptionError, ShoalError
 from shoal.io import Table, check_doubts, first_row
 from shoal.io.fingerprint import content_digest
+from shoal.text import Message
 
 if TYPE_CHECKING:
     from shoal.columns.schema import Schema
@@ -134,7 +135,7 @@ def _level(table: Table, step: Step, before: Attribute) -> tuple[Table, int]:
     assert tree is not None
     # a text that is no value of the column must not slip through as its own group
     labels = labels_of(table, before)
-    codes = tree.encode(labels, f"column '{step.column}'", missing=-1)
+    codes = tree.encode(labels, Message.of("column-named", column=step.column), missing=-1)
     names = [None if label is None else renamed[str(label)] for label in tree.decode(codes)]
     changed = sum(old is not None and old != new for old, new in zip(labels, names, strict=True))
     return _with_texts(table, step.column, names), changed

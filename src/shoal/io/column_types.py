@@ -32,10 +32,10 @@ _NUMBERS = ("int", "uint", "float", "double", "halffloat", "decimal", "bool")
 _DAYS = ("date", "timestamp")
 
 
-def known_type(word: object, what: str) -> ColumnType:
-    """The word of a type, or an error that lists them.
+def known_type(word: object, column: str) -> ColumnType:
+    """The word of a column's type, or an error that lists them.
 
-    >>> known_type("truth value", "column 'member'")
+    >>> known_type("truth value", "member")
     'boolean'
     """
     for name in TYPES:
@@ -44,7 +44,7 @@ def known_type(word: object, what: str) -> ColumnType:
     if isinstance(word, str) and word in _ALSO:
         return _ALSO[word]
     raise OptionError(
-        "type-is-not-one-of", what=what, word=word, allowed=tuple(TYPES), hint=closest(str(word), TYPES)
+        "type-is-not-one-of", column=column, word=word, allowed=tuple(TYPES), hint=closest(str(word), TYPES)
     )
 
 

@@ -142,7 +142,7 @@ def check_zip(path: Path) -> None:
             for part in parts:
                 if part.filename.endswith((".xml", ".rels")):
                     with archive.open(part) as file:
-                        check_xml(file.read(1 << 16), f"'{path}'")
+                        check_xml(file.read(1 << 16), path)
     except (zipfile.BadZipFile, zlib.error, RuntimeError, NotImplementedError, EOFError, OSError) as error:
         if isinstance(error, InputError):
             raise

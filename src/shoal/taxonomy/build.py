@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from shoal.errors import InputError
+from shoal.text import Message
 
 # Tables of distances grow with the square of the number of levels; no published taxonomy comes near.
 MOST_LEVELS = 256
-_SHOWN = 3
 
 
 def parents_of_pairs(pairs: Iterable[tuple[Any, Any]]) -> dict[str, str | None]:
@@ -130,18 +130,6 @@ def label(value: Any) -> str:
     return str(value).strip()
 
 
-def listed(names: list[str]) -> str:
-    """Names for an error, the first few of many.
-
-    >>> listed(["a", "b", "c", "d", "e"])
-    "'a', 'b', 'c' and 2 more"
-    """
-    shown = [f"'{name}'" for name in names[:_SHOWN]]
-    if len(names) > _SHOWN:
-        return f"{', '.join(shown)} and {len(names) - _SHOWN} more"
-    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
-
-
 def _refuse_cycle(parent_of: Mapping[str, str | None]) -> None:
     safe: set[str] = set()
     for start in parent_of:
@@ -157,8 +145,8 @@ def _refuse_cycle(parent_of: Mapping[str, str | None]) -> None:
         safe.update(path)
 
 
-def _place(parent: str | None) -> str:
-    return "at the top" if parent is None else f"below '{parent}'"
+def _place(parent: str | None) -> Message:
+    return Message("at-the-top") if parent is None else Message.of("below-concept", parent=parent)
 
 
 def _too_deep() -> InputError:

@@ -30,7 +30,7 @@ def rdf_pairs(content: bytes, form: str) -> list[tuple[str, str]]:
         InputError: not RDF, no links, or two concepts of one name.
     """
     if form == "xml":
-        check_xml(content, "it")
+        check_xml(content)
     elif form == "json-ld":
         check_json_ld(content)
     graph = Graph()

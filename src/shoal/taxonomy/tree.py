@@ -21,13 +21,16 @@ from shoal.taxonomy.marginality import (
     nearest_and_farthest,
     whole_table,
 )
-from shoal.taxonomy.names import Names
+from shoal.taxonomy.names import Names, place_of
 from shoal.taxonomy.shape import Codes, Shape
+from shoal.text import Message
 
 # A table of all pairs beyond this many concepts would take more memory than it saves time.
 LARGEST_TABLE = 2_000
 # Sums of distances in whole units of 2^-bits: exact ties stay ties, and the sums stay below 2^62.
 _FINEST_BITS, _SUM_BITS = 45, 62
+# what errors call values of which nobody says where they stand
+_COLUMN, _DOMAIN = Message("the-column"), Message("domain-of-taxonomy")
 
 
 @displayed(summaries.of_taxonomy)
@@ -177,7 +180,7 @@ class Taxonomy:
         >>> Taxonomy.flat(["United_States"]).code("united-states")
         1
         """
-        return self.names.find(name, "the concept asked for")
+        return self.names.find(name, place_of(Message("the-concept")))
 
     def ancestors(self, code: int) -> tuple[int, ...]:
         """The concept itself, its parent, and so on up to the root."""
@@ -186,7 +189,7 @@ class Taxonomy:
             line.append(self.parents[line[-1]])
         return tuple(line)
 
-    def minimal(self, values: Iterable[Any], what: str = "the domain") -> Taxonomy:
+    def minimal(self, values: Iterable[Any], what: str | Message = _DOMAIN) -> Taxonomy:
         """The values of a public domain and their ancestors, nothing else; values are spelled as given.
 
         Raises:
@@ -200,7 +203,7 @@ class Taxonomy:
         kept = sorted({ancestor for code in wanted for ancestor in self.ancestors(code)})
         spelled = {code: wanted.get(code, self.labels[code]) for code in kept}
         if len(set(spelled.values())) < len(spelled):
-            raise InputError("value-spelled-like-another-concept-taxonomy", what=what)
+            raise InputError("value-spelled-like-another-concept-taxonomy", **place_of(what))
         labels, parents = canonical(
             {spelled[code]: spelled[self.parents[code]] if code else None for code in kept}
         )
@@ -210,7 +213,7 @@ class Taxonomy:
     def encode(
         self,
         values: Iterable[Any],
-        what: str = "the column",
+        what: str | Message = _COLUMN,
         *,
         concepts: bool = False,
         missing: int | None = None,
@@ -234,7 +237,7 @@ class Taxonomy:
         allowed = None if concepts else frozenset(self.domain)
         return self.names.encode(values, what, allowed, missing, listed_values=listed_values)
 
-    def check(self, values: Iterable[Any], what: str = "the column") -> None:
+    def check(self, values: Iterable[Any], what: str | Message = _COLUMN) -> None:
         """Nothing if every value is in the domain (missing ones aside), otherwise the error of `encode`."""
         self.encode(values, what, missing=-1)
 
