@@ -91,7 +91,7 @@ def check_levels(levels: Mapping[str, float | None], secret: Sequence[str]) -> N
         if value is not None and (isinstance(value, bool) or not value >= (0 if name == "t_emd" else 1)):
             raise OptionError("level-too-low", option=name, least=0 if name == "t_emd" else 1, found=value)
         if value is not None and name != "k" and not secret:
-            raise OptionError("about-confidential-column", option="confidential", name=name)
+            raise OptionError("about-confidential-column", option="confidential", level=name)
 
 
 def checked(

@@ -31,8 +31,9 @@ def divide(
     number = int(persons.max(initial=-1)) + 1
     aside = round(share * number)
     if not 0 < aside < number:
-        what = "rows" if unit is None else "persons"
-        raise InputError("leave-no-two-groups-share", number=number, what=what, share=share)
+        if unit is None:
+            raise InputError("too-few-rows-for-share", rows=number, share=share)
+        raise InputError("too-few-persons-for-share", persons=number, share=share)
     chosen = source(None).permutation(number)[:aside]
     held = np.isin(persons, chosen)
     return np.flatnonzero(~held), np.flatnonzero(held)

@@ -19,24 +19,17 @@ from shoal.evaluation.result import plain
 from shoal.evaluation.target import NO_CLASS, Codes, Target, parse_target
 from shoal.io import Table
 from shoal.progress import Progress, silent
+from shoal.text import Message
 
 Protocol = Literal["k-fold", "first-66%"]
 PROTOCOLS = ("k-fold", "first-66%")
 # of the rows, in file order, as the iDP paper splits them
 _FIRST_PERCENT = 66
 _HOW = {
-    (True, "k-fold"): "Trained on the released rows outside a fold, tested on the original rows of the fold.",
-    (True, "first-66%"): "Trained on the first 66% of the released rows, tested on the other original rows.",
-    (
-        False,
-        "k-fold",
-    ): "Trained on all released rows, tested on all original rows: the released rows have no known "
-    "order, so those tested may have taken part in training. The original itself is tested by folds.",
-    (
-        False,
-        "first-66%",
-    ): "Trained on all released rows, tested on the last 34% of the original rows: the released "
-    "rows have no known order, so those tested may have taken part in training.",
+    (True, "k-fold"): Message.of("learned-by-folds"),
+    (True, "first-66%"): Message.of("learned-first-66"),
+    (False, "k-fold"): Message.of("learned-unmatched-by-folds"),
+    (False, "first-66%"): Message.of("learned-unmatched-first-66"),
 }
 
 
@@ -198,7 +191,7 @@ def learn_pairs(
         "trees": settings.trees,
         "releases": len(pairs),
         "confidence": CONFIDENCE,
-        "how": _HOW[pairs[0].matched, settings.protocol],
+        "how": str(_HOW[pairs[0].matched, settings.protocol]),
         "released": _summary(
             [_from_released(rows[run % len(rows)], settings, run, forest) for run in runs], aim
         ),

@@ -31,6 +31,7 @@ from shoal.evaluation.pair import Pair, make_pair
 from shoal.evaluation.result import Evaluation, plain
 from shoal.evaluation.survey_estimates import survey_estimates
 from shoal.progress import Progress, silent
+from shoal.text import Message
 
 
 def evaluate(
@@ -80,7 +81,7 @@ def evaluate(
             }
             for column in measured
         },
-        skipped=skipped_columns(pair, chosen, columns),
+        unmeasured=skipped_columns(pair, chosen, columns),
         learning=None
         if target is None
         else learn_pairs([pair], target, settings, columns=columns, progress=tell),
@@ -122,20 +123,20 @@ def chosen_columns(pair: Pair, columns: Sequence[str] | None) -> tuple[str, ...]
     return tuple(dict.fromkeys(columns))
 
 
-def skipped_columns(pair: Pair, chosen: tuple[str, ...], columns: Sequence[str] | None) -> dict[str, str]:
+def skipped_columns(pair: Pair, chosen: tuple[str, ...], columns: Sequence[str] | None) -> dict[str, Message]:
     """Columns of either table that were not measured, with the reason."""
-    out: dict[str, str] = {}
+    out: dict[str, Message] = {}
     for name in dict.fromkeys((*pair.before.names, *pair.published.names)):
         if name in chosen:
             continue
         if name not in pair.published.names:
-            out[name] = "not released"
+            out[name] = Message.of("skipped-not-released")
         elif name not in pair.before.names:
-            out[name] = "not in the original"
+            out[name] = Message.of("skipped-not-in-original")
         elif columns is not None:
-            out[name] = "not asked for"
+            out[name] = Message.of("skipped-not-asked-for")
         else:
-            out[name] = "different kinds of values"
+            out[name] = Message.of("skipped-different-kinds")
     return out
 
 

@@ -18,6 +18,7 @@ from shoal.columns.labels import texts
 from shoal.display import displayed, internal
 from shoal.errors import InputError, OptionError
 from shoal.io import Table, first_row, read
+from shoal.text import Message
 
 Values = NDArray[np.float64]
 # the normal quantile of a 95% interval
@@ -290,7 +291,8 @@ def _groups(table: Table, name: str) -> dict[str, NDArray[np.bool_]]:
 def _weights(table: Table, weight: str | Sequence[float] | None) -> Values:
     if weight is None:
         return np.ones(table.n)
-    what = f"weight column '{weight}'" if isinstance(weight, str) else "weight"
+    named = isinstance(weight, str)
+    what = Message.of("weight-column", column=weight) if named else Message.of("weights-given")
     found = table.numeric(weight) if isinstance(weight, str) else np.asarray(weight, dtype=np.float64)
     if found.shape != (table.n,):
         raise InputError("weight-values-table-rows", size=found.size, n=table.n)

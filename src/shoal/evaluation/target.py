@@ -126,26 +126,25 @@ def _column(text: str, table: Table) -> Target:
     table.known(text)
     if not table.is_numeric(text):
         labels = sorted({label for label in _labels(table, text) if label is not None})
-        _refuse_many(text, len(labels), "is that an identifier?")
+        if len(labels) > MOST_CLASSES:
+            raise OptionError(
+                "target-too-many-labels", text=text, found=len(labels), most_classes=MOST_CLASSES
+            )
         return Target(text, text, tuple(labels))
     numbers = table.numeric(text)
     values = np.unique(numbers[np.isfinite(numbers)])
-    example = f"give a threshold, such as '{text}>{np.median(values) if values.size else 0:g}'."
+    threshold = float(np.median(values)) if values.size else 0.0
     if (values != np.rint(values)).any():
-        raise OptionError("target-holds-numbers-not-whole", text=text, example=example)
-    _refuse_many(text, values.size, example)
-    return Target(text, text, tuple(f"{value:.0f}" for value in values), values=values)
-
-
-def _refuse_many(text: str, found: int, way_out: str) -> None:
-    if found > MOST_CLASSES:
+        raise OptionError("target-holds-numbers-not-whole", text=text, threshold=threshold)
+    if values.size > MOST_CLASSES:
         raise OptionError(
-            "target-different-values-more-than-classes",
+            "target-too-many-numbers",
             text=text,
-            found=found,
+            found=values.size,
             most_classes=MOST_CLASSES,
-            way_out=way_out,
+            threshold=threshold,
         )
+    return Target(text, text, tuple(f"{value:.0f}" for value in values), values=values)
 
 
 def _labels(table: Table, name: str) -> list[str | None]:

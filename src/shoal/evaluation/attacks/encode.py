@@ -157,8 +157,3 @@ def _refuse(missing: NDArray[np.bool_], name: str, which: str) -> None:
         raise InputError(
             "column-table-missing-infinite-value-row", column=name, row=first_row(missing), which=which
         )
-
-
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(f"'{name}'" for name in names[:8])
-    return f"{shown} and {len(names) - 8} more" if len(names) > 8 else shown

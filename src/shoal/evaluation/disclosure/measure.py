@@ -127,11 +127,9 @@ def _weights(table: Table, name: str) -> Floats:
     weights = table.numeric(name)
     bad = np.flatnonzero(~(np.isfinite(weights) & (weights > 0)))
     if bad.size:
-        value = weights[bad[0]]
-        shown = "is missing" if math.isnan(value) else f"is {value:g}"
-        raise InputError(
-            "column-weight-row-weight-number-above", row=bad[0] + 1, column=name, name=name, shown=shown
-        )
+        row, value = int(bad[0]) + 1, float(weights[bad[0]])
+        code = "weight-missing" if math.isnan(value) else "weight-not-above-0"
+        raise InputError(code, column=name, row=row, found=value)
     return weights
 
 
@@ -176,11 +174,11 @@ def _check_options(
         ("points", points, ("original", "ihsn")),
     ):
         if value not in known:
-            raise OptionError("is-not-one-of", option=name, name=name, value=value, allowed=tuple(known))
+            raise OptionError("is-not-one-of", option=name, found=value, allowed=tuple(known))
     if not 0 <= alpha <= 1:
         raise OptionError("alpha-from-0-1", option="alpha", found=alpha)
     for name, share in (("tolerated", tolerated), ("fraction", fraction)):
         if not 0 < share < 1:
-            raise OptionError("above-0-below-1", option=name, name=name, found=share)
+            raise OptionError("above-0-below-1", option=name, found=share)
     if not c > 0:
         raise OptionError("c-above-0", option="c", found=c)

@@ -82,7 +82,7 @@ def evaluate_in_parts(
             )
             for name in names
         },
-        skipped={**skipped_columns(pair, chosen, columns), **dict.fromkeys(crowded, str(_TOO_MANY))},
+        unmeasured={**skipped_columns(pair, chosen, columns), **dict.fromkeys(crowded, _TOO_MANY)},
         told=_told(seen, names, crowded, unseen),
     )
 
