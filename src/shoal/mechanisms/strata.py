@@ -13,6 +13,7 @@ from shoal.errors import OptionError
 from shoal.evaluation.anonymity import column_codes
 from shoal.evaluation.groups import most_rows_of_a_unit, places, row_groups, units_of_groups
 from shoal.method.method import Method
+from shoal.text import Message
 
 
 @internal()
@@ -27,6 +28,11 @@ class Stratum:
 
     name: str
     rows: NDArray[np.int64]
+
+    @property
+    def where(self) -> Message | None:
+        """The stratum in a sentence; None for the whole table."""
+        return Message.of("the-stratum", name=self.name) if self.name else None
 
 
 def strata_of(method: Method, described: Described) -> tuple[Stratum, ...]:
@@ -63,9 +69,9 @@ def units_of(described: Described) -> NDArray[np.int64] | None:
     return found if int(found.max()) + 1 < found.size else None
 
 
-def counted_words(described: Described) -> str:
+def counted_message(described: Described) -> Message:
     """What groups are counted in: rows, or persons where a unit is declared."""
-    return "rows" if described.circumstances.unit is None else "persons"
+    return Message("in-rows" if described.circumstances.unit is None else "in-persons")
 
 
 def check_persons(method: Method, described: Described, least: int, *, even: bool) -> None:
@@ -81,8 +87,8 @@ def check_persons(method: Method, described: Described, least: int, *, even: boo
     unit = described.circumstances.unit
     for stratum in strata_of(method, described):
         own = np.zeros(stratum.rows.size, dtype=np.int64), units[stratum.rows]
-        where = f"the stratum {stratum.name}" if stratum.name else "the table"
-        way_out = "join strata (recode the column), or lower k" if stratum.name else "lower k"
+        where = stratum.where or Message("the-table")
+        way_out = Message("join-strata-or-lower-k" if stratum.name else "lower-k")
         if int(units_of_groups(*own)[0]) < least:
             raise OptionError(
                 "k-larger-than-number-persons-values",
@@ -118,11 +124,6 @@ def check_strata(method: Method, described: Described, least: int) -> None:
             )
 
 
-def strata_words(method: Method) -> tuple[str, ...]:
+def strata_terms(method: Method) -> tuple[Message, ...]:
     """What a statement says about strata."""
-    if not method.strata:
-        return ()
-    return (
-        f"Groups were made within strata, the combinations of values of {', '.join(method.strata)}: no group has rows "
-        "of two strata, so the stratum of a row tells no more than its group does.",
-    )
+    return (Message.of("groups-within-strata", strata=method.strata),) if method.strata else ()

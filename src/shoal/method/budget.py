@@ -10,6 +10,7 @@ from fractions import Fraction
 from shoal.decimals import exact
 from shoal.display import internal
 from shoal.errors import OptionError, closest
+from shoal.text import Message
 
 # Irrational weights are rounded down to this many parts, so the shares never add up to more than ε.
 _PARTS = 2**40
@@ -34,7 +35,7 @@ class Plan:
 
     spending: Mapping[str, Fraction]
     shares: Mapping[str, Fraction]
-    conditions: tuple[str, ...] = ()
+    conditions: tuple[Message, ...] = ()
     per_attribute: Mapping[str, Fraction] | None = None
     flags: Mapping[str, Fraction] = field(default_factory=dict)
 

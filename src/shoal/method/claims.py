@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from shoal.method.models import Model
+from shoal.text import Message
 
 if TYPE_CHECKING:
     from shoal.method.method import Method
@@ -21,14 +22,14 @@ class Case:
     """A model, and when it holds.
 
     Attributes:
-        because: what one record can change then, and what pays for it.
+        because: what one record can change then, and what pays for it; a text for a claim from outside the package.
         when: by name of a fact about the configured method, the values under which the case applies. Facts are the
             settings of the method, its `stability`, whether rows are `linked` (several columns in one order) and
             whether columns are `nominal`.
     """
 
     model: Model
-    because: str
+    because: Message | str
     when: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
 
     def holds(self, method: Method, *, linked: bool, nominal: bool) -> bool:
@@ -55,7 +56,7 @@ class Claim:
 
     cases: tuple[Case, ...]
     shows_gaps: bool = False
-    blocks: str | None = None
+    blocks: Message | str | None = None
     proofs: tuple[str, ...] = ()
     free: bool = False
 
@@ -76,5 +77,5 @@ class Promise:
 
     model: Model
     shows_gaps: bool = False
-    conditions: tuple[str, ...] = ()
+    conditions: tuple[Message, ...] = ()
     own: bool = True

@@ -10,6 +10,7 @@ from typing import Any
 from shoal import summaries
 from shoal.display import displayed
 from shoal.errors import OptionError, closest
+from shoal.method.models import Adjacency
 from shoal.method.settings import SETTINGS, known_setting
 from shoal.method.stages import PARTITIONS, Stability
 from shoal.noise.concentrated import rho_from
@@ -96,6 +97,11 @@ class Method:
     missing_as: str = _DEFAULTS["missing_as"]
     alpha: Fraction = _DEFAULTS["alpha"]
     kinds: tuple[str, ...] = ("numeric",)
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """Which change of the table its claim hides."""
+        return Adjacency(self.neighbours)
 
     @property
     def stability(self) -> Stability:
@@ -186,7 +192,7 @@ class Method:
             )
         if configured.noise in shaped and configured.optimise is None:
             configured = replace(configured, optimise=OPTIMISE[0])
-        if configured.rows is not None and configured.neighbours == "replace-one":
+        if configured.rows is not None and not configured.adjacency.hides_size:
             raise OptionError("rows-neighbours-add-remove", option="rows")
         return configured
 

@@ -7,8 +7,8 @@ statement can be published.
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -21,12 +21,12 @@ from shoal.columns.lattice import Lattice
 from shoal.columns.unit import unit_words
 from shoal.decimals import decimal_text
 from shoal.display import displayed
-from shoal.errors import ClaimError, InputError, OptionError
+from shoal.errors import ClaimError, InputError, OptionError, plain_facts
 from shoal.method.budget import Plan
 from shoal.method.claims import Promise
 from shoal.method.method import Method
 from shoal.method.models import MODELS, Adjacency, Model, ModelFacts
-from shoal.method.parts import CANNOT_CHECK, RESTS_ON_DECLARATIONS, three_parts
+from shoal.method.parts import CANNOT_CHECK, three_parts
 from shoal.method.stages import PARTITIONS
 from shoal.method.verdict import (
     DATA_DEPENDENT,
@@ -38,12 +38,50 @@ from shoal.method.verdict import (
 )
 from shoal.noise import epsilon_from
 from shoal.sensitivity.local import CALIBRATIONS
+from shoal.text import Message, capital
 
 # of what `to_dict` writes; the first had no number
 FORMAT = 2
 # what a statement says of every release: tables are written at once, and nobody waits for an answer
 TIMING = "not-covered"
-_SIZE_IS_PUBLIC = "It does not hide that a person took part: the number of records is public."
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a statement says one by one, each a code with plain facts.
+
+    Attributes:
+        conditions: what the promise needs, and how it was kept.
+        data_dependent: choices that looked at the records.
+        not_promised: what a reader might wrongly take the promise for.
+        steps: what was done to every record before protection, and what became of its survey weight.
+    """
+
+    conditions: tuple[Message, ...] = ()
+    data_dependent: tuple[Message, ...] = ()
+    not_promised: tuple[Message, ...] = ()
+    steps: tuple[Message, ...] = ()
+
+    @classmethod
+    def of(cls, **said: Iterable[Message | str]) -> Terms:
+        """The terms with their facts as a file holds them; what a stage from outside says is a text."""
+        return cls(**{name: tuple(map(_plain_message, messages)) for name, messages in said.items()})
+
+    def with_conditions(self, more: Iterable[Message | str]) -> Terms:
+        return replace(self, conditions=(*self.conditions, *map(_plain_message, more)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            name: _coded(getattr(self, name))
+            for name in ("conditions", "data_dependent", "not_promised", "steps")
+        }
+
+
+def _plain_message(said: Message | str) -> Message:
+    if isinstance(said, str):
+        return Message.of("unknown", text=said)
+    return Message(said.code, plain_facts(said.facts))
 
 
 @displayed(summaries.of_statement)
@@ -60,7 +98,8 @@ class PrivacyStatement:
         most_epsilon: the ε per person above which it would not be publishable.
         override: why it is published although its ε is above that.
         public_rows: the public number of rows that δ is judged by, where there is a δ and the number is public.
-        steps: what was done to every record before protection, and what became of its survey weight.
+        terms: conditions, what is not promised, choices that looked at the records, and steps before protection, each
+            a code with facts; the attributes of these names are their sentences.
         mechanism: which one drew the noise.
         arithmetic: "exact" where noise is drawn by exact arithmetic, "none" without noise, "not-stated" where a stage
             from outside the package, or an earlier version, does not say.
@@ -79,9 +118,7 @@ class PrivacyStatement:
     spending: dict[str, Fraction | None]
     adjacency: Adjacency | None
     unit: str
-    conditions: tuple[str, ...]
-    data_dependent: tuple[str, ...]
-    not_promised: tuple[str, ...]
+    terms: Terms
     obstacles: tuple[Reason, ...]
     method: str
     settings: dict[str, Any]
@@ -91,7 +128,6 @@ class PrivacyStatement:
     rho: Fraction | None = None
     most_epsilon: Fraction = MOST_EPSILON
     override: str = ""
-    steps: tuple[str, ...] = ()
     mechanism: str = ""
     arithmetic: str = "not-stated"
     invariants: tuple[Declared, ...] = ()
@@ -101,6 +137,26 @@ class PrivacyStatement:
     recorded: tuple[Recorded, ...] = ()
     counted: str = "rows"
     public_rows: int | None = None
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """What the promise needs, and how it was kept."""
+        return tuple(map(str, self.terms.conditions))
+
+    @property
+    def data_dependent(self) -> tuple[str, ...]:
+        """Choices that looked at the records."""
+        return tuple(map(str, self.terms.data_dependent))
+
+    @property
+    def not_promised(self) -> tuple[str, ...]:
+        """What a reader might wrongly take the promise for."""
+        return tuple(map(str, self.terms.not_promised))
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """What was done to every record before protection, and what became of its survey weight."""
+        return tuple(map(str, self.terms.steps))
 
     @property
     def publishable(self) -> bool:
@@ -140,12 +196,12 @@ class PrivacyStatement:
         budget = "" if self.epsilon is None else decimal_text(self.epsilon)
         amounts = {"epsilon": budget, "delta": decimal_text(self.delta), "unit": self.unit}
         amounts["counted"] = self.counted
-        promise = facts.promise.format_map({**self.settings, **amounts})
-        if self.data_dependent and facts.guarantee and not facts.of_the_table:
-            wanted = f"it would be {promise} if no choice listed below depended on the records"
-            return f"No guarantee as it stands: {wanted}."
-        relation = "" if self.neighbours is None else f" ({self.neighbours})"
-        return f"{promise[0].upper()}{promise[1:]}{relation}."
+        promise = facts.promise({**self.settings, **amounts})
+        if self.terms.data_dependent and facts.guarantee and not facts.of_the_table:
+            return str(Message.of("promise-void", promise=promise))
+        if self.adjacency is None:
+            return str(Message.of("as-sentence", said=capital(str(promise))))
+        return str(Message.of("promise-stands", promise=capital(str(promise)), adjacency=self.neighbours))
 
     def stated_share(self, name: str) -> str:
         """ε of an attribute in words; empty where it has none."""
@@ -190,6 +246,7 @@ class PrivacyStatement:
             "computed": self.computed,
             "declared": {"facts": _coded(self.declared), "publication": dict(self.publication)},
             "recorded": _coded(self.all_recorded),
+            "terms": self.terms.to_dict(),
         }
 
     @property
@@ -241,8 +298,12 @@ class PrivacyStatement:
                 "verdict",
                 "computed",
                 "recorded",
+                "conditions",
+                "data_dependent",
+                "not_promised",
+                "steps",
             ):
-                if plain[key] != follows[key]:
+                if plain.get(key) != follows.get(key):
                     raise InputError("contradicts-itself-does-not-follow-from", where=where, key=key)
         return found
 
@@ -262,7 +323,7 @@ class PrivacyStatement:
             if entries:
                 lines += [f"## {title}", "", *(f"- {entry}" for entry in entries), ""]
         for title, about, entries in (
-            ("Declared by the publisher", CANNOT_CHECK, parts.declared),
+            ("Declared by the publisher", str(CANNOT_CHECK), parts.declared),
             ("Recorded", "", parts.recorded),
         ):
             lines += [
@@ -304,7 +365,7 @@ def state(
     """
     model = promise.model
     facts = MODELS[model]
-    adjacency = Adjacency(method.neighbours)
+    adjacency = method.adjacency
     rows = circumstances.rows_per_unit
     if circumstances.unit_repeats and facts.of_records:
         raise ClaimError("value-unit-column-occurs-several-rows", column=circumstances.unit)
@@ -322,7 +383,7 @@ def state(
             "tuned-epsilon-protects-original-records-when",
             method=method.name,
             model=model,
-            words=bought.words,
+            names=bought.what,
         )
     # whether rows repeat is a private fact: where it does not refuse the claim, it must not show in it either
     # a claim about the table counts persons, however many rows they have
@@ -361,13 +422,16 @@ def state(
         spending=_stated(spending, factor, private),
         adjacency=adjacency if facts.budgeted else None,
         unit=unit,
-        conditions=_conditions(method, facts, circumstances, per_person, len(lattices), budget)
-        + plan.conditions
-        + promise.conditions,
-        data_dependent=circumstances.data_dependent + _data_dependent_settings(method),
-        not_promised=facts.not_promised
-        + ((_SIZE_IS_PUBLIC,) if facts.budgeted and not adjacency.hides_size else ())
-        + _no_joint_k(method, len(lattices)),
+        terms=Terms.of(
+            conditions=(
+                *_conditions(method, facts, circumstances, per_person, len(lattices), budget),
+                *plan.conditions,
+                *promise.conditions,
+            ),
+            data_dependent=(*circumstances.data_dependent, *_data_dependent_settings(method)),
+            not_promised=_not_promised(method, facts, adjacency, len(lattices)),
+            steps=_steps(circumstances),
+        ),
         obstacles=_obstacles(method, facts, circumstances)
         + ((excess,) if excess is not None and not circumstances.override else ())
         + likely_to_fail(method.delta),
@@ -384,7 +448,6 @@ def state(
         rho=None if rho is None else rho * factor,
         most_epsilon=circumstances.most_epsilon,
         override=circumstances.override,
-        steps=_steps(circumstances),
         mechanism=method.mechanism,
         arithmetic="none" if not facts.budgeted else "exact" if promise.own else "not-stated",
         invariants=_invariants(method, facts, circumstances, adjacency),
@@ -404,10 +467,12 @@ def domain_words(facts: Mapping[str, str]) -> str:
     return f"{found}, or missing" if "missing" in facts else found
 
 
-def _steps(circumstances: Circumstances) -> tuple[str, ...]:
-    """What is said about the way from the file to the method, one sentence each."""
-    done = tuple(f"{words[0].upper()}{words[1:]}." for words in circumstances.steps)
-    return (*done, *((circumstances.weight,) if circumstances.weight else ()))
+def _steps(circumstances: Circumstances) -> Iterable[Message | str]:
+    """What is said about the way from the file to the method."""
+    for step in circumstances.steps:
+        yield Message.of("as-sentence", said=capital(str(step)))
+    if circumstances.weight:
+        yield circumstances.weight
 
 
 def _stated(shares: Mapping[str, Fraction], factor: int, private: bool) -> dict[str, Fraction | None]:
@@ -438,81 +503,66 @@ def _conditions(
     per_person: bool,
     attributes: int,
     budget: Fraction | None,
-) -> tuple[str, ...]:
+) -> Iterable[Message]:
     if not facts.guarantee:
-        return ()
-    found = [] if facts.of_the_table else [RESTS_ON_DECLARATIONS]
-    if found and (circumstances.data_dependent or _data_dependent_settings(method)):
-        found = ["What is recorded as taken from the records would have to be fixed without them."]
+        return
+    if not facts.of_the_table:
+        dependent = circumstances.data_dependent or _data_dependent_settings(method)
+        yield Message("recorded-would-be-fixed" if dependent else "rests-on-declarations")
     if facts.given_partition:
-        about = PARTITIONS[method.partition].about
-        source = (
-            "supplied by the caller"
-            if method.stability == "caller"
-            else f"computed from the records ({about})"
-        )
-        found.append(f"The clusters, {source}, are treated as fixed and known to everybody.")
-        found.append("Neighbouring data sets differ in one record and have the same clusters.")
-    if circumstances.bought is not None:
-        found.append(circumstances.bought.condition)
-    if circumstances.separated:
-        found.append("Which values are missing is treated as fixed and known to everybody.")
-    found += _local_conditions(method)
-    if not method.link and attributes > 1:
-        found.append("Every column was shuffled by itself: rows of the release do not belong to anybody.")
-    if circumstances.unit is not None and facts.of_the_table:
-        found.append(
-            f"Persons are the values of {circumstances.unit}: they are counted, and not the rows that each of them has."
-        )
-    elif circumstances.rows_per_unit > 1 and budget is not None:
-        most = f"A person has at most {circumstances.rows_per_unit} rows;"
-        if method.rho is None:
-            found.append(f"{most} ε is the row budget {decimal_text(budget)} times that number.")
+        if method.stability == "caller":
+            yield Message("clusters-from-caller")
         else:
-            found.append(
-                f"{most} ρ is that of a row times the square of that number, and ε follows from it and δ."
-            )
+            yield Message.of("clusters-from-records", how=PARTITIONS[method.partition].about)
+        yield Message("neighbours-have-same-clusters")
+    if circumstances.bought is not None:
+        yield circumstances.bought.condition
+    if circumstances.separated:
+        yield Message("gaps-known")
+    yield from _local_conditions(method)
+    if not method.link and attributes > 1:
+        yield Message("columns-shuffled-alone")
+    if circumstances.unit is not None and facts.of_the_table:
+        yield Message.of("persons-counted", unit=circumstances.unit)
+    elif circumstances.rows_per_unit > 1 and budget is not None:
+        rows = circumstances.rows_per_unit
+        if method.rho is None:
+            yield Message.of("epsilon-times-rows", rows=rows, budget=decimal_text(budget))
+        else:
+            yield Message.of("rho-times-rows", rows=rows)
     elif not per_person and facts.budgeted:
-        found.append("The claim is about one row; a person with several rows is covered for each row only.")
+        yield Message("about-one-row")
     if circumstances.steps and not facts.of_the_table:
-        found.append(
-            "The steps before protection change each record by itself, by rules that are public: neighbouring tables "
-            "are neighbours after them."
-        )
-    dropped = "identifiers, units" if circumstances.weighted else "identifiers, units, weights"
-    found.append(f"Released rows are in random order; {dropped} and the index were dropped.")
-    return tuple(found)
+        yield Message("steps-are-public")
+    yield Message("random-order-with-weights" if circumstances.weighted else "random-order")
 
 
-def _local_conditions(method: Method) -> list[str]:
+def _local_conditions(method: Method) -> Iterable[Message]:
     """What noise that is fitted to the actual records needs, and what it can let through."""
     calibration = CALIBRATIONS[method.sensitivity]
     if calibration.public:
-        return []
-    found = [
-        "The scale of the noise is computed from the actual records and held fixed in the comparison; it is not "
-        "published."
-    ]
+        return
+    yield Message("scale-from-records")
     if method.floor:
-        found.append("The scale of the noise on a cluster's mean is nowhere below the public floor.")
+        yield Message("scale-has-floor")
     elif calibration.can_vanish:
-        found.append("Values in a cluster without spread can be released exactly, without noise.")
-    return found
+        yield Message("no-spread-no-noise")
 
 
-def _no_joint_k(method: Method, attributes: int) -> tuple[str, ...]:
+def _not_promised(
+    method: Method, facts: ModelFacts, adjacency: Adjacency, attributes: int
+) -> Iterable[Message]:
+    yield from map(Message, facts.not_promised)
+    if facts.budgeted and not adjacency.hides_size:
+        yield Message("taking-part-not-hidden")
     shared = method.rebuild == "centroid" and method.size > 1
     if shared and PARTITIONS[method.partition].columnwise and attributes > 1:
-        return (
-            "At least k rows share a value in each column by itself; the combination of values in a row can be unique.",
-        )
-    return ()
+        yield Message("no-joint-k")
 
 
-def _data_dependent_settings(method: Method) -> tuple[str, ...]:
-    if method.normalise == "zscore" and PARTITIONS[method.partition].scaled:
-        return ("normalise=zscore: means and standard deviations of the records scaled the distances.",)
-    return ()
+def _data_dependent_settings(method: Method) -> tuple[Message, ...]:
+    scaled = method.normalise == "zscore" and PARTITIONS[method.partition].scaled
+    return (Message("scaled-by-records"),) if scaled else ()
 
 
 def _obstacles(method: Method, facts: ModelFacts, circumstances: Circumstances) -> tuple[Reason, ...]:
@@ -572,7 +622,7 @@ def _public_facts(words: Mapping[str, str] | None, lattice: Lattice, *, private:
     }
 
 
-def _coded(facts: Sequence[Declared | Recorded]) -> list[dict[str, Any]]:
+def _coded(facts: Sequence[Declared | Recorded | Message]) -> list[dict[str, Any]]:
     return [{"code": one.code, "facts": _plain(dict(one.facts))} for one in facts]
 
 

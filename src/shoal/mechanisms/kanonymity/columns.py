@@ -19,11 +19,9 @@ from shoal.mechanisms.strata import units_of
 from shoal.method.method import Method
 from shoal.partition import Partition, mdav, normalise
 from shoal.partition.mixed_mdav import mdav_mixed
+from shoal.text import Message
 
 Values = NDArray[np.float64]
-
-# what a statement says where values of a group have lost their owner, and persons are counted
-EVEN = "Nobody has more than one row in {k} of a group, so that no value is anybody's with a probability above 1/{k}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,14 +284,20 @@ def named(partition: Partition, names: Sequence[str]) -> Partition:
     return replace(partition, columns=tuple(names))
 
 
-def of_persons(described: Described) -> str:
-    """What is added about different values of a group where persons are counted."""
-    return "" if described.circumstances.unit is None else ", each of another person"
+def diversity_term(code: str, method: Method, described: Described) -> Message:
+    """What a statement says about different values of a group; each is of another person where persons are counted."""
+    of_persons = "" if described.circumstances.unit is None else "-of-persons"
+    return Message.of(f"{code}{of_persons}", l=method.l)
 
 
-def listed(names: Sequence[str]) -> str:
-    """Column names in a sentence."""
-    return ", ".join(names) if names else "none"
+def even_term(k: int | str) -> Message:
+    """What a statement says where values of a group have lost their owner, and persons are counted."""
+    return Message.of("even-rows", k=k)
+
+
+def or_none(names: Sequence[str]) -> tuple[str | Message, ...]:
+    """Column names for a sentence that says so where there are none."""
+    return tuple(names) or (Message("no-value"),)
 
 
 def confidential_columns(method: Method, described: Described) -> tuple[str, ...]:

@@ -29,6 +29,7 @@ from shoal.method.budget import Plan
 from shoal.method.method import Method
 from shoal.partition import Partition, given, vmdav
 from shoal.partition.base import check_k
+from shoal.text import Message
 
 
 def check(
@@ -71,8 +72,9 @@ def check(
 def _check_diversity(least: int, columns: Columns, names: Sequence[str], classes: Sequence[Stratum]) -> None:
     """Refuse an l for which some class of records has too few different values."""
     for stratum in classes:
-        where = f"the stratum {stratum.name}" if stratum.name else "the whole table"
-        where += ", among rows of equal weight" if len({one.name for one in classes}) < len(classes) else ""
+        where = stratum.where or Message("the-whole-table")
+        if len({one.name for one in classes}) < len(classes):
+            where = Message.of("among-equal-weights", where=where)
         for name in names:
             found = int(np.unique(columns.values[name][stratum.rows]).size)
             if found < least:
@@ -99,13 +101,11 @@ def _check_given(method: Method, described: Described, made: Partition, *, even:
         return
     within = row_groups([_numbered(strata_of(method, described), described.n), made.labels])
     if lacks_persons(units, method.size, even=even)(Partition(within.labels, within.sizes)).any():
-        more = f", or one with more than one row in {method.size}" if even else ""
         raise OptionError(
-            "labels-cluster-fewer-than-k-persons",
+            "labels-cluster-uneven-persons" if even else "labels-cluster-fewer-than-k-persons",
             option="labels",
             size=method.size,
             unit=described.circumstances.unit,
-            more=more,
         )
 
 

@@ -14,25 +14,26 @@ from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
 from shoal.mechanisms.kanonymity import grouping
 from shoal.mechanisms.kanonymity.algorithms import dissect
 from shoal.mechanisms.kanonymity.bucket_words import bucket_words
-from shoal.mechanisms.kanonymity.closeness import bucket_conditions, buckets_of, groups_by_buckets
+from shoal.mechanisms.kanonymity.closeness import bucket_terms, buckets_of, groups_by_buckets
 from shoal.mechanisms.kanonymity.columns import (
-    EVEN,
     Columns,
     columns_of,
     confidential_columns,
-    listed,
+    diversity_term,
+    even_term,
     named,
-    of_persons,
+    or_none,
     with_role,
 )
 from shoal.mechanisms.kanonymity.grouping import grouped, internal_facts
 from shoal.mechanisms.kanonymity.verify import groups_hold, linked_tables_hold
-from shoal.mechanisms.strata import strata_words
+from shoal.mechanisms.strata import strata_terms
 from shoal.method.budget import Plan
 from shoal.method.method import Method
 from shoal.noise import Source
 from shoal.partition import Partition, ranking
 from shoal.partition.base import check_k
+from shoal.text import Message
 
 # name of the second table
 CONFIDENTIAL = "confidential"
@@ -43,22 +44,19 @@ def plan(method: Method, described: Described) -> Plan:
     names = confidential_columns(method, described)
     known = _known(method, described)
     found = [
-        f"Two tables linked by the number of a group: {listed(known)} row by row, and how often {listed(names)} "
-        "take which values in the group.",
-        "The intruder knows the confidential values of no other member of the group.",
+        Message.of("two-linked-tables", known=or_none(known), counted=names),
+        Message("intruder-knows-no-other-values"),
     ]
     if method.t is not None:
-        found += bucket_conditions(method, described)[:-1]
-        found.append("The second table holds buckets instead of values.")
+        found += bucket_terms(method, described)[:-1]
+        found.append(Message("second-table-has-buckets"))
     elif method.group_by == "confidential":
-        found.append("Groups are made of close confidential values: their surroundings are not hidden.")
-    found += strata_words(method)
+        found.append(Message("groups-of-close-values"))
+    found += strata_terms(method)
     if method.l is not None:
-        found.append(
-            f"Every group has at least {method.l} different values of each confidential column{of_persons(described)}."
-        )
+        found.append(diversity_term("group-has-values", method, described))
     if described.circumstances.unit is not None:
-        found.append(EVEN.format(k=method.size))
+        found.append(even_term(method.size))
     return Plan({}, {}, tuple(found))
 
 

@@ -17,20 +17,15 @@ from shoal.evaluation.disclosure.keys import coded
 from shoal.evaluation.groups import places
 from shoal.io import Table
 from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
-from shoal.mechanisms.kanonymity.columns import (
-    columns_of,
-    listed,
-    quasi_identifiers,
-    refuse_masked_weight,
-)
+from shoal.mechanisms.kanonymity.columns import columns_of, or_none, quasi_identifiers, refuse_masked_weight
 from shoal.mechanisms.kanonymity.verify import persons_hold, reached
 from shoal.mechanisms.strata import (
     Stratum,
     check_persons,
     check_strata,
-    counted_words,
+    counted_message,
     strata_of,
-    strata_words,
+    strata_terms,
 )
 from shoal.mechanisms.suppression.keys import Integers
 from shoal.mechanisms.suppression.several import Combination, emptied_for_all
@@ -39,6 +34,7 @@ from shoal.method.budget import Plan
 from shoal.method.forms import columns_of_combination
 from shoal.method.method import Method
 from shoal.noise import Source
+from shoal.text import Message
 
 _SLACK = 1e-9
 
@@ -94,31 +90,30 @@ def plan(method: Method, described: Described) -> Plan:
     quasi = keys_of(method, described)
     every = quasi_identifiers(described)
     kept = tuple(name for name in described.columns if name not in quasi)
-    counted = counted_words(described)
+    counted = counted_message(described)
     if method.missing_as == "wildcard":
-        goal = (
-            f"no individual risk is above {float(method.risk):g}"
-            if method.risk is not None
-            else f"every row is compatible with at least {method.size}"
-            + ("" if counted == "rows" else f" {counted} (values of {described.circumstances.unit})")
-        )
         conditions = [
-            f"Cells of {listed(quasi)} were emptied until {goal}, an empty cell fitting any value. In that sense a few "
-            "empty cells make all other rows look frequent, while a row with all its cells can be the only one of its "
-            "kind: it is no k-anonymity, and nothing is promised."
+            Message.of("emptied-as-wildcards", columns=or_none(quasi), goal=_goal(method, described))
         ]
     else:
-        conditions = [
-            f"Quasi-identifiers, which are all that an intruder is assumed to know: {listed(every)}. Cells of them "
-            "were emptied; an empty cell counts as a value of its own and fits no other."
-        ]
+        conditions = [Message.of("emptied-as-values", columns=or_none(every))]
         conditions += [
-            f"Every combination of {listed(columns_of_combination(text))} is shared by at least {k} {counted}."
+            Message.of("combination-shared", columns=columns_of_combination(text), k=k, counted=counted)
             for text, k in method.combinations or ()
         ]
     if kept:
-        conditions.append(f"Released as they are: {listed(kept)}.")
-    return Plan({}, {}, (*conditions, *strata_words(method)))
+        conditions.append(Message.of("released-as-they-are", columns=kept))
+    return Plan({}, {}, (*conditions, *strata_terms(method)))
+
+
+def _goal(method: Method, described: Described) -> Message:
+    """What cells are emptied for, where an empty one fits any value."""
+    if method.risk is not None:
+        return Message.of("no-risk-above", risk=float(method.risk))
+    unit = described.circumstances.unit
+    if unit is None:
+        return Message.of("compatible-with-rows", k=method.size)
+    return Message.of("compatible-with-persons", k=method.size, unit=unit)
 
 
 def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
@@ -234,7 +229,7 @@ class _Work:
                 persons_hold(list(own.T), everything, self.units, wish.k)
             elif self.method.risk is None:
                 counts, _ = Wish(wish.k, float(self.method.alpha), units=self.units).frequencies(own)
-                _enough(counts, wish.k, "persons")
+                _enough(counts, wish.k, Message("in-persons"))
 
     def emptied(self, report: Any) -> tuple[NDArray[np.bool_], float | None]:
         """Which cells to empty, and a lower bound of their cost where there is one."""
@@ -299,10 +294,10 @@ def _compatible(method: Method, table: Table, names: list[str], strata: list[str
         places = np.unique(own, axis=0, return_inverse=True)[1].ravel()
     for place in range(int(places.max()) + 1):
         counts, _ = Wish(k, float(method.alpha)).frequencies(codes[places == place])
-        _enough(counts, k, "rows of the written table, which was read back,")
+        _enough(counts, k, Message("rows-read-back"))
 
 
-def _enough(counts: NDArray[np.float64], k: int, what: str) -> None:
+def _enough(counts: NDArray[np.float64], k: int, what: Message) -> None:
     if counts.min() < k - _SLACK:
         raise ClaimError("row-compatible-instead-so-nothing-kept", counts=counts.min(), what=what, k=k)
 

@@ -155,7 +155,7 @@ def lay_out(method: Method, attributes: int, rows: int, budget: Fraction, *, fit
         leaves=_levels(stages["leaves"] * budget, depth, _LEAF_GROWTH),
         means=each["means"] - squares,
         squares=squares,
-        adding=method.neighbours == "add-remove",
+        adding=method.adjacency.hides_size,
     )
 
 
@@ -183,7 +183,7 @@ def _most_depth(cuts: int, attributes: int) -> int:
 
 def rows_share(method: Method) -> Fraction:
     """What the number of rows costs: nothing where it is public or declared."""
-    noisy = method.neighbours == "add-remove" and method.rows is None
+    noisy = method.adjacency.hides_size and method.rows is None
     return method.budget * _ROWS_SHARE if noisy else Fraction(0)
 
 
