@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import pickle
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,14 @@ import pandas as pd
 import pytest
 
 import shoal
-from shoal.cli.flags import flag, in_flags, with_flags
+from shoal.cli.flags import flag
 from shoal.errors import MissingExtraError, Problems, ShoalError
 from shoal.ledger.errors import KeyReusedError, OverdrawnError, QuotaError, UnpricedError
+from shoal.text import Message, catalogue
 
 PACKAGE = Path(shoal.__file__).parent
 DOMAINS = {"age": (0, 120), "pay": (0, 5000)}
+STAYS = "stopped. What was charged to data set 'a' (ε = 1) stays charged."
 
 
 def table(**changes: Any) -> pd.DataFrame:
@@ -239,26 +242,47 @@ def test_the_check_sees_a_flag(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sentence", "printed"),
+    ("template", "facts", "sentence", "printed"),
     [
-        ("column 'x' has a gap: choose missing=drop.", "column 'x' has a gap: choose --missing drop."),
-        ('clip with outside="clip".', "clip with --outside clip."),
-        ("leave fast= out, or give link=False.", "leave --fast out, or give --no-link."),
-        ("'missing=3' is not of the form column=lo:hi.", "'missing=3' is not of the form column=lo:hi."),
-        ("a column's type and Stata's: give format=csv.", "a column's type and Stata's: give --format csv."),
-        ("a table with role=unit.", "a table with role=unit."),
-        ("ε = 1, n=5, domain_from_data=1.", "ε = 1, n=5, --domain-from-data 1."),
+        (
+            "column '{column}' has a gap: choose «missing=drop».",
+            {"column": "missing=3"},
+            "column 'missing=3' has a gap: choose missing=drop.",
+            "column 'missing=3' has a gap: choose --missing drop.",
+        ),
+        ('clip with «outside="clip"».', {}, 'clip with outside="clip".', "clip with --outside clip."),
+        (
+            "leave «fast=» out, or give «link=False» or «link=True».",
+            {},
+            "leave fast= out, or give link=False or link=True.",
+            "leave --fast out, or give --no-link or --link.",
+        ),
+        ("say {signs}.", {"signs": '«decimal=","»'}, 'say «decimal=","».', 'say «decimal=","».'),
+        ('use «decimal=","».', {}, 'use decimal=",".', "use --decimal ','."),
+        ("«{option}» must be a number.", {"option": "k"}, "k must be a number.", "--k must be a number."),
+        ("too large.", {"option": "k"}, "too large.", "too large. (--k)"),
+        ("give «types=text».", {"column": "pay"}, "give types=text.", "give --type 'pay=text'."),
+        ("give «domains=».", {"column": "pay"}, "give domains=.", "give --domain 'pay=lo:hi'."),
+        ("give «work=».", {}, "give work=.", "give work=."),
+        ("stopped.", {"added": Message("charge-stays", {"dataset": "a", "cost": "ε = 1"})}, *[STAYS] * 2),
     ],
 )
-def test_the_command_line_puts_its_flags_in(sentence: str, printed: str) -> None:
-    assert with_flags(sentence) == printed
+def test_the_command_line_puts_its_flags_in(
+    template: str, facts: dict[str, Any], sentence: str, printed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = {**catalogue(), "made-up": (template,)}
+    # the module has a function of its own name
+    monkeypatch.setattr(sys.modules["shoal.text.render"], "catalogue", lambda: known)
+    message = Message("made-up", facts)
+    assert (message.rendered(), message.rendered(flag)) == (sentence, printed)
 
 
 def test_an_error_about_an_option_names_its_flag_once() -> None:
-    assert in_flags(refusal(epsilon=None)) == "--epsilon is missing: give the privacy budget, for example 1."
-    assert in_flags(refusal(k=31)).endswith("choose k between 1 and 30. (--k)")
-    assert in_flags(refusal(domains={"age": (0, 120)})).count("--domain 'pay=lo:hi'") == 1
-    assert in_flags(refusal(table(pay=GAPS))).count("--missing") == 1
+    missing = "--epsilon is missing: give the privacy budget, for example 1."
+    assert refusal(epsilon=None).rendered(flag) == missing
+    assert refusal(k=31).rendered(flag).endswith("choose k between 1 and 30. (--k)")
+    assert refusal(domains={"age": (0, 120)}).rendered(flag).count("--domain 'pay=lo:hi'") == 1
+    assert refusal(table(pay=GAPS)).rendered(flag).count("--missing") == 1
 
 
 def test_every_flag_that_is_named_exists() -> None:
