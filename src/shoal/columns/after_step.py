@@ -12,6 +12,7 @@ from shoal.columns.attribute import RECORDS, Attribute
 from shoal.columns.bounds import bound_text
 from shoal.columns.dates import day_number
 from shoal.errors import closest
+from shoal.text import Message
 
 if TYPE_CHECKING:
     from shoal.columns.steps import Step
@@ -136,7 +137,7 @@ def _truncate(step: Step, before: Attribute) -> Attribute:
 
 
 def _exact(bound: Any) -> Fraction:
-    return day_number(bound, "a date")
+    return day_number(bound, Message("a-date"))
 
 
 def withheld(step: Step, before: Attribute) -> Attribute:

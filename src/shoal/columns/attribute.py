@@ -301,7 +301,7 @@ class Attribute:
                 del known["step"]
             plain = replace(self, type=None, decimals=None, format=None, step=step, source=known)
             return plain.with_domain(domain)
-        what = f"the domain of column '{self.name}'"
+        what = Message.of("domain-of-column", column=self.name)
         kept = {fact: origin for fact, origin in self.source.items() if fact not in ("kind", "domain")}
         # texts where numbers are declared are complained about when they are read, with their row
         number = self.type if self.type in KIND_FACTS["numeric"].own_types else None
@@ -397,7 +397,7 @@ class Attribute:
         return ", ".join(f"{fact}: {origin}" for fact, origin in known.items() if origin)
 
 
-def written_places(lo: object, hi: object, what: str) -> int | None:
+def written_places(lo: object, hi: object, what: str | Message) -> int | None:
     """How many decimals two bounds are written with; None where the numbers themselves show it.
 
     >>> written_places("0.00", "9.50", "rent"), written_places(0.0, 1.0, "share"), written_places(0, 9.5, "rent")

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shoal.decimals import exact
 from shoal.errors import OptionError
+from shoal.text import Message
 
 Spacing = Literal["equal", "log", "quantiles"]
 
@@ -54,7 +55,7 @@ def breaks_of(values: ArrayLike, classes: int, spacing: Spacing = "equal") -> tu
         ends = np.exp(ends) if spacing == "log" else ends
         whole = np.rint(ends)
         ends = whole if np.unique(whole).size == ends.size else ends
-    return tuple(exact(float(end), "a break") for end in ends)
+    return tuple(exact(float(end), Message("a-break")) for end in ends)
 
 
 def places_in(

@@ -372,11 +372,14 @@ def _domain_from_data(
     _, largest = records.ends(attribute, kept)
     if largest <= 0:
         raise InputError("column-no-positive-value-so-0", column=attribute.name, factor=float(factor))
-    return attribute.with_domain((0, factor * exact(largest, attribute.name)))
+    return attribute.with_domain(
+        (0, factor * exact(largest, Message.of("column-named", column=attribute.name)))
+    )
 
 
 def _range_in_data(records: Records, attribute: Attribute, kept: NDArray[np.int64] | None) -> Attribute:
-    lo, hi = (exact(end, attribute.name) for end in records.ends(attribute, kept))
+    what = Message.of("column-named", column=attribute.name)
+    lo, hi = (exact(end, what) for end in records.ends(attribute, kept))
     return replace(attribute, lo=lo, hi=hi if hi > lo else lo + 1)
 
 

@@ -13,6 +13,7 @@ from shoal.columns.attribute import RECORDS, SOURCES, Attribute
 from shoal.decimals import exact
 from shoal.display import displayed
 from shoal.errors import OptionError, closest
+from shoal.text import Message
 
 # how far the sums of two margins may be apart: published totals are rounded
 _SAME = Fraction(1, 1000)
@@ -40,30 +41,30 @@ class Margin:
         """
         if not isinstance(raw, Mapping) or not isinstance(raw.get("column"), str):
             raise OptionError("every-margin-entry-needs-column")
-        where = f"the margin of '{raw['column']}'"
+        column, known = raw["column"], ("column", "totals", "source")
         for key in raw:
-            if key not in ("column", "totals", "source"):
-                raise OptionError(
-                    "unknown-key", where=where, key=key, hint=closest(key, ("column", "totals", "source"))
-                )
+            if key not in known:
+                raise OptionError("unknown-key", **_margin(column), key=key, hint=closest(key, known))
         totals = raw.get("totals")
         if not isinstance(totals, Mapping) or not totals:
-            raise OptionError("option-needs-totals-table-values-numbers", option=where)
-        read = tuple((str(name), exact(total, f"{where}: '{name}'")) for name, total in totals.items())
-        return cls(raw["column"], read, raw.get("source", ""))
+            raise OptionError("margin-needs-totals", column=column)
+        read = tuple(
+            (str(value), exact(total, Message.of("margin-total", column=column, value=value)))
+            for value, total in totals.items()
+        )
+        return cls(column, read, raw.get("source", ""))
 
     def to_dict(self) -> dict[str, Any]:
         return {"column": self.column, "totals": dict(self.totals), "source": self.source}
 
     def __post_init__(self) -> None:
-        where = f"the margin of '{self.column}'"
         if self.source not in SOURCES:
-            raise OptionError("option-needs-source", option=where, allowed=tuple(SOURCES[:-1]))
+            raise OptionError("margin-needs-source", column=self.column, allowed=tuple(SOURCES[:-1]))
         if self.source == RECORDS:
-            raise OptionError("totals-these-records-not-public-take", where=where)
-        for name, total in self.totals:
+            raise OptionError("totals-these-records-not-public-take", column=self.column)
+        for value, total in self.totals:
             if total <= 0:
-                raise OptionError("total-above-0", where=where, name=name)
+                raise OptionError("total-above-0", column=self.column, value=value)
 
     @property
     def size(self) -> Fraction:
@@ -75,22 +76,20 @@ def check_margins(margins: tuple[Margin, ...], attributes: Mapping[str, Attribut
     """Refuse margins of unknown columns or values, and those that are about different populations."""
     seen: set[str] = set()
     for margin in margins:
-        where = f"the margin of '{margin.column}'"
         if margin.column in seen:
             raise OptionError("there-two-margins", column=margin.column)
         seen.add(margin.column)
         attribute = attributes.get(margin.column)
         if attribute is None:
-            raise OptionError(
-                "schema-describes-no-such-column", where=where, hint=closest(margin.column, list(attributes))
-            )
+            hint = closest(margin.column, list(attributes))
+            raise OptionError("schema-describes-no-such-column", **_margin(margin.column), hint=hint)
         if attribute.kind_facts.ranged:
-            raise OptionError("margins-names-column", where=where, found=attribute.kind)
+            raise OptionError("margins-names-column", column=margin.column, found=attribute.kind)
         known = attribute.ordered or (attribute.tree.values if attribute.tree is not None else ())
         for name, _ in margin.totals if known else ():
             if name not in known:
                 raise OptionError(
-                    "margins-column-no-value", where=where, name=name, hint=closest(name, known)
+                    "margins-column-no-value", column=margin.column, found=name, hint=closest(name, known)
                 )
     for first, other in itertools.pairwise(margins):
         if abs(first.size - other.size) > _SAME * first.size:
@@ -101,3 +100,8 @@ def check_margins(margins: tuple[Margin, ...], attributes: Mapping[str, Attribut
                 size=float(first.size),
                 size_2=float(other.size),
             )
+
+
+def _margin(column: str) -> dict[str, Any]:
+    """Which margin an error is about, as facts of it."""
+    return {"where": Message.of("in-margin", column=column), "column": column}

@@ -99,28 +99,22 @@ def _known(key: str) -> str:
 
 
 def _value(key: str, value: Any) -> Any:
-    where = f"[publication]: {key}"
     if key in _LISTS:
         named = [value] if isinstance(value, str) else value
         if not isinstance(named, (list, tuple)) or not all(isinstance(one, str) and one for one in named):
-            raise OptionError("option-list-names", option=where, found=value)
+            raise OptionError("publication-names", key=key, found=value)
         return tuple(named)
     if key in _DAYS and isinstance(value, date):
         return value.isoformat()[:10]
     if not isinstance(value, str):
-        raise OptionError("option-must-be-a-text-got", option=where, found=value)
+        raise OptionError("publication-text", key=key, found=value)
     if key in _DAYS:
         try:
             return date.fromisoformat(value).isoformat()
         except ValueError:
-            raise OptionError("option-day-such-2027-03-01", option=where, found=value) from None
+            raise OptionError("publication-day", key=key, found=value) from None
     if key in _CHOICES and value not in _CHOICES[key]:
-        hint = closest(value, _CHOICES[key])
-        raise OptionError(
-            "publication-option-is-not-one-of",
-            option=where,
-            value=value,
-            allowed=tuple(_CHOICES[key]),
-            hint=hint,
-        )
+        allowed = _CHOICES[key]
+        hint = closest(value, allowed)
+        raise OptionError("publication-choice", key=key, found=value, allowed=allowed, hint=hint)
     return " ".join(value.split())

@@ -23,6 +23,7 @@ from shoal.errors import InputError, OptionError, closest
 from shoal.io import ColumnType, Conventions, read
 from shoal.io.toml import dumps, load
 from shoal.taxonomy import Taxonomy
+from shoal.text import Message
 
 __all__ = ["Attribute", "Margin", "Publication", "Schema", "Step", "draft_text"]
 
@@ -186,7 +187,7 @@ class Schema:
     def load(cls, path: str | Path) -> Schema:
         """Read a schema file (TOML)."""
         path = Path(path)
-        raw = load(path, "schema file")
+        raw = load(path, "toml-schema")
         try:
             return cls.from_dict(raw, path.parent)
         except OptionError as error:
@@ -315,10 +316,10 @@ def _attribute(entry: Any, folder: Path | None) -> Attribute:
     for key in ("lo", "hi", "step"):
         if key in values:
             read_as = day_number if _holds_days(values.get("kind")) and key != "step" else exact
-            values[key] = read_as(values[key], f"column '{name}': {key}")
+            values[key] = read_as(values[key], Message.of("column-key", column=name, key=key))
     ranged = values.get("lo") is not None and values.get("hi") is not None
     if ranged and not _holds_days(values.get("kind")) and not {"type", "decimals"} & values.keys():
-        values["places"] = written_places(entry["lo"], entry["hi"], f"column '{name}': a bound")
+        values["places"] = written_places(entry["lo"], entry["hi"], Message.of("column-bound", column=name))
     for key, code in (("ordered", "ordered-list"), ("values", "values-list")):
         if key in values:
             if not isinstance(values[key], (list, tuple)):

@@ -121,20 +121,23 @@ class Step:
         known = {f.name for f in fields(cls)} - {"do", "column"}
         values = {key: value for key, value in raw.items() if key != verb}
         where = {"where": Message.of("in-step", do=verb, column=raw[verb]), "column": raw[verb]}
+
+        def of_key(key: str) -> Message:
+            return Message.of("step-key", do=verb, column=raw[verb], key=key)
+
         for key in values:
             if key not in known:
                 raise OptionError("unknown-key", **where, key=key, hint=closest(key, known))
         if "breaks" in values:
-            values["breaks"] = tuple(
-                bound_of(b, where["where"], "breaks") for b in _listed(values["breaks"], where, "breaks")
-            )
+            bounds = _listed(values["breaks"], where, "breaks")
+            values["breaks"] = tuple(bound_of(bound, of_key("breaks")) for bound in bounds)
         if "labels" in values:
             values["labels"] = tuple(str(text) for text in _listed(values["labels"], where, "labels"))
         if "mapping" in values:
             values["mapping"] = _pairs(values["mapping"], where)
         for key in ("at", "put"):
             if values.get(key) is not None:
-                values[key] = bound_of(values[key], where["where"], key)
+                values[key] = bound_of(values[key], of_key(key))
         return cls(verb, raw[verb], **values)
 
     def to_dict(self) -> dict[str, Any]:

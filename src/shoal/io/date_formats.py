@@ -8,6 +8,7 @@ from datetime import date, datetime, time
 from functools import lru_cache
 
 from shoal.errors import OptionError
+from shoal.text import Message
 
 # one or two digits where a letter stands alone, otherwise as many as there are letters
 _TOKENS = {
@@ -61,7 +62,7 @@ class DateFormat:
                 template += _TOKENS[token][1]
                 found.append(token[0])
             elif token.isalpha() and token != "T":
-                hint = " (a year of two digits does not tell its century)" if token == "YY" else ""
+                hint = Message("century-not-told") if token == "YY" else ""
                 raise OptionError("the-date-format-has", text=text, token=token, hint=hint)
             else:
                 pattern += re.escape(token)

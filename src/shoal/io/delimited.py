@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -21,12 +22,16 @@ from shoal.errors import InputError
 from shoal.io.conventions import Conventions, python_codec
 from shoal.io.limits import Unpacked
 from shoal.io.spreadsheets import MARKED
+from shoal.text import Message
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _USUAL_SEPARATORS = ",;\t|"
-_WORDS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", " ": "blanks"}
+_WORDS = {
+    sign: Message(code)
+    for sign, code in ((",", "commas"), (";", "semicolons"), ("\t", "tabs"), ("|", "bars"), (" ", "blanks"))
+}
 # as much of a file as holds its header
 _OPENING = 1 << 20
 _LOOKED_AT = 100
@@ -174,11 +179,14 @@ def _separator(path: Path, text: str, told: Conventions) -> str:
         # a sign that leaves the rows ragged cannot be it
         there = [sign for sign in there if _parts_alike(text, sign, quote)] or there
     if len(there) > 1:
-        ways = " or ".join(
-            f'{first.count(sign) + 1} columns between {_WORDS[sign]} with separator="{_written(sign)}"'
+        ways = (
+            Message.of(
+                "columns-between", columns=first.count(sign) + 1, signs=_WORDS[sign], sign=_written(sign)
+            )
             for sign in there
         )
-        raise InputError("can-be-read-as", path=path, ways=ways)
+        way = reduce(lambda one, other: Message.of("one-way-or-another", one=one, other=other), ways)
+        raise InputError("can-be-read-as", path=path, way=way)
     return there[0] if there else ","
 
 
@@ -256,13 +264,19 @@ def _check_rows(path: Path, packing: str, found: Conventions, quote: str, fields
                 if row and len(row) != fields:
                     raise _ragged(path, number, len(row), fields, str(found.separator))
         except csv.Error as error:
-            where = f"row {number + 1}" if number >= 0 else "the header"
-            reason = "is not closed"
+            reason = Message("quote-not-closed")
             if "expected after" in str(error):
-                reason = "is followed by other text"
+                reason = Message("quote-followed-by-text")
             elif "field larger" in str(error):
-                reason = f"is not closed within {_LONGEST_FIELD:,} characters"
-            raise InputError("quote-misplaced", path=path, where=where, reason=reason) from None
+                reason = Message.of("quote-not-closed-within", most=_LONGEST_FIELD)
+            raise InputError("quote-misplaced", path=path, **_in_row(number + 1), reason=reason) from None
+
+
+def _in_row(row: int) -> dict[str, Any]:
+    """Where something is, as facts of an error; the header is row 0."""
+    return (
+        {"row": row, "where": Message.of("row-number", row=row)} if row else {"where": Message("the-header")}
+    )
 
 
 def _ragged(path: Path, row: int, found: int, wanted: int, separator: str) -> InputError:
@@ -290,23 +304,22 @@ def _unreadable(
 def _bad_text(path: Path, packing: str, encoding: str | None) -> InputError:
     """The first byte that is no text of the encoding, by its row."""
     decoder = codecs.getincrementaldecoder(python_codec(encoding))()
-    lines, byte = 0, ""
+    lines, byte = 0, None
     with closing(_opened(path, packing)) as file:
-        while not byte:
+        while byte is None:
             piece = file.readline(_PIECE)
             try:
                 text = decoder.decode(piece, not piece)
             except UnicodeError as error:
                 start = getattr(error, "start", 0)
                 inside = getattr(error, "object", piece)
-                byte = f"0x{inside[start]:02X}" if start < len(inside) else "an incomplete character"
+                byte = f"0x{inside[start]:02X}" if start < len(inside) else Message("incomplete-character")
                 break
             lines += text.count("\n")
             if not piece:
                 break
-    where = f"row {lines}" if lines else "the header"
     name = "UTF-8" if _is_utf8(encoding) else str(encoding)
-    return InputError("not-in-encoding", path=path, name=name, where=where, byte=byte)
+    return InputError("not-in-encoding", path=path, name=name, **_in_row(lines), found=byte or "")
 
 
 def write_delimited(table: pa.Table, path: Path, conventions: Conventions, packing: str = "") -> None:

@@ -50,12 +50,11 @@ def read_excel(path: Path, told: Conventions) -> tuple[pa.Table, dict[str, Messa
     while rows and all(cell is None for cell in rows[-1]):
         rows.pop()
     if not rows:
-        where = f"sheet '{sheet}' of '{path}'"
         if told.range is not None:
-            where = f"the range {told.range} of {where}"
-        elif told.header_row is not None:
-            where = f"{where} from row {told.header_row} on"
-        raise InputError("empty-row-names-least-row-needed", where=where)
+            raise InputError("range-empty", path=path, sheet=sheet, range=told.range)
+        if told.header_row is not None:
+            raise InputError("sheet-empty-from-row", path=path, sheet=sheet, row=told.header_row)
+        raise InputError("empty-row-names-least-row-needed", path=path, sheet=sheet)
     width = max(
         max((place + 1 for place, cell in enumerate(row) if cell is not None), default=0) for row in rows
     )
@@ -95,8 +94,7 @@ def _rows(path: Path, wanted: str | None, cells: Cells, *, values: bool) -> tupl
     with _workbook(path, values=values) as book:
         names = [sheet.title for sheet in book.worksheets]
         if wanted is None and len(names) > 1:
-            listed = ", ".join(f"'{name}'" for name in names[:8])
-            raise InputError("several-sheets", path=path, number_of_names=len(names), listed=listed)
+            raise InputError("several-sheets", path=path, count=len(names), allowed=tuple(names[:8]))
         if wanted is not None and wanted not in names:
             raise InputError("has-no-sheet", path=path, wanted=wanted, hint=closest(wanted, names))
         if not names:

@@ -91,7 +91,8 @@ def _read(
     try:
         frame = nw.from_native(source)
     except nw.exceptions.DuplicateError as error:
-        raise InputError("same-name-twice", names=_names_in(error)) from None
+        names = tuple(str(error).split("'")[1::2])
+        raise InputError("same-name-twice" if names else "same-name-in-header", names=names) from None
     except TypeError:
         raise InputError("expected-path-pandas-polars-pyarrow-table", found=type(source).__name__) from None
     eager = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
@@ -231,7 +232,7 @@ def _check_file(path: Path) -> Format:
     if path.is_dir():
         if is_parquet(path):
             return FORMATS["parquet"]
-        raise InputError("folder-without-parquet", path=path, formats=titles())
+        raise InputError("folder-without-parquet", path=path, allowed=titles())
     if not path.exists():
         folder = path.parent if path.parent.is_dir() else None
         near = closest(path.name, [p.name for p in folder.iterdir()]) if folder else None
@@ -264,8 +265,3 @@ def _check_names(names: Sequence[str], path: Path) -> None:
     repeated = sorted({name for name in names if list(names).count(name) > 1})
     if repeated:
         raise InputError("two-columns-named", path=path, repeated=repeated[0])
-
-
-def _names_in(error: Exception) -> str:
-    quoted = [part for i, part in enumerate(str(error).split("'")) if i % 2]
-    return ", ".join(f"'{name}'" for name in quoted) or "see the header"

@@ -6,7 +6,7 @@ error messages and `--format` follow from the table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -316,9 +316,7 @@ def format_of(path: Path) -> Format:
         return _zipped(path)
     found = find_format(path)
     if found is None:
-        old = (
-            " An .xls file is of an older format: save it as .xlsx." if path.suffix.lower() == ".xls" else ""
-        )
+        old = Message("xls-is-older") if path.suffix.lower() == ".xls" else ""
         raise InputError("has-an-unknown-ending", path=path.name, allowed=tuple(suffixes()), old=old)
     return found
 
@@ -355,11 +353,10 @@ def known_format(word: Any) -> Format:
     return FORMATS[word]
 
 
-def titles(formats: Iterable[Format] | None = None) -> str:
-    """What kinds of files there are, in words.
+def titles() -> tuple[str, ...]:
+    """What kinds of files there are.
 
     >>> titles()
-    'CSV, TSV, JSON lines, Parquet, Feather, Excel, Stata or SPSS'
+    ('CSV', 'TSV', 'JSON lines', 'Parquet', 'Feather', 'Excel', 'Stata', 'SPSS')
     """
-    names = list(dict.fromkeys(known.title for known in formats or FORMATS.values()))
-    return f"{', '.join(names[:-1])} or {names[-1]}" if len(names) > 1 else names[0]
+    return tuple(dict.fromkeys(known.title for known in FORMATS.values()))

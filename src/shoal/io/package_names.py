@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from shoal.errors import InputError
+from shoal.text import Message
 
 TITLES: Mapping[str, str] = {"stata": "Stata", "spss": "SPSS"}
 
@@ -14,12 +15,7 @@ _STATA_WORDS = {
     *("if", "in", "int", "long", "strL", "using", "with"),
 }
 _SPSS_WORDS = {"ALL", "AND", "BY", "EQ", "GE", "GT", "LE", "LT", "NE", "NOT", "OR", "TO", "WITH"}
-_RULES: Mapping[str, str] = {
-    "stata": "a name there is at most 32 letters, digits and underscores, does not begin with a digit and is no word "
-    "of Stata's language",
-    "spss": "a name there begins with a letter, goes on with letters, digits, '.', '_', '$', '#' or '@', takes at most "
-    "64 bytes and is no word of SPSS's language",
-}
+_RULES = {"stata": Message("names-of-stata"), "spss": Message("names-of-spss")}
 
 
 def check_column_names(names: Sequence[str], format: str) -> None:

@@ -18,6 +18,7 @@ from urllib.parse import unquote
 import numpy as np
 
 from shoal.errors import InputError
+from shoal.text import Message
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -296,7 +297,8 @@ def _next(batches: Iterator[pa.RecordBatch], path: Path) -> pa.RecordBatch | Non
 
 
 def _unreadable(path: Path, error: Exception) -> InputError:
-    reason = (str(error).splitlines() or ["no reason given"])[0][:160].rstrip(".")
+    lines = str(error).splitlines()
+    reason = lines[0][:160].rstrip(".") if lines else Message("no-reason")
     return InputError("unreadable", path=path, reason=reason)
 
 
@@ -309,7 +311,7 @@ def _common(before: pa.Schema, own: pa.Schema, first: Path, path: Path) -> pa.Sc
     for have, lack, where, beside in ((own, before, path, first), (before, own, first, path)):
         more = next((name for name in have.names if name not in set(lack.names)), None)
         if more is not None:
-            raise InputError("has-a-column-and-has-none", column=more, where=where, more=more, beside=beside)
+            raise InputError("has-a-column-and-has-none", column=more, path=where, other=beside)
     fields = []
     for field in before:
         other = own.field(field.name).type

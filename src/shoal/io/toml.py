@@ -8,14 +8,18 @@ from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from shoal.decimals import decimal_text
 from shoal.errors import InputError
+from shoal.text import Message
+
+Purpose = Literal["toml-schema", "toml-recipe", "toml-log", "toml-tokens", "toml-data-set"]
 
 
-def load(path: Path, what: str) -> dict[str, Any]:
-    """The content of a TOML file, decimals exact; `what` names the file's purpose in errors."""
+def load(path: Path, purpose: Purpose) -> dict[str, Any]:
+    """The content of a TOML file, decimals exact; errors name its purpose."""
+    what = Message(purpose)
     try:
         return tomllib.loads(path.read_text("utf-8"), parse_float=Decimal)
     except FileNotFoundError:

@@ -96,7 +96,7 @@ def done_in(path: Path) -> tuple[Mapping[str, str], ...]:
     """The entries of a log on disk; none where there is no log."""
     if not path.is_file():
         return ()
-    raw = load(path, "log").get("done", [])
+    raw = load(path, "toml-log").get("done", [])
     if not isinstance(raw, list) or not all(isinstance(entry, Mapping) and "words" in entry for entry in raw):
         raise InputError("the-log-is-damaged", path=path)
     return tuple(raw)

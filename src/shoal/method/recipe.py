@@ -71,7 +71,7 @@ def _document(
 def load_recipe(path: str | Path) -> dict[str, Any]:
     """The keyword arguments of `shoal.protect` that a recipe file stands for."""
     path = Path(path)
-    raw = load(path, "recipe")
+    raw = load(path, "toml-recipe")
     # domains stand with their attributes
     known = {"shoal", "method", _LOGGED, *_SCHEMA, *DECLARATIONS, *SETTINGS} - {"domains"}
     for key in raw:

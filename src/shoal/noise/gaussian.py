@@ -109,8 +109,7 @@ def _exact(value: object) -> Fraction:
         exact = Fraction(value) if isinstance(value, Fraction) else Fraction(int(value))
         if exact == 0 or SMALLEST_VARIANCE <= exact <= LARGEST_VARIANCE:
             return exact
-        way = "use a coarser step or a larger budget" if exact > 1 else "it must be 0, or at least 2^-80"
-        raise OptionError("variance-cannot-drawn-2-80-largest", value=shown(value), way=way)
+        raise OptionError("variance-too-large" if exact > 1 else "variance-too-small", value=shown(value))
     raise OptionError("variance-whole-number-fraction", option="variance", found=shown(value))
 
 

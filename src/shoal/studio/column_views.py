@@ -21,7 +21,7 @@ from shoal.studio.preview import waiting
 from shoal.studio.recipe import RAKED, typed
 from shoal.studio.rendering import fragment, render
 from shoal.studio.scales import PLACES
-from shoal.text import Message
+from shoal.text import Message, listed
 
 WINDOW = 40
 ENCODINGS = ("utf-8", "latin-1", "cp1252", "utf-16")
@@ -32,7 +32,12 @@ DECIMALS: Mapping[str, str] = {"": "by itself", ".": "point", ",": "comma"}
 def data(desk: Desk, limit: int = 0) -> str:
     if desk.table is None or desk.source is None:
         return render(
-            "start.html", desk=desk, formats=titles(), accept=accepted(), limit=_bytes(limit), people=PEOPLE
+            "start.html",
+            desk=desk,
+            formats=listed(titles(), "or"),
+            accept=accepted(),
+            limit=_bytes(limit),
+            people=PEOPLE,
         )
     table = desk.table
     schema = desk.recipe.schema

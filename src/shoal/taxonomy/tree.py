@@ -91,7 +91,7 @@ class Taxonomy:
         try:
             return cls.from_pairs(read_pairs(Path(path)))
         except (InputError, MissingExtraError) as error:
-            raise type(error)(f"the taxonomy '{path}': {error}") from None
+            raise type(error)("of-taxonomy", path=path, reason=error) from None
 
     @classmethod
     def _of(cls, parent_of: Mapping[str, str | None]) -> Taxonomy:

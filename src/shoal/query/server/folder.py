@@ -25,7 +25,7 @@ from shoal.io.fingerprint import fingerprint
 from shoal.io.toml import dumps, load
 from shoal.ledger import Register
 from shoal.noise.epsilon import parse_epsilon
-from shoal.query.server.names import plain_name
+from shoal.query.server.names import ANALYST, DATA_SET, plain_name
 from shoal.query.server.reading import check_rows, check_size
 from shoal.query.server.same_table import check_same_table
 
@@ -92,16 +92,13 @@ class Settings:
             str(raw.get("neighbours", "replace-one")),
             _delta(raw.get("delta_ceiling", 0)),
             None if every is None else _epsilon("every_analyst", every),
-            {
-                plain_name(str(name), "an analyst"): _epsilon(f"analysts.{name}", v)
-                for name, v in analysts.items()
-            },
+            {plain_name(str(name), ANALYST): _epsilon(f"analysts.{name}", v) for name, v in analysts.items()},
             str(raw.get("description", "")),
             None if raw.get("data") is None else str(raw["data"]),
             _epsilon("least_epsilon", raw.get("least_epsilon", LEAST_EPSILON)),
             None if raw.get("most_rows") is None else _whole("most_rows", raw["most_rows"]),
             _whole("most_bytes", raw.get("most_bytes", MOST_BYTES)),
-            tuple(plain_name(str(name), "a data set") for name in raw.get("same_table_as", ())),
+            tuple(plain_name(str(name), DATA_SET) for name in raw.get("same_table_as", ())),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -166,10 +163,10 @@ def load_folder(folder: Path) -> dict[str, Served]:
 def load_dataset(place: Path) -> Served:
     from shoal.query.facts import prepare
 
-    name = plain_name(place.name, "a data set")
+    name = plain_name(place.name, DATA_SET)
     path = place / "dataset.toml"
     try:
-        settings = Settings.from_dict(load(path, "data set file"))
+        settings = Settings.from_dict(load(path, "toml-data-set"))
     except OptionError as error:
         raise OptionError("folder-data-set-file", path=path, reason=error) from None
     if settings.neighbours not in ("replace-one", "add-remove"):

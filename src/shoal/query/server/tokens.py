@@ -20,7 +20,7 @@ from typing import Any, Literal, get_args
 
 from shoal.errors import InputError, OptionError
 from shoal.io.toml import dumps, load
-from shoal.query.server.names import plain_name
+from shoal.query.server.names import DATA_SET, TOKEN_OWNER, plain_name
 
 Role = Literal["holder", "analyst"]
 # how long a change of the file may go unnoticed
@@ -60,11 +60,11 @@ def new_token(
     path: Path, name: str, role: str, datasets: tuple[str, ...] = (), days: float | None = None
 ) -> str:
     """Add a token to the file and return its text, which is not kept anywhere; it ends after so many days."""
-    plain_name(name, "the owner of a token")
+    plain_name(name, TOKEN_OWNER)
     if role not in get_args(Role):
         raise OptionError("role-is-not-one-of", option="role", role=role, allowed=tuple(get_args(Role)))
     for dataset in datasets:
-        plain_name(dataset, "a data set")
+        plain_name(dataset, DATA_SET)
     number = secrets.token_hex(4)
     text = f"shoal_{number}_{secrets.token_urlsafe(32)}"
     now = datetime.datetime.now(datetime.UTC)
@@ -91,7 +91,7 @@ def read_tokens(path: Path) -> list[Token]:
     """The tokens of a file; none if there is no file."""
     if not path.exists():
         return []
-    entries = load(path, "tokens file").get("token", [])
+    entries = load(path, "toml-tokens").get("token", [])
     try:
         return [_token(entry) for entry in entries]
     except (KeyError, TypeError, AttributeError, ValueError):
