@@ -18,6 +18,7 @@ from shoal.ledger.entry import ORIGIN, Entry, decimals, fraction_of, fraction_te
 from shoal.ledger.errors import LedgerError, OverdrawnError, UnpricedError
 from shoal.ledger.operations import SYMBOLS, Charge, Currency, Register, rounded_up
 from shoal.noise import epsilon_from, pure_rho
+from shoal.text import Message
 
 # Requests priced together; one more opens a new family, so that a price is found in bounded time.
 FAMILY_SIZE = 64
@@ -112,10 +113,16 @@ class Standing:
     @property
     def words(self) -> str:
         """What is spent, of how much, and what is left, in words."""
-        remaining = self.remaining()
-        limit = "no ceiling" if self.terms.ceiling is None else f"of {decimal_text(self.terms.ceiling)}"
-        left = "" if remaining is None else f", {decimal_text(remaining)} left"
-        return f"{SYMBOLS[self.terms.currency]} {decimal_text(self.spent)} spent, {limit}{left}"
+        ceiling, remaining = self.terms.ceiling, self.remaining()
+        without = "standing-no-ceiling" if remaining is None else "standing-no-ceiling-left"
+        found = Message.of(
+            without if ceiling is None else "standing",
+            symbol=SYMBOLS[self.terms.currency],
+            spent=decimal_text(self.spent),
+            ceiling=None if ceiling is None else decimal_text(ceiling),
+            left=None if remaining is None else decimal_text(remaining),
+        )
+        return str(found)
 
     @property
     def epsilon(self) -> Fraction:
@@ -283,7 +290,7 @@ class Account:
             self._check_terms(entry)
         elif entry.kind == "answer":
             if entry.refers not in self.unanswered:
-                raise self._wrong(entry, "answers a charge that does not exist or has an answer")
+                raise self._wrong(entry, "entry-answers-no-charge")
         else:
             self._check_charge(entry)
         self.take(entry)
@@ -318,28 +325,28 @@ class Account:
     def _check_terms(self, entry: Entry) -> None:
         terms = Terms.from_dict(json.loads(entry.content))
         if self.terms is not None and self.terms.neighbours != terms.neighbours:
-            raise self._wrong(entry, "changes the neighbour relation")
+            raise self._wrong(entry, "entry-changes-neighbours")
         if self.terms is not None and self.terms.unit not in (None, terms.unit):
-            raise self._wrong(entry, "changes the unit")
+            raise self._wrong(entry, "entry-changes-unit")
         if self.terms is not None and self.terms.currency != terms.currency:
-            raise self._wrong(entry, "changes the currency")
+            raise self._wrong(entry, "entry-changes-currency")
 
     def _check_charge(self, entry: Entry) -> None:
         if min(entry.epsilon, entry.delta, entry.added, entry.added_analyst) < 0:
-            raise self._wrong(entry, "gives something back")
+            raise self._wrong(entry, "entry-gives-back")
         if entry.family:
             # the price of a family needs the questions' meaning; all others follow from the entries alone
             if max(entry.added, entry.added_analyst) > entry.epsilon:
-                raise self._wrong(entry, "adds more than it costs")
+                raise self._wrong(entry, "entry-adds-more")
         else:
             own = self.analysts.get(entry.analyst, Balance())
             adds = [balance.adds_alone(entry.epsilon, entry.person) for balance in (self.total, own)]
             if adds != [entry.added, entry.added_analyst]:
-                raise self._wrong(entry, "adds another amount than it costs")
+                raise self._wrong(entry, "entry-adds-other")
         try:
             self._allow(entry, entry.added, entry.added_analyst)
         except OverdrawnError:
-            raise self._wrong(entry, "exceeds a ceiling") from None
+            raise self._wrong(entry, "entry-exceeds-ceiling") from None
 
     def _allow(self, charge: Charge | Entry, added: Fraction, added_analyst: Fraction) -> None:
         terms, own = self._terms(), self.analysts.get(charge.analyst, Balance())
@@ -353,7 +360,8 @@ class Account:
             raise LedgerError("data-set-not-registered-ledger", dataset=self.dataset)
         return self.terms
 
-    def _wrong(self, entry: Entry, what: str) -> LedgerError:
+    def _wrong(self, entry: Entry, code: str) -> LedgerError:
+        what = Message(code)
         return LedgerError("the-ledger-is-wrong", number=entry.number, dataset=entry.dataset, what=what)
 
 

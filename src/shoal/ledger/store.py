@@ -27,6 +27,7 @@ from shoal.ledger.errors import LedgerError
 from shoal.ledger.files import OpenFiles
 from shoal.ledger.integrity import damage_of
 from shoal.ledger.migrations import dataset_table, entry_table, migrate
+from shoal.text import Message
 
 _COLUMNS = [column.name for column in entry_table.columns]
 _BUSY_MILLISECONDS = 60_000
@@ -164,7 +165,7 @@ class Store:
         name = entry_table.c.dataset
         return list(connection.scalars(sa.select(name).distinct().order_by(name)))
 
-    def damage(self, connection: Connection) -> list[str]:
+    def damage(self, connection: Connection) -> list[Message]:
         """What the database's own check finds."""
         return damage_of(connection)
 

@@ -29,7 +29,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """What is in order, and everything that is not, in words."""
+    """What is in order, and everything that is not."""
 
     findings: list[Finding] = field(default_factory=list)
     problems: list[Message] = field(default_factory=list)
@@ -92,11 +92,12 @@ def examine(address: str | Path, heads: Sequence[str] = (), digest: str | None =
 
 def _examined(store: Store, heads: Sequence[str]) -> Examination:
     found, wanted = Examination(), {_plain(head) for head in heads}
-    for problem in _attempt(found, "the database", lambda: _damage(store)) or ():
+    for problem in _attempt(found, Message("look-database"), lambda: _damage(store)) or ():
         found.problems.append(Message.of("ledger-damaged", reason=problem))
-    names = _attempt(found, "the list of data sets", lambda: _names(store)) or []
+    names = _attempt(found, Message("look-data-sets"), lambda: _names(store)) or []
     for name in names:
-        finding = _attempt(found, f"data set '{name}'", lambda name=name: _follow(store, name, wanted))  # type: ignore[misc]
+        what = Message.of("look-data-set", dataset=name)
+        finding = _attempt(found, what, lambda name=name: _follow(store, name, wanted))  # type: ignore[misc]
         if finding is not None:
             found.findings.append(finding)
     if not names and not found.problems:
@@ -107,7 +108,7 @@ def _examined(store: Store, heads: Sequence[str]) -> Examination:
     return found
 
 
-def _attempt(found: Examination, what: str, look: Callable[[], _Found]) -> _Found | None:
+def _attempt(found: Examination, what: Message, look: Callable[[], _Found]) -> _Found | None:
     """What a look finds; whatever goes wrong is one more problem."""
     try:
         return look()
@@ -119,7 +120,7 @@ def _attempt(found: Examination, what: str, look: Callable[[], _Found]) -> _Foun
     return None
 
 
-def _damage(store: Store) -> list[str]:
+def _damage(store: Store) -> list[Message]:
     with store.reading() as connection:
         return store.damage(connection)
 

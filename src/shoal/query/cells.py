@@ -12,10 +12,12 @@ import numpy as np
 from shoal.columns.schema import Attribute
 from shoal.errors import OptionError
 from shoal.query.facts import Facts, QueryTable
-from shoal.query.parsing import as_list, as_text
+from shoal.query.parsing import EDGE, as_list, as_text
 from shoal.query.where import Where, matching, place
+from shoal.text import Message
 
 _MOST_CELLS = 10_000
+_CELL = Message.of("part-cell")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ def cells_of(facts: Facts, options: dict[str, Any]) -> Cells:
     if "edges" in options:
         return _bins(facts, attribute, options["edges"])
     if "cells" in options:
-        labels = tuple(as_text("a cell", cell) for cell in as_list("cells", options["cells"], _MOST_CELLS))
+        labels = tuple(as_text(_CELL, cell) for cell in as_list("cells", options["cells"], _MOST_CELLS))
     else:
         labels = facts.labels(attribute)
     if not labels:
@@ -80,7 +82,7 @@ def _bins(facts: Facts, attribute: Attribute, raw: Any) -> Cells:
     if not facts.has_lattice(attribute):
         raise OptionError("column-labels-without-order", column=attribute.name)
     lattice = facts.lattice(attribute.name)
-    texts = [as_text("an edge", edge) for edge in as_list("edges", raw, _MOST_CELLS + 1)]
+    texts = [as_text(EDGE, edge) for edge in as_list("edges", raw, _MOST_CELLS + 1)]
     places = [place(attribute, lattice, text) for text in texts]
     if len(texts) < 2 or any(a >= b for a, b in pairwise(places)):
         raise OptionError("edges-grow-inside-domain-there-least", option="edges")

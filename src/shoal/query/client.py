@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from shoal.decimals import decimal_text
 from shoal.errors import InputError, OptionError, ShoalError, needs_extra
-from shoal.text import Flag
+from shoal.text import Flag, Message, capital
 
 if TYPE_CHECKING:
     import httpx
@@ -33,16 +33,15 @@ class RefusedError(ShoalError):
 
     def __init__(self, status: int, detail: Mapping[str, Any]) -> None:
         self.status, self.detail = status, dict(detail)
-        words = str(detail.get("message", f"The server answered with status {status}."))
+        words = [str(detail.get("message", Message.of("server-status", status=status)))]
         if "reason" in detail:
-            words = f"{words} {str(detail['reason'])[:1].upper()}{str(detail['reason'])[1:]}"
+            words.append(capital(str(detail["reason"])))
         if "missing" in detail:
             amounts = {
                 key: decimal_text(Fraction(detail[key])) for key in ("requested", "remaining", "missing")
             }
-            words += " Requested {requested}, remaining {remaining}, missing {missing}".format(**amounts)
-            words += f" (budget of {detail['of']})."
-        super().__init__(str(detail.get("error", status)), words=words)
+            words.append(str(Message.of("refused-amounts", of=detail["of"], **amounts)))
+        super().__init__(str(detail.get("error", status)), words=" ".join(words))
 
     def rendered(self, flag: Flag | None = None) -> str:
         """What the server said: its words, not those of this version."""

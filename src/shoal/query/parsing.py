@@ -6,17 +6,20 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from shoal.decimals import exact
+from shoal.decimals import What, exact
 from shoal.errors import OptionError, closest
 from shoal.noise import parse_epsilon
 from shoal.noise.epsilon import shown
 from shoal.noise.scale import LARGEST_NUMERATOR
+from shoal.text import Message
 
 _LARGEST = 50_000
 _LONGEST_TEXT = 200
 _DEEPEST = 12
 # exact numbers are multiplied with each other: long ones would grow without end
 _MOST_DIGITS = 30
+
+EDGE = Message.of("part-edge")
 
 
 def plain(raw: object) -> Any:
@@ -52,7 +55,7 @@ def _text(text: str) -> str:
 
 
 def check_keys(
-    what: str, found: Mapping[str, Any], required: Sequence[str], optional: Sequence[str] = ()
+    what: What, found: Mapping[str, Any], required: Sequence[str], optional: Sequence[str] = ()
 ) -> None:
     """Exactly the keys that belong there, or an error that names the first one that does not."""
     known = [*required, *optional]
@@ -61,28 +64,28 @@ def check_keys(
             raise OptionError("has-no-option", what=what, key=key, hint=closest(key, known))
     for key in required:
         if key not in found:
-            raise OptionError("option-needs-option", option=what, key=key)
+            raise OptionError("option-needs-option", what=what, key=key)
 
 
-def as_mapping(what: str, value: Any) -> dict[str, Any]:
+def as_mapping(what: What, value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise OptionError("option-object-options", option=what)
+        raise OptionError("option-object-options", what=what)
     return value
 
 
-def as_list(what: str, value: Any, most: int) -> list[Any]:
+def as_list(what: What, value: Any, most: int) -> list[Any]:
     if not isinstance(value, list) or not 1 <= len(value) <= most:
-        raise OptionError("option-list-1-entries", option=what, most=most)
+        raise OptionError("option-list-1-entries", what=what, most=most)
     return value
 
 
-def as_text(what: str, value: Any) -> str:
+def as_text(what: What, value: Any) -> str:
     if not isinstance(value, str):
-        raise OptionError("option-number-text", option=what)
+        raise OptionError("option-number-text", what=what)
     return value
 
 
-def as_number(what: str, value: Any) -> Fraction:
+def as_number(what: What, value: Any) -> Fraction:
     number = exact(as_text(what, value), what)
     if abs(number) >= 10**_MOST_DIGITS or number.denominator > 10**_MOST_DIGITS:
         raise OptionError(
@@ -91,10 +94,10 @@ def as_number(what: str, value: Any) -> Fraction:
     return number
 
 
-def as_whole(what: str, value: Any) -> int:
+def as_whole(what: What, value: Any) -> int:
     number = as_number(what, value)
     if number.denominator != 1:
-        raise OptionError("parsing-option-whole-number", option=what, found=shown(value))
+        raise OptionError("parsing-option-whole-number", what=what, found=shown(value))
     return int(number)
 
 

@@ -23,6 +23,7 @@ from shoal.query.offer import Offer
 from shoal.query.order import Order
 from shoal.query.refinement import fraction_of
 from shoal.query.where import Where, matching
+from shoal.text import Message
 
 # penalties are whole numbers of parts of a record, and a table of weights has an entry for each
 _FINEST_SHARE = 100
@@ -62,10 +63,10 @@ def quantile(
     return Offer(
         epsilon,
         Fraction(steps, whole),
-        "exponential mechanism over the public domain",
+        Message.of("noise-exponential"),
         {"rank_error_95": within},
         run,
-        conditions=(f"Records without a value of '{column}' are left out.",),
+        conditions=(Message.of("without-value-left-out", column=column),),
     )
 
 
@@ -143,10 +144,10 @@ def ranking_means(facts: Facts, *, column: str, k: int, epsilon: Fraction) -> Of
     return Offer(
         blur.epsilon,
         blur.sensitivity * blur.unit,
-        f"{blur.words} on the sum of each group",
+        Message.of("noise-on-sum-of-each-group", noise=blur.noise),
         {name: value / k for name, value in error_of(blur).items()},
         run,
-        conditions=(f"A missing value of '{column}' counts as the middle of its domain.",),
+        conditions=(Message.of("counts-as-middle", column=column),),
     )
 
 

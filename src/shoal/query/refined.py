@@ -30,6 +30,7 @@ from shoal.query.parsing import (
 from shoal.query.ranges import PART_OPTIONS, Expected, of_column, of_lattice, together
 from shoal.query.refinement import Factors, Labels, Points, movable, refine, sample
 from shoal.query.where import Where, matching, parse_where
+from shoal.text import Message
 
 # the number of the true answer, and whether there is one: where there is not, the number of any other, so that the same
 # is done with it
@@ -52,12 +53,12 @@ def individual(facts: Facts, options: dict[str, Any], epsilon: Fraction) -> Offe
     who = facts.attribute(key["column"])
     if who.role not in ("identifier", "unit"):
         raise OptionError("column-does-not-identify-persons", column=who.name, found=who.role)
-    label = as_text("the value of key", key["value"])
+    label = as_text(Message.of("part-key-value"), key["value"])
     columns = _one_or_more("column", options)
     found: list[tuple[Callable[[QueryTable, int], tuple[int, bool]], Expected]] = []
     for given in columns:
         part = given if isinstance(given, dict) else {"column": given}
-        check_keys("a column", part, ("column",), PART_OPTIONS)
+        check_keys(Message.of("part-column"), part, ("column",), PART_OPTIONS)
         attribute = facts.attribute(part["column"])
         if attribute.role in ("identifier", "unit"):
             raise OptionError("refined-column-identifies-persons", column=attribute.name)
@@ -72,7 +73,6 @@ def individual(facts: Facts, options: dict[str, Any], epsilon: Fraction) -> Offe
 
     delta = as_delta(options["delta"]) if "delta" in options else Fraction(0)
     moved = movable(epsilon, delta, individual=True, replace_one=facts.replace_one)
-    words = ("A person of whom there is not exactly one record is answered from the prior.",)
     return _offer(
         [part for _, part in found],
         options,
@@ -81,7 +81,7 @@ def individual(facts: Facts, options: dict[str, Any], epsilon: Fraction) -> Offe
         truths,
         epsilon=2 * epsilon if facts.replace_one else epsilon,
         delta=delta,
-        conditions=words,
+        conditions=(Message.of("answered-from-prior"),),
         person=(who.name, label),
     )
 
@@ -146,7 +146,7 @@ def _offer(
     *,
     epsilon: Fraction,
     delta: Fraction,
-    conditions: tuple[str, ...] = (),
+    conditions: tuple[Message, ...] = (),
     person: tuple[str, str] | None = None,
 ) -> Offer:
     several = "columns" in options or "statistics" in options
@@ -172,10 +172,10 @@ def _offer(
     return Offer(
         epsilon,
         None,
-        "one sample of the refined prior",
+        Message.of("noise-refined-prior"),
         error,
         run,
-        conditions=(*conditions, "The promise holds whatever the prior and the distance are."),
+        conditions=(*conditions, Message.of("whatever-the-prior")),
         delta=delta,
         person=person,
     )
@@ -233,7 +233,7 @@ def _statistic(facts: Facts, part: dict[str, Any]) -> tuple[Truth, Expected]:
     if kind not in _STATISTICS:
         raise OptionError("a-statistic-is-one-of-got", allowed=tuple(_STATISTICS), found=kind)
     needed = {"count": (), "quantile": ("column", "q")}.get(kind, ("column",))
-    check_keys(f"the statistic {kind}", part, ("kind", *needed), ("where", *PART_OPTIONS))
+    check_keys(Message.of("part-statistic", kind=kind), part, ("kind", *needed), ("where", *PART_OPTIONS))
     where = parse_where(part["where"], facts) if "where" in part else None
     if kind == "count":
         usual = None if facts.rows is None else Lattice(Fraction(0), Fraction(facts.rows), Fraction(1))

@@ -22,6 +22,7 @@ from shoal.decimals import exact
 from shoal.errors import OptionError, closest
 from shoal.noise.epsilon import shown
 from shoal.query.facts import MISSING, NOBODY, Facts, QueryTable
+from shoal.text import Message
 
 COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
 OPERATIONS = (*COMPARISONS, "between", "in")
@@ -97,9 +98,11 @@ def _parse(raw: object, facts: Facts, budget: list[int], depth: int) -> Where:
                 raise OptionError("alone-list-condition-more", how=how)
             return Together(how, tuple(_parse(part, facts, budget, depth - 1) for part in parts))
     if "column" not in raw:
-        given = ", ".join(shown(str(key)) for key in list(raw)[:3]) or "nothing"
-        hint = ' There is no "not": use !=, or the opposite comparison.' if "not" in raw else ""
-        raise OptionError("condition-needs-keys-column-op-value", found=given, hint=hint)
+        if not raw:
+            raise OptionError("condition-without-keys")
+        found = tuple(shown(str(key)) for key in list(raw)[:3])
+        code = "condition-not" if "not" in raw else "condition-needs-keys-column-op-value"
+        raise OptionError(code, found=found)
     return _condition(raw, facts)
 
 
@@ -153,7 +156,7 @@ def _text(value: object) -> str:
 
 def constant(attribute: Attribute, text: str) -> Fraction:
     """A constant of a query on the scale of the column: a number, a day, or a place in the order."""
-    what = f"a value for column '{attribute.name}'"
+    what = Message.of("part-value-for-column", column=attribute.name)
     if attribute.kind_facts.listed:
         known = label_numbers(attribute.ordered)
         if text not in known:

@@ -20,11 +20,13 @@ from shoal.decimals import exact
 from shoal.display import internal
 from shoal.errors import OptionError
 from shoal.query.refinement.support import Grid, Labels, Points, Support
+from shoal.text import Message
 
 # Draws below a total need it to fit into 63 bits.
 MAX_TOTAL = 1 << 62
 # Masses that come as floating-point numbers are rounded to whole parts of this.
 _PARTS = 1 << 50
+_MASS = Message.of("part-mass-of-prior")
 
 
 @internal()
@@ -174,7 +176,7 @@ def sum_exactly(weights: NDArray[np.int64]) -> int:
 
 
 def _mass(value: object) -> Fraction:
-    mass = exact(value, "a mass of the prior")
+    mass = exact(value, _MASS)
     if mass < 0:
         raise OptionError("mass-prior-least-0", found=value)
     return mass
