@@ -485,5 +485,5 @@ def known_setting(name: str) -> Setting:
     """A setting of some method by its name."""
     if name not in SETTINGS:
         known = [*SETTINGS, *DECLARATIONS, "labels", "seed", "types"]
-        raise OptionError("there-no-option", name=name, hint=closest(name, known))
+        raise OptionError("there-no-option", option=name, name=name, hint=closest(name, known))
     return SETTINGS[name]
