@@ -15,12 +15,13 @@ import pytest
 
 import shoal
 from shoal.cli.flags import flag
-from shoal.errors import MissingExtraError, Problems, ShoalError
+from shoal.errors import MissingExtraError, Problems, ShoalError, plain_facts
 from shoal.ledger.errors import KeyReusedError, OverdrawnError, QuotaError, UnpricedError
-from shoal.text import Message, catalogue
+from shoal.text import Message, catalogue, render
 
 PACKAGE = Path(shoal.__file__).parent
 DOMAINS = {"age": (0, 120), "pay": (0, 5000)}
+INFINITE = shoal.InputError("infinite", column="a", row=3)
 STAYS = "stopped. What was charged to data set 'a' (ε = 1) stays charged."
 
 
@@ -55,20 +56,20 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"code": "infinite", "column": "pay", "row": 5, "fix": "correct or remove it."},
     ),
     "k above n": ({"k": 31}, {"code": "k-too-large", "option": "k", "fix": "choose k between 1 and 30."}),
-    "unknown option": ({"kk": 3}, {"code": "option", "option": "kk"}),
+    "unknown option": ({"kk": 3}, {"code": "there-no-option", "option": "kk"}),
     "unknown choice": (
         {"remainder": "midle"},
-        {"code": "option", "option": "remainder", "fix": "Did you mean 'middle'?"},
+        {"code": "publication-option-is-not-one-of", "option": "remainder", "fix": "Did you mean 'middle'?"},
     ),
     "no epsilon": (
         {"epsilon": None},
-        {"code": "option", "option": "epsilon", "fix": "give the privacy budget, for example 1."},
+        {"code": "epsilon-is-missing", "option": "epsilon", "fix": "give the privacy budget, for example 1."},
     ),
     "unknown column": (
         {"columns": ["agee"]},
         {"code": "unknown-column", "column": "agee", "fix": "Did you mean 'age'?"},
     ),
-    "outside is a word": ({"outside": "ignore"}, {"code": "option", "option": "outside"}),
+    "outside is a word": ({"outside": "ignore"}, {"code": "option-is-not-one-of", "option": "outside"}),
 }
 
 
@@ -81,7 +82,9 @@ def test_an_error_has_its_facts_beside_its_sentence(name: str) -> None:
     assert error.to_dict() == {
         "sentence": str(error),
         **{key: getattr(error, key) for key in ("code", "column", "row", "option", "fix")},
+        "facts": plain_facts(error.facts),
     }
+    assert str(error) == render(error.code, error.facts)
 
 
 def test_five_missing_domains_are_one_error() -> None:
@@ -94,12 +97,11 @@ def test_five_missing_domains_are_one_error() -> None:
 
 
 def test_what_a_sentence_is_about_is_no_option() -> None:
-    for error in (
-        shoal.OptionError("column 'age' is stored as text: convert it."),
-        shoal.InputError("k is a letter here: no."),
-    ):
-        assert error.option is None
-    assert shoal.OptionError("split 'fair' is not one of equal, optimal.").option == "split"
+    assert shoal.InputError("infinite", column="k", row=3).option is None
+    found = shoal.OptionError(
+        "option-is-not-one-of", option="split", value="fair", allowed=("equal", "optimal")
+    )
+    assert (found.option, str(found)) == ("split", "split 'fair' is not one of equal, optimal.")
 
 
 def test_all_kinds_of_problems_come_together() -> None:
@@ -113,7 +115,7 @@ def test_all_kinds_of_problems_come_together() -> None:
         ("k-too-large", None),
     ]
     error = refusal(data, epsilon=None, domains={**DOMAINS, "gap": (0, 9), "far": (0, 20)})
-    assert (error.problems[0].code, error.problems[0].option) == ("option", "epsilon")
+    assert (error.problems[0].code, error.problems[0].option) == ("epsilon-is-missing", "epsilon")
     assert len(error.problems) == 4
 
 
@@ -140,11 +142,11 @@ def test_several_problems_are_caught_like_any_of_them() -> None:
 def test_problems_are_collected_but_not_a_cancellation() -> None:
     problems = Problems()
     with problems.collected():
-        raise shoal.InputError("one.")
+        raise shoal.InputError("infinite", column="a", row=1)
     assert problems
     with pytest.raises(shoal.CancelledError), problems.collected():
         raise shoal.CancelledError
-    with pytest.raises(shoal.InputError, match="one"):
+    with pytest.raises(shoal.InputError, match="column 'a' has an infinite value"):
         problems.raise_all()
     Problems().raise_all()
 
@@ -152,17 +154,21 @@ def test_problems_are_collected_but_not_a_cancellation() -> None:
 @pytest.mark.parametrize(
     "error",
     [
-        shoal.InputError("column 'a' is bad in row 3: mend it."),
-        shoal.OptionError("k is 9: give less.", code="k-too-large"),
-        shoal.OutputError("cannot write 'x': no room."),
+        INFINITE,
+        shoal.OptionError("k-too-large", option="k", k=9, n=8),
+        shoal.OutputError("bundle-cannot-write", folder=Path("x"), reason="no room"),
+        shoal.OptionError(
+            "of-column", column="a", reason=shoal.OptionError("domain-needs-lo-hi", lo=2, hi=1)
+        ),
         shoal.CancelledError(),
-        MissingExtraError("this needs the extra 'learn': install it."),
-        shoal.ProblemsError([shoal.InputError("column 'a' is bad."), shoal.OptionError("k is bad.")]),
+        MissingExtraError("missing-extra", who="this needs", extra="learn", command="install it"),
+        shoal.ProblemsError([INFINITE, shoal.OptionError("k-too-large", option="k", k=9, n=8)]),
     ],
 )
 def test_errors_go_to_other_processes(error: ShoalError) -> None:
     """Workers send what they could not do: sentence and facts arrive."""
     again = pickle.loads(pickle.dumps(error))
+    assert again.rendered(flag) == error.rendered(flag)
     assert type(again) is type(error)
     assert again.to_dict() == error.to_dict()
     assert [problem.to_dict() for problem in again.problems] == [p.to_dict() for p in error.problems]
@@ -182,7 +188,7 @@ def test_every_error_carries_the_facts() -> None:
         KeyReusedError(),
     ]
     for error in (*own, UnpricedError()):
-        assert set(error.to_dict()) == {"sentence", "code", "column", "row", "option", "fix"}
+        assert set(error.to_dict()) == {"sentence", "code", "column", "row", "option", "fix", "facts"}
         assert error.code
     from shoal.query.client import RefusedError
 
@@ -218,6 +224,8 @@ ALLOWED = {
     # the command to copy from the studio
     ("studio/preview.py", " --config method.toml --dataset "),
     ("studio/preview.py", " --out release"),
+    # where flags are made
+    ("text/render.py", "--no-"),
 }
 
 
@@ -232,6 +240,8 @@ def test_no_message_of_the_library_speaks_of_flags() -> None:
         if FLAG.search(text) and not any(name == file and text.startswith(start) for file, start in ALLOWED)
     ]
     assert found == []
+    rooms = [room for room in (PACKAGE / "text" / "en").glob("*.json") if room.stem != "cli"]
+    assert [room.name for room in rooms if FLAG.search(room.read_text("utf-8"))] == []
 
 
 def test_the_check_sees_a_flag(tmp_path: Path) -> None:
