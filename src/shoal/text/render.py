@@ -56,8 +56,8 @@ class Message:
     """
 
     code: str
-    # facts may hold lists, which have no hash
-    facts: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    # not shown where a message is looked at: facts may be long, or private; and lists among them have no hash
+    facts: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)
 
     @classmethod
     def of(cls, code: str, /, **facts: Any) -> Message:
