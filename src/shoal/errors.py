@@ -228,11 +228,11 @@ class Problems:
 
 
 class ShoalWarning(Coded, UserWarning):
-    """Base of all warnings."""
+    """Base of all warnings; facts as one mapping are for those that make it anew from its arguments."""
 
-    def __init__(self, code: str, /, **facts: Any) -> None:
-        super().__init__(code)
-        self.code, self.facts = code, facts
+    def __init__(self, code: str, known: Mapping[str, Any] | None = None, /, **facts: Any) -> None:
+        self.code, self.facts = code, {**(known or {}), **facts}
+        super().__init__(code, self.facts)
 
 
 class LeftOutWarning(ShoalWarning):
