@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,5 +77,7 @@ def outside(name: str, lattice: Lattice, codes: Message | None = None) -> Messag
     >>> print(outside("age", Lattice(Fraction(0), Fraction(99), Fraction(1))))
     some values of column 'age' lie outside 0:99: widen the domain, or clip with outside="clip".
     """
-    ends = {"lo": float(lattice.lo), "hi": float(lattice.hi)}
-    return Message.of("outside-domain", column=name, option="outside", **ends, codes=codes or "")
+    facts: dict[str, Any] = {"lo": float(lattice.lo), "hi": float(lattice.hi)}
+    if codes is not None:
+        facts["added"] = codes
+    return Message.of("outside-domain", column=name, option="outside", **facts)
