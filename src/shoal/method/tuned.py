@@ -140,8 +140,10 @@ class Tuned:
     @property
     def condition(self) -> Message:
         """What a statement says about a choice that was paid for."""
-        first, *others = (choice.to_dict() for choice in self.choice)
-        choices = (Message("chosen-from", first), *(Message("chosen-also", other) for other in others))
+        choices = tuple(
+            Message("chosen-also" if place else "chosen-from", choice.to_dict())
+            for place, choice in enumerate(self.choice)
+        )
         return Message.of(
             "tuned-privately", choices=choices, epsilon=decimal_text(self.epsilon or Fraction(0))
         )
