@@ -542,9 +542,9 @@ def _local_conditions(method: Method) -> Iterable[Message]:
     calibration = CALIBRATIONS[method.sensitivity]
     if calibration.public:
         return
-    yield Message("scale-from-records")
+    yield Message("noise-from-records")
     if method.floor:
-        yield Message("scale-has-floor")
+        yield Message("noise-has-floor")
     elif calibration.can_vanish:
         yield Message("no-spread-no-noise")
 
@@ -562,7 +562,7 @@ def _not_promised(
 
 def _data_dependent_settings(method: Method) -> tuple[Message, ...]:
     scaled = method.normalise == "zscore" and PARTITIONS[method.partition].scaled
-    return (Message("scaled-by-records"),) if scaled else ()
+    return (Message("distances-by-records"),) if scaled else ()
 
 
 def _obstacles(method: Method, facts: ModelFacts, circumstances: Circumstances) -> tuple[Reason, ...]:

@@ -376,7 +376,7 @@ def _same_records(facts: Facts) -> Message:
 
 
 # views that are several things
-_SEVERAL = ("values", "rows")
+_SEVERAL = ("counts", "rows", "values")
 # reasons whose sentence needs more than their facts
 _WORDED: Mapping[str, Callable[[Facts], Message]] = {
     **{code: _of_epsilon(code) for code in ("epsilon-overridden", "epsilon-weak", "epsilon-strong")},

@@ -213,7 +213,7 @@ class Desk:
         if domains := self._declared():
             uses.note("declared", domains, by="studio", domains=domains)
         uses.note("viewed", new, by="studio", views=list(views))
-        self.unrecorded = uses.problem
+        self.unrecorded = str(uses.problem or "")
 
     def _declared(self) -> dict[str, dict[str, str]]:
         """What is declared about columns as a statement would hold it, as far as that is settled."""
@@ -239,7 +239,7 @@ class Desk:
             # distributions and single rows of the original stand beside those of the release
             views = {"views": ["histogram", "rows"]} if kind == "measured" else {}
             uses.note(kind, known["domains"], by="studio", release=run.use, **views)
-            self.unrecorded = uses.problem
+            self.unrecorded = str(uses.problem or "")
 
     @property
     def measured(self) -> bool:
