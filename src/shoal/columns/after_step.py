@@ -88,7 +88,7 @@ def _mapping(step: Step, before: Attribute) -> Attribute:
     if names:
         for old in renamed:
             if old not in names:
-                raise step.refusal("column-no-value", old=old, hint=closest(old, names))
+                raise step.refusal("column-no-value", found=old, hint=closest(old, names))
     now = [renamed.get(name, name) for name in names]
     merged = tuple(dict.fromkeys(now))
     if before.ordered and len(merged) != 1 + sum(a != b for a, b in itertools.pairwise(now)):
@@ -110,7 +110,7 @@ def _coded(step: Step, before: Attribute) -> Attribute:
         raise step.refusal(code, found=bound_text(step.at))
     at, put = (_exact(end) for end in (step.at, step.at if step.put is None else step.put))
     if before.type == "integer" and put.denominator != 1:
-        raise step.refusal("column-holds-whole-numbers-none", put=bound_text(put))
+        raise step.refusal("column-holds-whole-numbers-none", found=bound_text(put))
     if before.lo is None or before.hi is None:
         return before
     is_top = step.do == "top"

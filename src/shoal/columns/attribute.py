@@ -101,7 +101,7 @@ class Attribute:
             raise OptionError("column-values-taxonomy-nominal-columns", column=self.name, found=self.kind)
         if self.missing is not None and self.missing not in POLICIES:
             raise OptionError(
-                "column-missing-not", column=self.name, missing=self.missing, allowed=tuple(POLICIES)
+                "column-missing-not", column=self.name, found=self.missing, allowed=tuple(POLICIES)
             )
         object.__setattr__(self, "na", _codes(self.name, self.na))
         if self.release is not None and self.role != "weight":
@@ -110,7 +110,7 @@ class Attribute:
             raise OptionError(
                 "column-release-not",
                 column=self.name,
-                release=self.release,
+                found=self.release,
                 allowed=tuple(WEIGHT_RELEASES),
                 hint=closest(str(self.release), WEIGHT_RELEASES),
             )
@@ -148,7 +148,7 @@ class Attribute:
             raise OptionError(
                 "column-decimals-whole-number-from-0",
                 column=self.name,
-                most_decimals=MOST_DECIMALS,
+                most=MOST_DECIMALS,
                 found=self.decimals,
             )
         if self.step is not None and (self.step * 10**self.decimals).denominator != 1:
@@ -349,7 +349,7 @@ class Attribute:
         form = rest if colon and word.strip() in DAY_TYPES else None
         decimals = "" if form else rest
         if colon and not form and not decimals.strip().isdigit():
-            raise OptionError("column-type-not-form-decimal-2", column=self.name, type=type)
+            raise OptionError("column-type-not-form-decimal-2", column=self.name, found=type)
         kept = {fact: origin for fact, origin in self.source.items() if fact not in ("kind", "type")}
         named = known_type(word.strip(), self.name)
         kind: Kind = self.kind
@@ -501,7 +501,7 @@ def _codes(name: str, given: object) -> tuple[str, ...]:
     found = []
     for code in given:
         if isinstance(code, bool) or not isinstance(code, str | int | float | Fraction):
-            raise OptionError("column-na-lists-neither-number-nor", column=name, code_=code)
+            raise OptionError("column-na-lists-neither-number-nor", column=name, found=code)
         found.append(code.strip() if isinstance(code, str) else decimal_text(exact(code, "na")))
     return tuple(dict.fromkeys(found))
 
@@ -517,7 +517,7 @@ def _sources(name: str, given: object) -> dict[str, str]:
             raise OptionError(
                 "column-source-names-not",
                 column=name,
-                fact=fact,
+                found=fact,
                 allowed=tuple(FACTS),
                 hint=closest(str(fact), FACTS),
             )
@@ -525,7 +525,7 @@ def _sources(name: str, given: object) -> dict[str, str]:
             raise OptionError(
                 "column-source-not",
                 column=name,
-                origin=origin,
+                found=origin,
                 allowed=tuple(SOURCES),
                 hint=closest(str(origin), SOURCES),
             )
@@ -536,7 +536,3 @@ def _listed(name: str, domain: Any) -> list[object]:
     if isinstance(domain, str) or not isinstance(domain, Iterable):
         raise OptionError("domain-nominal-column-list-values", column=name, found=domain)
     return list(domain)
-
-
-def _words(literal: Any) -> str:
-    return ", ".join(get_args(literal))

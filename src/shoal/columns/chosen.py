@@ -33,7 +33,7 @@ def chosen_columns(
         for name in declared.columns:
             table.known(name)
             if declared.columns.count(name) > 1:
-                raise OptionError("columns-names-twice", option="columns", name=name)
+                raise OptionError("columns-names-twice", option="columns", column=name)
         for name in domains:
             if name not in declared.columns:
                 raise OptionError("domain-given-column-not-among-columns", column=name)

@@ -140,7 +140,7 @@ def check_storable(table: Table, attribute: Attribute, *, generalise: bool) -> N
             text.encode(encoding)
         except UnicodeEncodeError:
             raise InputError(
-                "column-no-place-file-encoding", column=attribute.name, text=text, encoding=encoding
+                "column-no-place-file-encoding", column=attribute.name, found=text, encoding=encoding
             ) from None
 
 
@@ -182,7 +182,7 @@ def _places(table: Table, attribute: Attribute) -> NDArray[np.float64]:
             "column-holds-row-order-does-not",
             column=attribute.name,
             row=row + 1,
-            text=text,
+            found=text,
             hint=closest(text, attribute.ordered),
         )
     places: NDArray[np.float64] = np.array([*(place[text] for text in found), np.nan])[which]
@@ -204,7 +204,7 @@ def _days(table: Table, name: str) -> NDArray[np.float64]:
     except (ValueError, TypeError):
         row = next(number for number, value in enumerate(values) if not _is_date(value))
         raise InputError(
-            "column-should-hold-dates-such-1984", column=name, row=row + 1, values=str(values[row])[:40]
+            "column-should-hold-dates-such-1984", column=name, row=row + 1, found=str(values[row])[:40]
         ) from None
     found = days.astype(np.int64).astype(np.float64)
     found[np.isnat(days)] = np.nan

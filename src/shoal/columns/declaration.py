@@ -59,7 +59,9 @@ class Declaration:
     ) -> Declaration:
         for name, value, choices in (("outside", outside, OUTSIDE), ("missing", missing, tuple(POLICIES))):
             if value not in choices:
-                raise OptionError("option-is-not-one-of", option=name, value=value, allowed=tuple(choices))
+                raise OptionError(
+                    "option-is-not-one-of", option=name, found=value, allowed=tuple(choices), hint=None
+                )
         if schema is not None and not isinstance(schema, Schema):
             raise OptionError("schema-shoal-schema", option="schema", found=type(schema).__name__)
         if isinstance(columns, str):
@@ -97,7 +99,7 @@ def _reason(override: object) -> str:
     words = " ".join(str(override).split())
     if not isinstance(override, str) or len(words) < LEAST_REASON:
         raise OptionError(
-            "override-say-why-least-characters", option="override", least_reason=LEAST_REASON, found=override
+            "override-say-why-least-characters", option="override", least=LEAST_REASON, found=override
         )
     return words
 

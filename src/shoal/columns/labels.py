@@ -63,7 +63,7 @@ def stored_labels(table: Table, attribute: Attribute, labels: Sequence[str]) -> 
         value = known.get(text) if known is not None else parsed_label(text, kind)
         if value is None or not _fits(table, name, value):
             raise InputError(
-                "column-stored-cannot-hold", column=name, stored=_type_words(table, name), text=text
+                "column-stored-cannot-hold", column=name, stored=_type_words(table, name), found=text
             )
         found[place] = value
     return found

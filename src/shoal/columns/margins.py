@@ -96,9 +96,9 @@ def check_margins(margins: tuple[Margin, ...], attributes: Mapping[str, Attribut
             raise OptionError(
                 "margins-about-populations-different-size",
                 column=first.column,
-                column_2=other.column,
+                other=other.column,
                 size=float(first.size),
-                size_2=float(other.size),
+                other_size=float(other.size),
             )
 
 

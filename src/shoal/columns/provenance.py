@@ -73,7 +73,7 @@ def beyond_bounds(attribute: Attribute, value: object, row: int) -> InputError:
         else Message.of("whole-numbers-declared")
     )
     return InputError(
-        "not-of-the-declared-type", column=name, row=row, option="types", value=str(value)[:40], said=said
+        "not-of-the-declared-type", column=name, row=row, option="types", found=str(value)[:40], declared=said
     )
 
 

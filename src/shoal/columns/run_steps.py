@@ -176,7 +176,10 @@ def _stored(table: Table, step: Step, series: nw.Series[Any]) -> Any:
         return float(put)
     if int(put) != put:
         raise InputError(
-            "run-steps-column-holds-whole-numbers-none", where=step.where, column=step.column, put=float(put)
+            "run-steps-column-holds-whole-numbers-none",
+            where=step.where,
+            column=step.column,
+            found=float(put),
         )
     return int(put)
 

@@ -285,9 +285,9 @@ def column_range(text: str) -> tuple[str, ...]:
         return (text,)
     first, last = found[2], found[5]
     if (found[1], found[3]) != (found[4], found[6]) or int(last) < int(first):
-        raise OptionError("does-not-name-columns-counted-upwards", text=text)
+        raise OptionError("does-not-name-columns-counted-upwards", found=text)
     if int(last) - int(first) >= _MOST_NAMED:
-        raise OptionError("names-more-than-columns", text=text, most_named=_MOST_NAMED)
+        raise OptionError("names-more-than-columns", found=text, most=_MOST_NAMED)
     # numbers with leading zeros have as many digits as the first
     width = len(first) if first.startswith("0") else 0
     return tuple(f"{found[1]}{number:0{width}}{found[3]}" for number in range(int(first), int(last) + 1))
@@ -354,5 +354,5 @@ def _expanded(text: str) -> str:
     for variable in re.findall(r"\$(?:(\w+)|\{(\w+)\})", text):
         wanted = variable[0] or variable[1]
         if wanted not in os.environ:
-            raise OptionError("taxonomy-needs-environment-variable-not-set", text=text, wanted=wanted)
+            raise OptionError("taxonomy-needs-environment-variable-not-set", found=text, variable=wanted)
     return os.path.expanduser(os.path.expandvars(text))

@@ -153,12 +153,12 @@ class Step:
     def __post_init__(self) -> None:
         if self.do not in VERBS:
             raise OptionError(
-                "step-is-not-one-of", do=self.do, allowed=tuple(VERBS), hint=closest(self.do, VERBS)
+                "step-is-not-one-of", found=self.do, allowed=tuple(VERBS), hint=closest(self.do, VERBS)
             )
         if self.source and self.source not in SOURCES:
             raise self.refusal(
                 "source-is-not-one-of",
-                source=self.source,
+                found=self.source,
                 allowed=tuple(SOURCES),
                 hint=closest(self.source, SOURCES),
             )
@@ -186,15 +186,15 @@ class Step:
         if len(ends) < 2 or any(a >= b for a, b in itertools.pairwise(ends)):
             raise self.refusal("breaks-least-two-numbers-dates-ascending")
         if self.closed not in ("right", "left"):
-            raise self.refusal("closed-not-right-left", closed=self.closed)
+            raise self.refusal("closed-not-right-left", found=self.closed)
         if self.outside not in ("error", "missing"):
-            raise self.refusal("outside-not-error-missing", outside=self.outside)
+            raise self.refusal("outside-not-error-missing", found=self.outside)
         if self.labels and len(self.labels) != len(ends) - 1:
             raise self.refusal(
                 "breaks-make-bands-there-labels",
-                number_of_ends=len(ends),
-                number_of_ends_2=len(ends) - 1,
-                number_of_labels=len(self.labels),
+                breaks=len(ends),
+                bands=len(ends) - 1,
+                labels=len(self.labels),
             )
         if len(set(self.bands)) < len(self.bands) or not all(text.strip() for text in self.bands):
             raise self.refusal("labels-different-from-each-other-not")

@@ -98,12 +98,12 @@ class Conventions:
         if self.decimal is not None:
             settle("decimal", {"comma": ",", "point": "."}.get(self.decimal.lower(), self.decimal))
             if self.decimal not in _DECIMALS:
-                raise OptionError("decimal-not-point-comma", option="decimal", decimal=self.decimal)
+                raise OptionError("decimal-not-point-comma", option="decimal", found=self.decimal)
         if self.thousands is not None:
             settle("thousands", _THOUSANDS_WORDS.get(self.thousands.lower(), self.thousands))
             if self.thousands not in _THOUSANDS:
                 raise OptionError(
-                    "thousands-not-point-comma-blank-apostrophe", option="thousands", thousands=self.thousands
+                    "thousands-not-point-comma-blank-apostrophe", option="thousands", found=self.thousands
                 )
         if self.thousands == "," and self.decimal is None:
             settle("decimal", ".")
@@ -127,7 +127,7 @@ class Conventions:
             if self.header_row is not None:
                 raise OptionError("range-begins-row-names")
         if self.newline not in (None, "\n", "\r\n", "\r"):
-            raise OptionError("newline-not-n-r-n-r", newline=self.newline)
+            raise OptionError("newline-not-n-r-n-r", found=self.newline)
         if not isinstance(self.spreadsheet_safe, bool):
             raise OptionError(
                 "spreadsheet-safe-true-false", option="spreadsheet_safe", found=self.spreadsheet_safe
@@ -208,11 +208,11 @@ def cells_of(text: str) -> Cells:
         r"\s*([A-Za-z]{1,3})([1-9]\d{0,6})\s*:\s*(?:([A-Za-z]{1,3})([1-9]\d{0,6}))?\s*", text
     )
     if found is None:
-        raise OptionError("range-not-form-b4-f200-b4", option="range", text=text)
+        raise OptionError("range-not-form-b4-f200-b4", option="range", found=text)
     top, left = int(found[2]) - 1, _column_number(found[1])
     bottom, right = (None, None) if found[3] is None else (int(found[4]) - 1, _column_number(found[3]))
     if bottom is not None and right is not None and (bottom < top or right < left):
-        raise OptionError("range-ends-before-begins", text=text)
+        raise OptionError("range-ends-before-begins", found=text)
     return Cells(top, left, bottom, right, "".join(text.split()).upper())
 
 
@@ -236,15 +236,15 @@ def _known_encoding(name: str) -> str:
         raise OptionError(
             "encoding-not-known",
             option="encoding",
-            name=name,
+            found=name,
             hint=closest(name, ("utf-8", "latin-1", "windows-1252", "utf-16", "iso-8859-15", "mac-roman")),
         ) from None
     if not getattr(codec, "_is_text_encoding", True):
-        raise OptionError("encoding-not-encoding-text", option="encoding", name=name)
+        raise OptionError("encoding-not-encoding-text", option="encoding", found=name)
     # the custodian's own word for it, where it has several
     return codec.name if codec.name.startswith("utf-8") else name.strip().lower()
 
 
 def _one_character(name: str, value: str) -> None:
     if len(value) != 1 or not value.isascii() or value in "\r\n\0":
-        raise OptionError("option-not-plain-character-such-tab", option=name, value=value)
+        raise OptionError("option-not-plain-character-such-tab", option=name, found=value)

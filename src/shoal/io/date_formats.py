@@ -62,13 +62,13 @@ class DateFormat:
                 template += _TOKENS[token][1]
                 found.append(token[0])
             elif token.isalpha() and token != "T":
-                hint = Message("century-not-told") if token == "YY" else ""
-                raise OptionError("the-date-format-has", text=text, token=token, hint=hint)
+                why = Message("century-not-told") if token == "YY" else ""
+                raise OptionError("the-date-format-has", found=text, token=token, why=why)
             else:
                 pattern += re.escape(token)
                 template += token.replace("{", "{{").replace("}", "}}")
         if sorted(set("YMD")) != sorted(set(found) & set("YMD")) or len(found) != len(set(found)):
-            raise OptionError("date-format-needs-yyyy-mm-m", text=text)
+            raise OptionError("date-format-needs-yyyy-mm-m", found=text)
         return DateFormat(text, re.compile(pattern), template)
 
     @property

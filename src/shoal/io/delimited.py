@@ -365,7 +365,7 @@ def check_unquoted(table: pa.Table, separator: str) -> None:
     wrong = next((text for text in texts if separator in text or "\n" in text or "\r" in text), None)
     if wrong is not None:
         raise InputError(
-            "holds-separator-line-break-file-no", wrong=wrong[:40], separator=_written(separator)
+            "holds-separator-line-break-file-no", found=wrong[:40], separator=_written(separator)
         )
 
 

@@ -96,7 +96,7 @@ def _rows(path: Path, wanted: str | None, cells: Cells, *, values: bool) -> tupl
         if wanted is None and len(names) > 1:
             raise InputError("several-sheets", path=path, count=len(names), allowed=tuple(names[:8]))
         if wanted is not None and wanted not in names:
-            raise InputError("has-no-sheet", path=path, wanted=wanted, hint=closest(wanted, names))
+            raise InputError("has-no-sheet", path=path, found=wanted, hint=closest(wanted, names))
         if not names:
             raise InputError("no-sheet-cells", path=path)
         sheet = book[wanted or names[0]]
@@ -118,7 +118,7 @@ def _check_formulas(path: Path, sheet: str, rows: list[list[Any]], cells: Cells)
         for place, cell in enumerate(row):
             if isinstance(cell, str) and cell in _ERRORS and cell != "#N/A":
                 wrong = _cell(cells.top + number, cells.left + place)
-                raise InputError("cell-sheet-holds-error", path=path, wrong=wrong, sheet=sheet, cell=cell)
+                raise InputError("cell-sheet-holds-error", path=path, place=wrong, sheet=sheet, found=cell)
             if cell == "#N/A":
                 row[place] = None
     with zipfile.ZipFile(path) as archive:
@@ -134,7 +134,7 @@ def _check_formulas(path: Path, sheet: str, rows: list[list[Any]], cells: Cells)
             if cell is None and isinstance(there, str) and there.startswith("="):
                 named = _cell(cells.top + number, cells.left + place)
                 raise InputError(
-                    "cell-sheet-holds-formula-without-value", path=path, named=named, sheet=sheet
+                    "cell-sheet-holds-formula-without-value", path=path, place=named, sheet=sheet
                 )
 
 
@@ -151,7 +151,7 @@ def check_size(names: Any) -> None:
     """Refuse, before any work is done, what a sheet cannot hold."""
     library()
     if len(names) > _MOST_COLUMNS:
-        raise InputError("sheet-most-columns-not", most_columns=_MOST_COLUMNS, number_of_names=len(names))
+        raise InputError("sheet-most-columns-not", most=_MOST_COLUMNS, found=len(names))
 
 
 def write_excel(table: pa.Table, path: Path, conventions: Conventions, formats: dict[str, str]) -> None:
@@ -159,7 +159,7 @@ def write_excel(table: pa.Table, path: Path, conventions: Conventions, formats: 
     from shoal.errors import OutputError
 
     if table.num_rows > _MOST_ROWS:
-        raise OutputError("sheet-most-rows", most_rows=_MOST_ROWS)
+        raise OutputError("sheet-most-rows", most=_MOST_ROWS)
     openpyxl = library()
     from openpyxl.cell import WriteOnlyCell
 

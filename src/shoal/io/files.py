@@ -250,18 +250,18 @@ def _unreadable(path: Path, kind: Format, error: Exception) -> InputError:
     if isinstance(error, OSError) and error.strerror:
         return InputError("cannot-be-read", path=path, reason=error.strerror)
     first_line = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
-    return InputError("cannot-be-read-as", path=path, title=kind.title, first_line=first_line)
+    return InputError("cannot-be-read-as", path=path, title=kind.title, reason=first_line)
 
 
 def _check_names(names: Sequence[str], path: Path) -> None:
     blank = [i + 1 for i, name in enumerate(names) if not name.strip()]
     if blank:
-        raise InputError("column-no-name", path=path, blank=blank[0])
+        raise InputError("column-no-name", path=path, place=blank[0])
     long = next((name for name in names if len(name) > _LONGEST_NAME), None)
     if long is not None:
         raise InputError(
-            "column-name-characters-begins-first-row", path=path, number_of_long=len(long), long=long[:40]
+            "column-name-characters-begins-first-row", path=path, length=len(long), found=long[:40]
         )
     repeated = sorted({name for name in names if list(names).count(name) > 1})
     if repeated:
-        raise InputError("two-columns-named", path=path, repeated=repeated[0])
+        raise InputError("two-columns-named", path=path, column=repeated[0])

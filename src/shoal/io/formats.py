@@ -346,7 +346,7 @@ def known_format(word: Any) -> Format:
         raise OptionError(
             "format-is-not-one-of",
             option="format",
-            word=word,
+            found=word,
             allowed=tuple(FORMATS),
             hint=closest(str(word), FORMATS),
         )

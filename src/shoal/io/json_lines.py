@@ -39,7 +39,7 @@ def read_json_lines(path: Path, packing: str = "") -> tuple[pa.Table, dict[str, 
                     names.update(dict.fromkeys(rows[-1]))
         except UnicodeDecodeError as error:
             raise InputError(
-                "not-utf-8-text-json", row=len(rows), path=path, object=error.object[error.start]
+                "not-utf-8-text-json", row=len(rows), path=path, found=error.object[error.start]
             ) from None
     columns: dict[str, Any] = {}
     doubts: dict[str, Message] = {}
@@ -58,7 +58,7 @@ def _object(path: Path, line: str, row: int) -> dict[str, Any]:
         return found
 
     def refuse(word: str) -> Any:
-        raise InputError("row-holds-no-value-json", row=row, path=path, word=word)
+        raise InputError("row-holds-no-value-json", row=row, path=path, found=word)
 
     try:
         found = json.loads(line, object_pairs_hook=once, parse_constant=refuse)
@@ -72,7 +72,7 @@ def _object(path: Path, line: str, row: int) -> dict[str, Any]:
         raise InputError("row-not-json-object-such", row=row, path=path)
     for name, value in found.items():
         if isinstance(value, dict | list):
-            raise InputError("row-holds-list-object-table-value", row=row, path=path, name=name)
+            raise InputError("row-holds-list-object-table-value", row=row, path=path, column=name)
     return found
 
 

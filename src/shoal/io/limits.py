@@ -65,7 +65,7 @@ def zipped_table(path: Path) -> str:
         if not part.filename.startswith("__MACOSX/") and not Path(part.filename).name.startswith(".")
     ]
     if len(own) != 1:
-        raise InputError("holds-files-table-needed", path=path, number_of_own=len(own))
+        raise InputError("holds-files-table-needed", path=path, found=len(own))
     if own[0].flag_bits & 1:
         raise InputError("is-encrypted", path=path)
     return own[0].filename

@@ -217,7 +217,7 @@ def frozen(path: str | Path, *, empty: bool = False) -> Frozen:
             unpacked = sum(unpacked_sizes(facts))
         if len(set(own.names)) < len(own.names):
             repeated = next(name for name in own.names if own.names.count(name) > 1)
-            raise InputError("parquet-files-two-columns-named", one=one, repeated=repeated)
+            raise InputError("parquet-files-two-columns-named", path=one, column=repeated)
         schema = own if schema is None else _common(schema, own, found[0], one)
         files.append(File(one, sum(groups), first, _folder_values(one, path), _mark(one), groups, unpacked))
         first += sum(groups)
@@ -320,7 +320,6 @@ def _common(before: pa.Schema, own: pa.Schema, first: Path, path: Path) -> pa.Sc
             raise InputError(
                 "column-files-before-such",
                 column=field.name,
-                field=field.name,
                 other=other,
                 path=path,
                 type=field.type,
@@ -374,7 +373,7 @@ def _with_folders(files: Sequence[File], schema: pa.Schema, path: Path) -> Froze
     names = tuple(name for name, _ in files[0].values)
     for file in files:
         if tuple(name for name, _ in file.values) != names:
-            raise InputError("lies-folders-other-names-than", path=file.path, path_2=files[0].path)
+            raise InputError("lies-folders-other-names-than", path=file.path, other=files[0].path)
     for number, name in enumerate(names):
         if name in schema.names:
             raise InputError("column-both-files-names-folders", column=name, path=path)

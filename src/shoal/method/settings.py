@@ -72,9 +72,9 @@ class Setting:
         if not isinstance(value, str) or value not in self.choices:
             hint = closest(str(value), self.choices)
             raise OptionError(
-                "publication-option-is-not-one-of",
+                "option-is-not-one-of",
                 option=self.name,
-                value=value,
+                found=value,
                 allowed=tuple(self.choices),
                 hint=hint,
             )

@@ -80,7 +80,7 @@ def _centres(centre: Sequence[int], steps: Sequence[int], moving: list[int]) -> 
         raise OptionError(
             "centre-hold-whole-number-least-0",
             option="centre",
-            number_of_steps=len(steps),
+            steps=len(steps),
             found=list(centre),
         )
     return tuple(int(centre[j]) for j in moving)

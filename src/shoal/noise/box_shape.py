@@ -142,7 +142,7 @@ def best_share(dimensions: int, epsilon: float, optimise: str = "variance") -> f
     """
     if optimise not in OPTIMISE:
         raise OptionError(
-            "optimise-is-not-one-of", option="optimise", optimise=optimise, allowed=tuple(OPTIMISE)
+            "optimise-is-not-one-of", option="optimise", found=optimise, allowed=tuple(OPTIMISE)
         )
     low, high = _SMALLEST, 1.0
     for _ in range(_ZOOMS):

@@ -161,18 +161,18 @@ def _bits(epsilon: Fraction) -> int:
 def _checked(labels: ArrayLike, codes: ArrayLike, clusters: int, taxonomy: Taxonomy) -> tuple[Codes, Codes]:
     which, values = np.asarray(labels, dtype=np.int64), np.asarray(codes, dtype=np.int64)
     if which.ndim != 1 or which.shape != values.shape:
-        raise InputError("there-label-code-per-record", found=which.size, size_2=values.size)
+        raise InputError("there-label-code-per-record", found=which.size, codes=values.size)
     if which.size >= _MOST_RECORDS:
-        raise InputError("records-too-many-exact-scores", size=which.size)
+        raise InputError("records-too-many-exact-scores", found=which.size)
     if which.size and (which.min() < 0 or which.max() >= clusters):
-        raise InputError("labels-from-0-number-last-cluster", clusters=clusters - 1)
+        raise InputError("labels-from-0-number-last-cluster", most=clusters - 1)
     inside = np.zeros(taxonomy.size, dtype=np.bool_)
     inside[list(taxonomy.domain)] = True
     wrong = (values < 0) | (values >= taxonomy.size)
     wrong |= ~inside[np.where(wrong, 0, values)]
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise InputError("row-code-not-value-taxonomy-domain", row=row + 1, values=values[row])
+        raise InputError("row-code-not-value-taxonomy-domain", row=row + 1, found=values[row])
     return which, values
 
 

@@ -61,7 +61,7 @@ def elliptope_noise(signs: int, epsilon: Epsilon, source: Source | None = None) 
     d = int(signs)
     products = d * (d - 1) // 2
     if products + 2 > LARGEST_NUMERATOR * exact:
-        raise OptionError("elliptope-noise-signs-epsilon-larger-than", d=d, exact=float(exact))
+        raise OptionError("elliptope-noise-signs-epsilon-larger-than", signs=d, epsilon=float(exact))
     bits = source_for(None) if source is None else source
     plus, minus = (_Half.draw(d, products + 1, bits) for _ in range(2))
     words = _FIRSTWORDS

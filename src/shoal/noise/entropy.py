@@ -117,7 +117,7 @@ class Source(ABC):
         if above.size and under.size and (above.min() < 0 or under.min() < 1 or (above > under).any()):
             raise OptionError("probability-satisfy-0-numerator-denominator-denominator")
         if under.size and under.max() >= LARGEST_DENOMINATOR:
-            raise OptionError("denominator-too-large", under=under.max())
+            raise OptionError("denominator-too-large", found=under.max())
         ratio_shape = np.broadcast_shapes(above.shape, under.shape)
         shape = shape_with(ratio_shape, size)
         above_flat, under_flat = (
@@ -259,7 +259,7 @@ def shape_with(values_shape: tuple[int, ...], size: Shape | None) -> tuple[int, 
     try:
         return np.broadcast_shapes(values_shape, wanted)
     except (ValueError, TypeError):
-        raise OptionError("size-does-not-fit-values-shape", size=size, values_shape=values_shape) from None
+        raise OptionError("size-does-not-fit-values-shape", found=size, shape=values_shape) from None
 
 
 class SystemEntropy(Source):

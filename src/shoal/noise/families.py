@@ -180,7 +180,7 @@ def noise_family(name: str) -> NoiseFamily:
         raise OptionError(
             "noise-is-not-one-of",
             option="noise",
-            name=name,
+            found=name,
             allowed=tuple(NOISES),
             hint=closest(name, NOISES),
         )

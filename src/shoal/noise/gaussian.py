@@ -109,7 +109,7 @@ def _exact(value: object) -> Fraction:
         exact = Fraction(value) if isinstance(value, Fraction) else Fraction(int(value))
         if exact == 0 or SMALLEST_VARIANCE <= exact <= LARGEST_VARIANCE:
             return exact
-        raise OptionError("variance-too-large" if exact > 1 else "variance-too-small", value=shown(value))
+        raise OptionError("variance-too-large" if exact > 1 else "variance-too-small", found=shown(value))
     raise OptionError("variance-whole-number-fraction", option="variance", found=shown(value))
 
 

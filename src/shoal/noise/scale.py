@@ -91,6 +91,6 @@ def _bad_scale(value: object) -> OptionError:
         if value < 0:
             return OptionError("scale-least-0", option="scale", found=shown(value))
         if value > LARGEST_NUMERATOR:
-            return OptionError("scale-larger-than-2-52-lattice", value=shown(value))
-        return OptionError("scale-numerator-above-2-52-denominator", value=shown(value))
+            return OptionError("scale-larger-than-2-52-lattice", found=shown(value))
+        return OptionError("scale-numerator-above-2-52-denominator", found=shown(value))
     return OptionError("scale-whole-number-fraction", option="scale", found=shown(value))

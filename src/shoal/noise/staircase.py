@@ -84,7 +84,7 @@ def check_staircase(steps: Any, epsilon: Epsilon) -> Fraction:
     if exact <= 0:
         raise OptionError("epsilon-above-0", option="epsilon", found=shown(epsilon))
     if _whole("steps", steps) > LARGEST_NUMERATOR * exact:
-        raise OptionError("steps-over-epsilon-more-than-2", steps=shown(steps), exact=float(exact))
+        raise OptionError("steps-over-epsilon-more-than-2", steps=shown(steps), epsilon=float(exact))
     return exact
 
 

@@ -37,7 +37,7 @@ def best_fraction(epsilon: float, optimise: str = "variance", confidence: float 
         raise OptionError(
             "staircase-shape-optimise-is-not-one-of",
             option="optimise",
-            optimise=optimise,
+            found=optimise,
             allowed=tuple(OPTIMISE),
             hint=closest(optimise, OPTIMISE),
         )

@@ -70,7 +70,7 @@ class Partition:
         """
         values = np.asarray(X, dtype=np.float64)
         if values.shape[0] != self.n:
-            raise InputError("table-rows-partition-records", shape=values.shape[0], n=self.n)
+            raise InputError("table-rows-partition-records", found=values.shape[0], n=self.n)
         if values.ndim == 1:
             return np.bincount(self.labels, weights=values, minlength=len(self)) / self.sizes
         return np.stack([self.centroids(column) for column in values.T], axis=1)

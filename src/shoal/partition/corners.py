@@ -30,7 +30,7 @@ def corner_sequence(attributes: int, rule: str = "alternate") -> Iterator[int]:
         raise OptionError(
             "corners-not-known",
             option="corners",
-            rule=rule,
+            found=rule,
             allowed=tuple(CORNER_RULES),
             hint=closest(rule, CORNER_RULES),
         )

@@ -29,6 +29,6 @@ def given(labels: ArrayLike, k: int | None = None) -> Partition:
         if partition.sizes[smallest] < least:
             label = np.unique(raw)[smallest].item()
             raise InputError(
-                "cluster-records-fewer-than-k", label=label, sizes=partition.sizes[smallest], least=least
+                "cluster-records-fewer-than-k", cluster=label, found=partition.sizes[smallest], least=least
             )
     return partition

@@ -67,7 +67,7 @@ def insensitive(
     values = as_matrix(X)
     public = np.asarray(bounds, dtype=np.float64)
     if public.shape != (values.shape[1], 2):
-        raise OptionError("bounds-shape-expected-lo-hi-each", shape=public.shape, shape_2=values.shape[1])
+        raise OptionError("bounds-shape-expected-lo-hi-each", found=public.shape, columns=values.shape[1])
     ends = [
         numeric_ends(column, float(lo), float(hi)) for column, (lo, hi) in zip(values.T, public, strict=True)
     ]
@@ -94,7 +94,7 @@ def insensitive_mixed(
     """
     if order not in ORDERS:
         raise OptionError(
-            "order-not-known", option="order", order=order, allowed=tuple(ORDERS), hint=closest(order, ORDERS)
+            "order-not-known", option="order", found=order, allowed=tuple(ORDERS), hint=closest(order, ORDERS)
         )
     n = ends[0].values.size
     least = check_k(k, n)

@@ -73,7 +73,7 @@ def one_attribute(x: ArrayLike) -> NDArray[Any]:
     if values.ndim != 1 or values.size == 0:
         raise InputError("one-attribute-is-needed")
     if values.dtype.kind not in "iufb":
-        raise InputError("numbers-needed-array-type", dtype=values.dtype)
+        raise InputError("numbers-needed-array-type", found=values.dtype)
     if values.dtype.kind == "f":
         values = values.astype(np.float64, copy=False)
         wrong = ~(np.abs(values) <= _LARGEST)
@@ -178,7 +178,7 @@ def expected_error(x: ArrayLike, partition: Partition, width: Number, epsilon: N
     noise = noise_of_one(width, epsilon)
     values = one_attribute(x)
     if values.size != partition.n:
-        raise InputError("there-values-partition-records", size=values.size, n=partition.n)
+        raise InputError("there-values-partition-records", found=values.size, n=partition.n)
     first = values[0]
     # integers beyond 2^53 are told apart only by their differences
     centred = (values.astype(np.int64) - int(first) if values.dtype.kind != "f" else values - first).astype(

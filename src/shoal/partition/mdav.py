@@ -59,7 +59,7 @@ def mdav(
         raise OptionError(
             "algorithm-not-known",
             option="algorithm",
-            algorithm=algorithm,
+            found=algorithm,
             allowed=tuple(_ALGORITHMS),
             hint=closest(algorithm, _ALGORITHMS),
         )

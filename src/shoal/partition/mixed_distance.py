@@ -77,7 +77,7 @@ def nominal_ends(codes: ArrayLike, to_low: ArrayLike, to_high: ArrayLike, betwee
     outside = (numbers < 0) | (numbers >= low.size)
     if outside.any():
         row = int(np.flatnonzero(outside)[0])
-        raise InputError("row-code-domain-values-0", row=row + 1, numbers=numbers[row], size=low.size - 1)
+        raise InputError("row-code-domain-values-0", row=row + 1, found=numbers[row], most=low.size - 1)
     unit = between if between > 0 else 1.0
     reach = float(max(low.max(), high.max())) / unit
     return Ends(numbers, (low / unit)[numbers], (high / unit)[numbers], reach)

@@ -36,7 +36,7 @@ def normalise(X: ArrayLike, how: str, widths: ArrayLike | None = None) -> NDArra
         spread = values.std(axis=0)
         return np.asarray((values - centre) / np.where(constant | (spread == 0.0), 1.0, spread))
     raise OptionError(
-        "how-not-scaling", option="how", how=how, allowed=tuple(_WAYS), hint=closest(how, _WAYS)
+        "how-not-scaling", option="how", found=how, allowed=tuple(_WAYS), hint=closest(how, _WAYS)
     )
 
 
@@ -45,7 +45,7 @@ def _checked_widths(widths: ArrayLike | None, columns: int) -> NDArray[np.float6
         raise OptionError("how-domain-needs-widths-width-public", option="how")
     result = np.asarray(widths, dtype=np.float64)
     if result.shape != (columns,):
-        raise OptionError("widths-shape-expected-width-per-attribute", shape=result.shape, columns=columns)
+        raise OptionError("widths-shape-expected-width-per-attribute", found=result.shape, columns=columns)
     if not (np.isfinite(result) & (result > 0)).all():
         column = int(np.flatnonzero(~(np.isfinite(result) & (result > 0)))[0])
         raise OptionError("the-width-of-attribute-is", column=column + 1, found=result[column])

@@ -38,7 +38,7 @@ def ranking(x: ArrayLike, k: int, remainder: str = "middle") -> Partition:
     if values.ndim != 1 or values.size == 0:
         raise InputError("ranking-works-attribute")
     if values.dtype.kind not in "iufb":
-        raise InputError("ranking-needs-numbers-array-type", dtype=values.dtype)
+        raise InputError("ranking-needs-numbers-array-type", found=values.dtype)
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         row = int(np.flatnonzero(~np.isfinite(values))[0])
         raise InputError("row-missing-infinite", row=row + 1)
@@ -77,7 +77,7 @@ def enlarged_group(groups: int, remainder: str) -> int:
         raise OptionError(
             "remainder-not-known",
             option="remainder",
-            remainder=remainder,
+            found=remainder,
             allowed=tuple(_REMAINDERS),
             hint=closest(remainder, _REMAINDERS),
         )

@@ -43,7 +43,7 @@ class Edges:
 def edges(positions: Whole, partition: Partition) -> Edges:
     """Sort every cluster of at least three records; ties keep the input order."""
     if int(partition.sizes.min()) < 3:
-        raise OptionError("a-cluster-has-records", sizes=int(partition.sizes.min()))
+        raise OptionError("a-cluster-has-records", found=int(partition.sizes.min()))
     order = np.lexsort((positions, partition.labels))
     ends = np.cumsum(partition.sizes)
     starts = ends - partition.sizes

@@ -150,4 +150,4 @@ def _place(parent: str | None) -> Message:
 
 
 def _too_deep() -> InputError:
-    return InputError("taxonomy-more-than-levels", most_levels=MOST_LEVELS)
+    return InputError("taxonomy-more-than-levels", most=MOST_LEVELS)

@@ -105,7 +105,7 @@ def csv_pairs(text: str) -> Pairs:
         while row and not row[-1]:
             row.pop()
         if not all(row):
-            raise InputError("row-links-empty-name-before", row=number, other_row=row[-1])
+            raise InputError("row-links-empty-name-before", row=number, name=row[-1])
         line = [cell for place, cell in enumerate(row) if place == 0 or cell != row[place - 1]]
         pairs += pairwise(line) if len(line) > 1 else [(line[0], "")]
     return pairs

@@ -77,7 +77,7 @@ class Names:
         for value in values:
             code = self.find(value, place)
             if code in found:
-                raise InputError("and-are-the-same-concept", **place, found=found[code], value=value)
+                raise InputError("and-are-the-same-concept", **place, found=found[code], other=value)
             found[code] = label(value)
         if not found:
             raise InputError("has-no-values", **place)

@@ -279,9 +279,7 @@ class Taxonomy:
             OptionError: more than 2,000 concepts.
         """
         if self.size > LARGEST_TABLE:
-            raise OptionError(
-                "taxonomy-concepts-table-all-pairs-most", size=self.size, largest_table=LARGEST_TABLE
-            )
+            raise OptionError("taxonomy-concepts-table-all-pairs-most", found=self.size, most=LARGEST_TABLE)
         every = np.arange(self.size)
         return self.shape.distances(every[:, np.newaxis], every)
 
