@@ -71,7 +71,7 @@ def check_raking(schema: Schema | None, columns: Sequence[str]) -> None:
     for margin in schema.margins:
         if margin.column not in columns:
             raise OptionError(
-                "weight-raked-margin-not-released", column=margin.column, weight=schema.weight.name
+                "weight-raked-margin-not-released", column=schema.weight.name, margin=margin.column
             )
 
 
