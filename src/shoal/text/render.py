@@ -146,15 +146,21 @@ class _Writer(string.Formatter):
     def _text(self, value: Any) -> str:
         """A fact in a sentence; one that says something by itself is spelled the same way."""
         rendered = getattr(value, "rendered", None)
-        return str(value) if rendered is None else str(rendered(self._flag))
+        return str(value) if rendered is None else str(rendered(self._flag and self._spelled))
+
+    def _spelled(self, option: str) -> str | None:
+        """The flag of an option that is named here, also by a fact that says something by itself."""
+        own = None if self._flag is None else self._flag(option)
+        if own is not None:
+            self._named.add(option)
+        return own
 
     def _option(self, marked: str) -> str:
         found = _OPTION.fullmatch(marked)
-        own = None if self._flag is None or found is None else self._flag(found["name"])
+        own = None if found is None else self._spelled(found["name"])
         if found is None or own is None:
             return marked
         name, value = found["name"], found["of_column"] or found["quoted"] or found["bare"] or ""
-        self._named.add(name)
         column = self._facts.get("column")
         if value in ("True", "False"):
             return own if value == "True" else f"--no-{own[2:]}"
