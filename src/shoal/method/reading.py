@@ -97,8 +97,9 @@ def _recognised(text: str) -> Message:
 
 @cache
 def _sentences() -> Mapping[str, str]:
-    """Codes by sentence, of sentences that have no facts."""
-    return {parts[0]: code for code, parts in catalogue().items() if len(parts) == 1 and "{" not in parts[0]}
+    """Codes by sentence, of those that have no facts."""
+    codes = {code for facts in MODELS.values() for code in facts.not_promised}
+    return {str(Message(code)): code for code in (*codes, *_ALONE)}
 
 
 def _from_words(found: dict[str, Any]) -> dict[str, Any]:
@@ -252,6 +253,38 @@ _FIELDS: Mapping[str, Callable[[Any], Any]] = {
 }
 # what a statement says one by one
 _TERMS = ("conditions", "data_dependent", "not_promised", "steps")
+# codes of what statements say without facts, besides those of the models
+_ALONE = (
+    "about-one-row",
+    "bound-for-persons",
+    "clusters-from-caller",
+    "columns-shuffled-alone",
+    "distances-by-records",
+    "gaps-known",
+    "grouped-share-epsilon",
+    "groups-of-close-values",
+    "intruder-knows-all-but-one",
+    "intruder-knows-no-other-values",
+    "measured-by-noisy-rows",
+    "neighbours-have-same-clusters",
+    "neighbours-in-rank",
+    "no-joint-k",
+    "no-spread-no-noise",
+    "noise-from-records",
+    "noise-has-floor",
+    "pairs-not-measured",
+    "permutations-alike",
+    "prior-is-table",
+    "random-order",
+    "random-order-with-weights",
+    "recorded-would-be-fixed",
+    "rests-on-declarations",
+    "second-table-has-buckets",
+    "steps-are-public",
+    "strata-known",
+    "taking-part-not-hidden",
+    "tree-by-noisy-rows",
+)
 # only where the claim has a δ
 _IN_RHO: Mapping[str, Callable[[Any], Any]] = {"delta": fraction, "rho": fraction}
 # only where they are not as usual
