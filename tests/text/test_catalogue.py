@@ -309,4 +309,4 @@ def test_a_message_inside_a_message_is_spelled_alike() -> None:
     inner = Message("in-memory")
     outer = Message.of("engine-works-through-table-parts", engine="local", obstacle=inner, option="engine")
     assert str(outer) == "engine 'local' works through a table in parts: engine=memory."
-    assert outer.rendered(flag) == "--engine 'local' works through a table in parts: --engine memory."
+    assert outer.rendered(flag) == "engine 'local' works through a table in parts: --engine memory."
