@@ -155,7 +155,7 @@ def audit_prepared(
         _domain(described),
         _clusters(stage),
         individual=view == "individual",
-        removal=method.neighbours == "add-remove",
+        removal=method.adjacency.hides_size,
         limit=max(_FEWEST_PAIRS, min(_MOST_PAIRS, test_runs // 500)),
     )
     if not pairs:
@@ -343,7 +343,7 @@ def _domain(described: Described) -> Domain:
 def _rows_seen(stage: Stage) -> int:
     """All rows where their number is public; with a noisy number, enough for most releases."""
     n = len(stage.records)
-    return 2 * n + 16 if stage.method.neighbours == "add-remove" else n
+    return 2 * n + 16 if stage.method.adjacency.hides_size else n
 
 
 def _chunks(runs: int, values: int) -> list[int]:

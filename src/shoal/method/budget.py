@@ -96,7 +96,9 @@ def _weights(names: Sequence[str], widths: Sequence[Fraction | None], split: Spl
     missing = [name for name in names if name not in split]
     if missing:
         raise OptionError("split-gives-no-weight-column", column=missing[0])
-    weights = [exact(split[name], f"split weight of column '{name}'") for name in names]
+    weights = [
+        exact(split[name], Message.of("weight-of-column", setting="split", column=name)) for name in names
+    ]
     for name, weight in zip(names, weights, strict=True):
         if weight <= 0:
             raise OptionError("split-weight-column-above-0", column=name, found=float(weight))

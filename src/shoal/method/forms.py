@@ -12,10 +12,11 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from shoal.decimals import exact
+from shoal.decimals import What, exact, named
 from shoal.errors import OptionError
 from shoal.noise.concentrated import parse_delta
 from shoal.noise.epsilon import parse_epsilon
+from shoal.text import Message
 
 if TYPE_CHECKING:
     from shoal.method.settings import Setting
@@ -76,14 +77,14 @@ def _whole(setting: Setting, value: Any) -> int:
     return whole(setting.name, value, int(setting.least or 0))
 
 
-def whole(what: str, value: Any, least: int) -> int:
+def whole(what: What, value: Any, least: int) -> int:
     """A whole number that is large enough."""
     try:
         number = int(value)
     except (TypeError, ValueError, OverflowError):
-        raise OptionError("option-whole-number", option=what, found=value) from None
+        raise OptionError("option-whole-number", **named(what), found=value) from None
     if isinstance(value, bool) or number != value or number < least:
-        raise OptionError("option-whole-number-least", option=what, least=least, found=value)
+        raise OptionError("option-whole-number-least", **named(what), least=least, found=value)
     return number
 
 
@@ -91,12 +92,12 @@ def _number(setting: Setting, value: Any) -> Fraction:
     return _in_range(setting, setting.name, value)
 
 
-def _in_range(setting: Setting, what: str, value: Any) -> Fraction:
+def _in_range(setting: Setting, what: What, value: Any) -> Fraction:
     number = exact(value, what)
     low, high = setting.least, setting.most
     if (low is not None and number < low) or (high is not None and number > high):
-        span = f"at least {low}" if high is None else f"from {low} to {high}"
-        raise OptionError("option-must-be-got", option=what, span=span, found=value)
+        code = "option-below" if high is None else "option-outside"
+        raise OptionError(code, **named(what), least=low, most=high, found=value)
     return number
 
 
@@ -108,7 +109,7 @@ def _split(setting: Setting, value: Any) -> str | ByColumn:
             "option-weights-column", option=setting.name, allowed=tuple(setting.choices), found=value
         )
     return tuple(
-        (str(column), exact(weight, f"{setting.name} weight of column '{column}'"))
+        (str(column), exact(weight, Message.of("weight-of-column", setting=setting.name, column=column)))
         for column, weight in value.items()
     )
 
@@ -117,7 +118,7 @@ def _shares(setting: Setting, value: Any) -> ByColumn:
     parts, name = tuple(setting.choices), setting.name
     if not isinstance(value, Mapping) or set(value) != set(parts):
         raise OptionError("option-give-weight-each", option=name, parts=tuple(parts), found=value)
-    weights = tuple((part, exact(value[part], f"the share of {part}")) for part in parts)
+    weights = tuple((part, exact(value[part], Message.of("share-of-part", part=part))) for part in parts)
     if min(weight for _, weight in weights) <= 0:
         raise OptionError("every-weight-above-0", name=name, found=value)
     return weights
@@ -134,7 +135,7 @@ def _groups(setting: Setting, value: Any) -> tuple[tuple[str, ...], ...]:
 def _weights(setting: Setting, value: Any) -> tuple[Fraction, ...]:
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise OptionError("option-list-numbers-such-0-5", option=setting.name, found=value)
-    weights = tuple(exact(weight, "a weight") for weight in value)
+    weights = tuple(exact(weight, Message("a-weight")) for weight in value)
     if not weights or min(weights) <= 0:
         raise OptionError("weights-not-above-0", found=[float(weight) for weight in weights])
     return weights
@@ -144,7 +145,7 @@ def _sizes(setting: Setting, value: Any) -> tuple[tuple[str, int], ...]:
     if not isinstance(value, Mapping) or not value:
         raise OptionError("option-give-group-size-column-such", option=setting.name, found=value)
     return tuple(
-        (str(column), whole(f"the size of column '{column}'", size, int(setting.least or 0)))
+        (str(column), whole(Message.of("size-of-column", column=column), size, int(setting.least or 0)))
         for column, size in value.items()
     )
 
@@ -153,7 +154,10 @@ def _floor(setting: Setting, value: Any) -> Fraction | ByColumn:
     if not isinstance(value, Mapping):
         return _number(setting, value)
     return tuple(
-        (str(column), _in_range(setting, f"the {setting.name} of column '{column}'", least))
+        (
+            str(column),
+            _in_range(setting, Message.of("setting-of-column", setting=setting.name, column=column), least),
+        )
         for column, least in value.items()
     )
 
@@ -172,7 +176,7 @@ def _combinations(setting: Setting, value: Any) -> tuple[tuple[str, int], ...]:
     if not isinstance(value, Mapping) or not value:
         raise OptionError("option-give-k-columns-such-age", option=setting.name, found=value)
     return tuple(
-        (str(names), whole(f"the k of combination '{names}'", size, int(setting.least or 0)))
+        (str(names), whole(Message.of("k-of-combination", names=names), size, int(setting.least or 0)))
         for names, size in value.items()
     )
 
@@ -181,7 +185,7 @@ def _importance(setting: Setting, value: Any) -> ByColumn:
     if not isinstance(value, Mapping) or not value:
         raise OptionError("option-give-weight-column-such-sex", option=setting.name, found=value)
     found = tuple(
-        (str(column), exact(weight, f"the importance of column '{column}'"))
+        (str(column), exact(weight, Message.of("importance-of-column", column=column)))
         for column, weight in value.items()
     )
     for column, weight in found:

@@ -39,7 +39,7 @@ from shoal.text import Message
 _SLACK = 1e-9
 
 
-def settle(method: Method, described: Described) -> tuple[Method, tuple[str, ...]]:
+def settle(method: Method, described: Described) -> tuple[Method, tuple[Message, ...]]:
     """A risk as the k that keeps it, where an empty cell is a value of its own."""
     quasi = keys_of(method, described)
     _combinations(method, quasi)
