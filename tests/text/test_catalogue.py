@@ -113,23 +113,38 @@ def test_every_code_is_in_the_catalogue_with_its_facts() -> None:
 
 
 def test_every_code_of_the_catalogue_is_used() -> None:
-    """As a literal, or as one that is put together from a word and another code, such as f"about-{code}"."""
+    """As a literal, or put together: from a word and another code, f"about-{code}", or from two literals."""
     nodes = [node for tree in modules().values() for node in ast.walk(tree)]
-    written = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
-    made = {form for node in nodes if isinstance(node, ast.JoinedStr) and (form := _form(node))}
-    left = [code for code in set(catalogue()) - written if not any(re.fullmatch(form, code) for form in made)]
-    assert sorted(left) == []
+    literals = {
+        node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    forms = {_form(node) for node in nodes if isinstance(node, ast.JoinedStr)} - {""}
+    left = [
+        code
+        for code in sorted(set(catalogue()) - literals)
+        if not _in_two(code, literals) and not any(re.fullmatch(form, code) for form in forms)
+    ]
+    assert left == []
 
 
 def _form(node: ast.JoinedStr) -> str:
-    """A regular expression of the codes that a literal can make; empty where it makes none."""
-    parts = [part.value if isinstance(part, ast.Constant) else None for part in node.values]
-    words = [str(part) for part in parts if part is not None]
-    if not any(re.search("[a-z]{2}", word) for word in words) or not all(
-        re.fullmatch("[a-z0-9-]+", word) for word in words
-    ):
+    """A regular expression of the codes that a text with other codes in it can be; empty where it is none."""
+    words = [str(part.value) for part in node.values if isinstance(part, ast.Constant)]
+    plain = all(re.fullmatch("[a-z0-9-]+", word) for word in words)
+    if not plain or not any(re.search("[a-z]{2}", word) for word in words):
         return ""
-    return "".join(".+" if part is None else re.escape(str(part)) for part in parts)
+    return "".join(
+        re.escape(str(part.value)) if isinstance(part, ast.Constant) else ".+" for part in node.values
+    )
+
+
+def _in_two(code: str, literals: set[str]) -> bool:
+    parts = code.split("-")
+    return any(
+        any(first in literals for first in ("-".join(parts[:cut]), "-".join(parts[:cut]) + "-"))
+        and any(last in literals for last in ("-".join(parts[cut:]), "-" + "-".join(parts[cut:])))
+        for cut in range(1, len(parts))
+    )
 
 
 def test_codes_are_unique_and_plain() -> None:
