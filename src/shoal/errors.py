@@ -70,22 +70,27 @@ class ShoalError(Coded, Exception):
     @property
     def column(self) -> str | None:
         """The column it is about, None for none."""
-        return self.facts.get("column")
+        return self._known("column")
 
     @property
     def row(self) -> int | None:
         """The row it is about, counted from 1."""
-        return self.facts.get("row")
+        return self._known("row")
 
     @property
     def option(self) -> str | None:
         """The option of the library that is wrong, or that is the way out."""
-        return self.facts.get("option")
+        return self._known("option")
 
     @property
     def fix(self) -> str:
         """The way out in words; empty where there is none."""
-        return way_out(self.code, self.facts)
+        return way_out(self.code, self.facts) or self._known("fix") or ""
+
+    def _known(self, fact: str) -> Any:
+        """A fact of its own, or of the error that it passes on as its reason."""
+        found, reason = self.facts.get(fact), self.facts.get("reason")
+        return getattr(reason, fact) if found is None and isinstance(reason, ShoalError) else found
 
     @property
     def problems(self) -> tuple[ShoalError, ...]:
@@ -101,6 +106,7 @@ class ShoalError(Coded, Exception):
 def plain_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
     """Facts as values for JSON; what JSON has no value for is spelled out.
 
+    >>> from fractions import Fraction
     >>> plain_facts({"found": Fraction(1, 2), "allowed": ("a", "b"), "row": 3})
     {'found': '1/2', 'allowed': ['a', 'b'], 'row': 3}
     """
