@@ -306,7 +306,7 @@ def _steps(desk: Desk, attribute: Attribute) -> list[dict[str, Any]]:
     if attribute.name in desk.viewed:
         only = replace(schema, steps=tuple(step for _, step in own))
         try:
-            done = step_lines(only, with_steps(desk.sheet, only))
+            done = [str(line) for line in step_lines(only, with_steps(desk.sheet, only))]
         except ShoalError as error:
             done = [str(error)] * len(own)
     lines = done or [f"{step.words}; source: {step.source or 'none declared'}" for _, step in own]
