@@ -25,7 +25,7 @@ from shoal.io import Table
 from shoal.mechanisms.histogram import Histogram
 from shoal.release.engines.blobs import Blob, batch_of, blobs_in, by_bucket, packed, unpacked
 from shoal.release.engines.counting import gathered, together
-from shoal.release.engines.reading import Reading
+from shoal.release.engines.reading import Reading, error_of
 from shoal.release.engines.stages import Over, Runner, Stage
 from shoal.release.engines.survey import FACTS, Facts, heard, merged, survey
 
@@ -184,7 +184,7 @@ class Elsewhere:
             raise InputError("rows-were-read-table", seen=seen, n=self.n)
         if wrongs:
             *_, code, facts = min(wrongs, key=lambda wrong: wrong[:2])
-            raise InputError(code, **facts)
+            raise error_of(code, facts)
         empty = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
         for name in self._lattices:
             positions, counts = together(pieces.get(name, [empty]))
@@ -207,7 +207,7 @@ class Elsewhere:
     def absent(self, attribute: Attribute) -> Absent:
         found = self._facts[attribute.name]
         if found.wrong is not None:
-            raise InputError(found.wrong[1], **found.wrong[2])
+            raise error_of(*found.wrong[1:])
         return Absent(found.missing, max(found.first_missing, 0))
 
     def kept(self, dropping: Iterable[str]) -> KeptElsewhere | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +16,10 @@ from shoal.columns.describe import Described
 from shoal.columns.provenance import as_declared
 from shoal.columns.run_steps import steps_run
 from shoal.display import internal
-from shoal.errors import ShoalError, plain_facts
+from shoal.errors import InputError, ShoalError, plain_facts
 from shoal.io import Table, without_texts
 from shoal.io.parquet_files import ROW
+from shoal.text import Message
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -121,12 +122,37 @@ Wrong = tuple[int, str, dict[str, Any]]
 def wrong_in(error: ShoalError, first: int) -> Wrong:
     """An error about a batch that begins at a row of the table, counted as the table is; plain values for JSON.
 
-    >>> from shoal.errors import InputError
     >>> wrong_in(InputError("infinite", column="a", row=3), 100)
     (100, 'infinite', {'column': 'a', 'row': 103})
     """
-    facts = plain_facts(error.facts)
-    return first, error.code, facts if error.row is None else {**facts, "row": error.row + first}
+    return first, error.code, _counted(error.facts, first)
+
+
+def error_of(code: str, facts: Mapping[str, Any]) -> InputError:
+    """The error that `wrong_in` told of.
+
+    >>> _, *told = wrong_in(InputError("of-schema", path="a", reason=Message.of("infinite", column="b", row=3)), 100)
+    >>> str(error_of(*told)).endswith("column 'b' has an infinite value in row 103: correct or remove it.")
+    True
+    """
+    return InputError(code, **{name: _told(value) for name, value in facts.items()})
+
+
+def _counted(facts: Mapping[str, Any], first: int) -> dict[str, Any]:
+    """Facts with rows counted as the table is; what says something by itself is its code and its facts."""
+    found = plain_facts(facts)
+    for name, value in facts.items():
+        if isinstance(value, (Message, ShoalError)):
+            found[name] = {"code": value.code, "facts": _counted(value.facts, first)}
+        elif name == "row" and value is not None:
+            found[name] = value + first
+    return found
+
+
+def _told(value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    return Message(value["code"], {name: _told(one) for name, one in value["facts"].items()})
 
 
 def first_of(wrongs: Iterable[Wrong | None]) -> Wrong | None:

@@ -13,13 +13,13 @@ import numpy as np
 from shoal.columns.attribute import Attribute
 from shoal.columns.coding import labels_of
 from shoal.display import internal
-from shoal.errors import InputError, ShoalError
+from shoal.errors import ShoalError
 from shoal.evaluation.columns import numbers_of, texts_of
 from shoal.evaluation.utility import Distribution, Moments
 from shoal.io import Table
 from shoal.progress import Progress
 from shoal.release.engines.blobs import batch_of, packed
-from shoal.release.engines.reading import Wrong, first_of, wrong_in
+from shoal.release.engines.reading import Wrong, error_of, first_of, wrong_in
 from shoal.release.engines.stages import Stage
 from shoal.release.measuring.side import Reading, Side
 from shoal.release.measuring.tally import (
@@ -309,7 +309,7 @@ def count_values(side: Side, asked: Sequence[Asked], tell: Progress) -> Values:
             facts[name] = facts[name].joined(Facts(**some))
     for about in facts.values():
         if about.wrong is not None:
-            raise InputError(about.wrong[1], **about.wrong[2])
+            raise error_of(*about.wrong[1:])
     columns: dict[str, Column] = {}
     many: list[Asked] = []
     for number, one in enumerate(asked):
