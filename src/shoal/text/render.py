@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 import re
 import string
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -104,12 +104,24 @@ def way_out(code: str, facts: Mapping[str, Any]) -> str:
     return guess or (writer.written(parts[1]) if len(parts) > 1 else "")
 
 
+@dataclass(frozen=True, slots=True)
+class _Within:
+    """Flags for what is said in the midst of another sentence: `k=` is one there, a `k` that it begins with is not."""
+
+    flag: Flag
+
+    def __call__(self, option: str) -> str | None:
+        return self.flag(option)
+
+
 class _Writer(string.Formatter):
     """Fills templates with facts, and remembers which options were named."""
 
     def __init__(self, facts: Mapping[str, Any], flag: Flag | None) -> None:
         self._facts, self._flag = facts, flag
         self._named: set[str] = set()
+        # whether nothing is written yet, and whether that was so before the fact that is being written
+        self._empty = self._first = True
 
     def written(self, template: str) -> str:
         parts = _MARK.split(template)
@@ -127,13 +139,25 @@ class _Writer(string.Formatter):
 
     def added(self) -> str:
         """A further sentence."""
+        self._first = False
         return f" {self._text(self._facts['added'])}" if "added" in self._facts else ""
 
     def own_flag(self) -> str:
         """The flag that a sentence of the command line is about, unless it has named it."""
         option = self._facts.get("option")
-        own = None if self._flag is None or option is None else self._flag(option)
-        return "" if own is None or option in self._named else f" ({own})"
+        if option is None or option in self._named or isinstance(self._flag, _Within):
+            return ""
+        own = self._flag and self._flag(option)
+        return f" ({own})" if own else ""
+
+    def parse(self, format_string: str) -> Iterable[tuple[str, str | None, str | None, str | None]]:
+        for literal, name, spec, conversion in super().parse(format_string):
+            self._empty = self._empty and not literal
+            yield literal, name, spec, conversion
+
+    def get_field(self, field_name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        self._first, self._empty = self._empty, False
+        return super().get_field(field_name, args, kwargs)
 
     def format_field(self, value: Any, spec: str) -> str:
         kind = spec.partition(" ")[0]
@@ -146,7 +170,9 @@ class _Writer(string.Formatter):
     def _text(self, value: Any) -> str:
         """A fact in a sentence; one that says something by itself is spelled the same way."""
         rendered = getattr(value, "rendered", None)
-        return str(value) if rendered is None else str(rendered(self._flag and self._spelled))
+        if rendered is None:
+            return str(value)
+        return str(rendered(self._flag and (self._spelled if self._first else _Within(self._spelled))))
 
     def _spelled(self, option: str) -> str | None:
         """The flag of an option that is named here, also by a fact that says something by itself."""
@@ -157,8 +183,10 @@ class _Writer(string.Formatter):
 
     def _option(self, marked: str) -> str:
         found = _OPTION.fullmatch(marked)
-        own = None if found is None else self._spelled(found["name"])
-        if found is None or own is None:
+        if found is None or (isinstance(self._flag, _Within) and found[0] == found["name"]):
+            return marked
+        own = self._spelled(found["name"])
+        if own is None:
             return marked
         name, value = found["name"], found["of_column"] or found["quoted"] or found["bare"] or ""
         column = self._facts.get("column")
