@@ -11,6 +11,7 @@ import typer
 
 from shoal.cli.output import messages, print_json, results
 from shoal.errors import InputError, OptionError
+from shoal.text import Message
 
 if TYPE_CHECKING:
     from shoal.query.client import Client, Reply
@@ -89,7 +90,9 @@ def _question(
     text: str, epsilon: str | None, column: str | None, where: list[str], options: list[str]
 ) -> dict[str, Any]:
     """The question as the server reads it, from JSON or from words."""
-    asked: dict[str, Any] = _json("the question", text) if text.lstrip().startswith("{") else {"kind": text}
+    asked: dict[str, Any] = (
+        _json(Message("the-question"), text) if text.lstrip().startswith("{") else {"kind": text}
+    )
     if epsilon is not None:
         asked["epsilon"] = epsilon
     if column is not None:
@@ -101,7 +104,7 @@ def _question(
         name, equals, value = one.partition("=")
         if not equals:
             raise OptionError("option-not-form-name-value", one=one)
-        asked[name] = _json(f"--option {name}", value) if value[:1] in ("{", "[") else value
+        asked[name] = _json(Message.of("flag-option", name=name), value) if value[:1] in ("{", "[") else value
     return asked
 
 
@@ -112,7 +115,7 @@ def _condition(text: str) -> dict[str, Any]:
     {'column': 'age', 'op': '>=', 'value': '30'}
     """
     if text.lstrip().startswith("{"):
-        written: dict[str, Any] = _json("--where", text)
+        written: dict[str, Any] = _json(Message("flag-where"), text)
         return written
     found = [(text.find(op), -len(op), op) for op in ("==", "!=", "<=", ">=", "<", ">", "=") if op in text]
     if not found:
@@ -122,7 +125,7 @@ def _condition(text: str) -> dict[str, Any]:
     return {"column": column, "op": "==" if op == "=" else op, "value": value}
 
 
-def _json(what: str, text: str) -> Any:
+def _json(what: Message, text: str) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:

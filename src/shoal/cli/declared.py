@@ -8,6 +8,7 @@ from decimal import Decimal
 from shoal.columns.dates import ISO_DAY
 from shoal.decimals import exact
 from shoal.errors import OptionError
+from shoal.text import Message
 
 
 def parse_domains(texts: Iterable[str]) -> dict[str, tuple[Decimal | str, Decimal | str]]:
@@ -24,13 +25,13 @@ def parse_domains(texts: Iterable[str]) -> dict[str, tuple[Decimal | str, Decima
             raise OptionError("domain-not-form-column-lo-hi", text=text)
         if name in domains:
             raise OptionError("domain-names-column-twice", column=name)
-        what = f"--domain '{text}': a bound"
+        what = Message.of("bound-of-domain", text=text)
         first, last = (side if ISO_DAY.match(side) else _number(side, what) for side in (lo, hi))
         domains[name] = (first, last)
     return domains
 
 
-def _number(text: str, what: str) -> Decimal:
+def _number(text: str, what: Message) -> Decimal:
     exact(text, what)
     return Decimal(text.strip())
 

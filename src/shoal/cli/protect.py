@@ -24,6 +24,7 @@ from shoal.cli.output import (
     worded,
 )
 from shoal.errors import OptionError
+from shoal.text import counted
 
 if TYPE_CHECKING:
     from shoal.method.method import Method
@@ -170,7 +171,7 @@ def protect(typed: Mapping[str, Any]) -> None:
     source = opened(typed["data"], delivery, **arguments)
     if typed["columns"]:
         arguments["columns"] = options.column_names(typed["columns"], source.table.names)
-    seen: list[str] = []
+    seen: set[tuple[str, bool]] = set()
 
     def work() -> Published | None:
         with progress_bar() as show:
@@ -240,9 +241,8 @@ def _share_words(found: ExpectedNoise) -> str:
         return f"{alone}; measured with no other column"
     with_others = [noise for _, noise in found.pairs]
     least, most = _percent(min(with_others)), _percent(max(with_others))
-    columns = "column" if len(with_others) == 1 else "columns"
     spread = least if least == most else f"{least} to {most}"
-    return f"{alone}; joint shares with {len(with_others)} other {columns} ± {spread}"
+    return f"{alone}; joint shares with {counted(len(with_others), 'other column')} ± {spread}"
 
 
 def _percent(share: float) -> str:

@@ -21,7 +21,7 @@ from shoal.studio.preview import waiting
 from shoal.studio.recipe import RAKED, typed
 from shoal.studio.rendering import fragment, render
 from shoal.studio.scales import PLACES
-from shoal.text import Message, listed
+from shoal.text import Message, counted, listed
 
 WINDOW = 40
 ENCODINGS = ("utf-8", "latin-1", "cp1252", "utf-16")
@@ -190,7 +190,7 @@ def status(desk: Desk, attribute: Attribute) -> tuple[str, str]:
     if not kind.ordered and attribute.tree is None and attribute.type != "boolean":
         return "warn", "needs a list"
     if count := outside(desk, attribute):
-        return "bad", f"{count:,} value{'s' if count > 1 else ''} outside"
+        return "bad", f"{counted(count, 'value')} outside"
     origin = source_of(attribute)
     if origin == RECORDS:
         return "warn", "from the data"

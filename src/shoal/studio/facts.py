@@ -31,7 +31,7 @@ from shoal.report.subject import of_release
 from shoal.report.words import explanation
 from shoal.studio.scales import Scale
 from shoal.taxonomy import Taxonomy
-from shoal.text import Message, roughly
+from shoal.text import Message, counted, roughly
 
 _BINS = 36
 _LISTED = 200
@@ -239,7 +239,7 @@ def _four(measured: Mapping[str, Any], release: Release, quasi: Sequence[str]) -
     crowd, note = risk.get("actual_k"), "rows alike in all columns"
     if of_table and names and not release.linked:
         crowd = check(release.data, quasi=names).k
-        note = f"rows alike in {len(names)} column{'s' if len(names) > 1 else ''} that others may know"
+        note = f"rows alike in {counted(len(names), 'column')} that others may know"
     return [
         _number("Averages move by", None if shift is None else roughly(shift), "of their spread, at most"),
         _number(

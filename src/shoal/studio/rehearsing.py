@@ -55,8 +55,8 @@ class Another:
             table, schema = self._read[1]
             prepare(table, look=self._memory.look, **{**asked, "schema": schema})
         except ShoalError as error:
-            found = (named(one, self.path, self.name) for one in error.problems)
-            return tuple(Message.of("in-another-table", name=self.name, reason=one) for one in found)
+            wrong = (named(one, self.path, self.name) for one in error.problems)
+            return tuple(Message.of("in-another-table", name=self.name, reason=one) for one in wrong)
         return ()
 
 

@@ -88,12 +88,12 @@ def refusal(method: Method, in_memory: Message = IN_MEMORY) -> Message | None:
     return None
 
 
-def _nearest(method: Method) -> str:
+def _nearest(method: Method) -> Message:
     """Methods that promise the like of it and have an engine."""
     if method.strata and way_of(replace(method, strata=None)):
-        return "it without strata"
+        return Message("it-without-strata")
     of_noise = any("dp" in case.model for case in ENTRIES[method.mechanism].claim.cases)
-    return "ranking-dp or tree-dp" if of_noise else "swap-ranking"
+    return Message.of("one-of-methods", methods=("ranking-dp", "tree-dp") if of_noise else ("swap-ranking",))
 
 
 def check_engine(prepared: Preparation, in_memory: Message = IN_MEMORY) -> None:

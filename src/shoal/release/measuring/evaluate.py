@@ -123,7 +123,7 @@ def _cut(pair: Pair, asked: Asked, before: Values, after: Values) -> tuple[Cut, 
 def _codes_of(taxonomy: Taxonomy, name: str, which: str, texts: Sequence[str]) -> dict[str, int]:
     codes = taxonomy.encode(
         np.array(texts, dtype=object),
-        f"column '{name}' of the {which} table",
+        Message.of("column-of-original" if which == "original" else "column-of-released", column=name),
         concepts=which != "original",
         missing=MISSING,
     )
