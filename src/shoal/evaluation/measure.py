@@ -316,8 +316,3 @@ def _average(lines: Iterable[Mapping[str, Any]], key: str) -> float | None:
 
 def _log10(value: float | None) -> float | None:
     return math.log10(value) if value else None
-
-
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(f"'{name}'" for name in names[:8])
-    return f"{shown} and {len(names) - 8} more" if len(names) > 8 else shown
