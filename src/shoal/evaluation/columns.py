@@ -21,6 +21,7 @@ from shoal.evaluation.anonymity import as_arrow
 from shoal.evaluation.pair import Pair
 from shoal.io import Table
 from shoal.taxonomy import Taxonomy
+from shoal.text import Message
 
 Numbers = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -175,8 +176,8 @@ def _nominal(pair: Pair, name: str) -> Nominal:
     return Nominal(name, codes["before"], after, codes["published"], size, taxonomy, gone)
 
 
-def _what(name: str, which: str) -> str:
-    return f"column '{name}' of the {'original' if which == 'before' else 'released'} table"
+def _what(name: str, which: str) -> Message:
+    return Message.of("column-of-original" if which == "before" else "column-of-released", column=name)
 
 
 def texts_of(table: Table, name: str) -> Any:
