@@ -61,6 +61,7 @@ def report(
     """
     from shoal.columns.declaration import read_declared
     from shoal.method.verdict import public_verdict
+    from shoal.release.measuring.calls import in_memory_because
     from shoal.release.measuring.pages import report_in_parts
     from shoal.report import bundle_report
     from shoal.report.subject import of_bundle
@@ -76,8 +77,7 @@ def report(
     where = options.where({"engine": engine, "master": master, "conf": conf})
     subject = of_bundle(bundle, on_disk=True)
     tables = [subject.table.path] if original is None else [original, subject.table.path]
-    obstacle = "target: a classifier learns from whole tables" if target is not None else ""
-    runners = where.runners(tables, obstacle)
+    runners = where.runners(tables, in_memory_because({"target": target}))
     records: Table | Runner | None = None if original is None or runners is None else runners[0]
 
     def work() -> str:
