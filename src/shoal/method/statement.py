@@ -467,11 +467,11 @@ def domain_words(facts: Mapping[str, str]) -> str:
     return f"{found}, or missing" if "missing" in facts else found
 
 
-def _steps(circumstances: Circumstances) -> Iterable[Message | str]:
+def _steps(circumstances: Circumstances) -> Iterable[Message]:
     """What is said about the way from the file to the method."""
     for step in circumstances.steps:
-        yield Message.of("as-sentence", said=capital(str(step)))
-    if circumstances.weight:
+        yield Message("before-protection", {**step.facts, "step": step.code, "said": capital(str(step))})
+    if circumstances.weight is not None:
         yield circumstances.weight
 
 
