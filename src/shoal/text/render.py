@@ -83,7 +83,7 @@ def catalogue() -> Mapping[str, tuple[str, ...]]:
 
 
 def render(code: str, facts: Mapping[str, Any], flag: Flag | None = None) -> str:
-    """The sentence of a code.
+    """The sentence of a code; what no catalogue knows, as of an extension, is a sentence itself.
 
     Args:
         flag: gives the flags of options; without it, they are spelled as those of the library.
@@ -92,6 +92,8 @@ def render(code: str, facts: Mapping[str, Any], flag: Flag | None = None) -> str
     >>> render("k-least-1", facts), render("k-least-1", facts, "--{}".format)
     ('k must be at least 1, got 0.', '--k must be at least 1, got 0.')
     """
+    if code not in catalogue():
+        return code
     writer = _Writer(facts, flag)
     sentence = ": ".join(writer.written(part) for part in catalogue()[code])
     return f"{sentence}{writer.added()}{writer.own_flag()}"
@@ -99,7 +101,7 @@ def render(code: str, facts: Mapping[str, Any], flag: Flag | None = None) -> str
 
 def way_out(code: str, facts: Mapping[str, Any]) -> str:
     """What the sentence of a code says to do: a guess at what was meant, or what follows its colon; or nothing."""
-    parts, writer = catalogue()[code], _Writer(facts, None)
+    parts, writer = catalogue().get(code, ()), _Writer(facts, None)
     guess = next((found for part in parts if (found := writer.guess(part))), "")
     return guess or (writer.written(parts[1]) if len(parts) > 1 else "")
 
