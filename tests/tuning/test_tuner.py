@@ -107,7 +107,9 @@ def test_settings_that_are_refused_are_reported_and_the_others_run() -> None:
     reasons = {str(setting): reason for setting, reason in found.refused.items()}
     assert "needs k of at least 3" in str(reasons["idp-cbls, k = 2"])
     assert "larger than the number of records" in str(reasons["ranking-dp, k = 500"])
-    assert "needs k of at least 3" in next(note for note in found.notes if note.startswith("idp-cbls, k = 2: "))
+    assert "needs k of at least 3" in next(
+        note for note in found.notes if note.startswith("idp-cbls, k = 2: ")
+    )
     assert {str(row.setting) for row in found.rows} == {
         "idp-cbls, k = 40",
         "ranking-dp, k = 2",
