@@ -70,17 +70,20 @@ class ShoalError(Coded, Exception):
     @property
     def column(self) -> str | None:
         """The column it is about, None for none."""
-        return self._known("column")
+        found: str | None = self._known("column")
+        return found
 
     @property
     def row(self) -> int | None:
         """The row it is about, counted from 1."""
-        return self._known("row")
+        found: int | None = self._known("row")
+        return found
 
     @property
     def option(self) -> str | None:
         """The option of the library that is wrong, or that is the way out."""
-        return self._known("option")
+        found: str | None = self._known("option")
+        return found
 
     @property
     def fix(self) -> str:
