@@ -436,8 +436,8 @@ def _record(out: Path, only: Sequence[str]) -> None:
             write_tables(Path(made))
             found = library_errors(Path(made))
         # apart, because sentences and codes do not change in the same moves
-        said = {name: [one.pop("sentence") for one in problems] for name, problems in found.items()}
-        for file, content in (("library_sentences.json", said), ("library_errors.json", found)):
+        sentences = {name: [one.pop("sentence") for one in problems] for name, problems in found.items()}
+        for file, content in (("library_sentences.json", sentences), ("library_errors.json", found)):
             text = json.dumps(content, indent=1, ensure_ascii=False, sort_keys=True).replace(made, "")
             (out / file).write_text(text, "utf-8")
 
@@ -551,22 +551,24 @@ def main() -> None:
     if len(arguments.checkouts) != 2:
         parser.error("name two checkouts or commits, BEFORE and AFTER.")
     with contextlib.ExitStack() as stack:
-        made = (arguments.keep and arguments.keep.resolve()) or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="golden-")))
-        sides = [made / "before", made / "after"]
+        keep = arguments.keep or stack.enter_context(tempfile.TemporaryDirectory(prefix="golden-"))
+        before, after = (Path(keep).resolve() / side for side in ("before", "after"))
         codes = [stack.enter_context(checkout(given)) for given in arguments.checkouts]
-        running = [started(code, side, arguments.only) for code, side in zip(codes, sides, strict=True)]
+        running = [
+            started(code, side, arguments.only) for code, side in zip(codes, (before, after), strict=True)
+        ]
         if any([one.wait() for one in running]):
             raise SystemExit("a recording failed: see above.")
         import shoal
 
-        found = differences(*sides, arguments.gained)
+        found = differences(before, after, arguments.gained)
         for one in found:
             print(f"\n{one.name}")
             print("\n".join(f"  {line}" for line in one.lines[:_SHOWN_LINES]))
         calls, bundles = (
-            len(list(sides[1].glob(pattern))) for pattern in ("*/terminal.txt", "*/out/statement.json")
+            len(list(after.glob(pattern))) for pattern in ("*/terminal.txt", "*/out/statement.json")
         )
-        bare = [] if arguments.only else unreleased(sides[1], [method.name for method in shoal.methods()])
+        bare = [] if arguments.only else unreleased(after, [method.name for method in shoal.methods()])
         if bare:
             print(f"never released, so not compared: {', '.join(bare)}")
         print(f"{calls} calls, {bundles} bundles, {len(found)} files differ")

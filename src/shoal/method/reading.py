@@ -12,8 +12,8 @@ from typing import Any
 from shoal.columns.circumstances import MOST_EPSILON, Declared, Recorded
 from shoal.decimals import exact
 from shoal.errors import InputError
+from shoal.method.claims import StatementTerms
 from shoal.method.models import MODELS, Adjacency
-from shoal.method.statement import Terms
 from shoal.method.verdict import DATA_DEPENDENT, Reason, too_much
 from shoal.text import Message, catalogue
 
@@ -66,13 +66,13 @@ def statement_fields(plain: object, where: str) -> dict[str, Any]:
     return found
 
 
-def _terms(plain: Mapping[str, Any], texts: Mapping[str, tuple[str, ...]], where: str) -> Terms:
+def _terms(plain: Mapping[str, Any], texts: Mapping[str, tuple[str, ...]], where: str) -> StatementTerms:
     """What a statement says, by codes; of a version that wrote sentences only, those that are known by heart."""
     if "terms" not in plain:
-        return Terms(**{name: tuple(map(_recognised, said)) for name, said in texts.items()})
+        return StatementTerms(**{name: tuple(map(_recognised, said)) for name, said in texts.items()})
     terms = plain["terms"]
     try:
-        return Terms(**{name: _messages(terms[name], texts[name]) for name in _TERMS})
+        return StatementTerms(**{name: _messages(terms[name], texts[name]) for name in _TERMS})
     except (KeyError, TypeError, ValueError, IndexError):
         raise InputError("is-damaged-cannot-be", where=where, key="terms", plain=_shown(terms)) from None
 

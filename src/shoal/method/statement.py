@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -21,9 +21,9 @@ from shoal.columns.lattice import Lattice
 from shoal.columns.unit import unit_words
 from shoal.decimals import decimal_text
 from shoal.display import displayed
-from shoal.errors import ClaimError, InputError, OptionError, plain_facts
+from shoal.errors import ClaimError, InputError, OptionError
 from shoal.method.budget import Plan
-from shoal.method.claims import Promise
+from shoal.method.claims import Promise, StatementTerms
 from shoal.method.method import Method
 from shoal.method.models import MODELS, Adjacency, Model, ModelFacts
 from shoal.method.parts import CANNOT_CHECK, three_parts
@@ -44,44 +44,6 @@ from shoal.text import Message, capital
 FORMAT = 2
 # what a statement says of every release: tables are written at once, and nobody waits for an answer
 TIMING = "not-covered"
-
-
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """What a statement says one by one, each a code with plain facts.
-
-    Attributes:
-        conditions: what the promise needs, and how it was kept.
-        data_dependent: choices that looked at the records.
-        not_promised: what a reader might wrongly take the promise for.
-        steps: what was done to every record before protection, and what became of its survey weight.
-    """
-
-    conditions: tuple[Message, ...] = ()
-    data_dependent: tuple[Message, ...] = ()
-    not_promised: tuple[Message, ...] = ()
-    steps: tuple[Message, ...] = ()
-
-    @classmethod
-    def of(cls, **said: Iterable[Message | str]) -> Terms:
-        """The terms with their facts as a file holds them; what a stage from outside says is a text."""
-        return cls(**{name: tuple(map(_plain_message, messages)) for name, messages in said.items()})
-
-    def with_conditions(self, more: Iterable[Message | str]) -> Terms:
-        return replace(self, conditions=(*self.conditions, *map(_plain_message, more)))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {
-            name: _coded(getattr(self, name))
-            for name in ("conditions", "data_dependent", "not_promised", "steps")
-        }
-
-
-def _plain_message(said: Message | str) -> Message:
-    if isinstance(said, str):
-        return Message.of("unknown", text=said)
-    return Message(said.code, plain_facts(said.facts))
 
 
 @displayed(summaries.of_statement)
@@ -118,7 +80,7 @@ class PrivacyStatement:
     spending: dict[str, Fraction | None]
     adjacency: Adjacency | None
     unit: str
-    terms: Terms
+    terms: StatementTerms
     obstacles: tuple[Reason, ...]
     method: str
     settings: dict[str, Any]
@@ -422,7 +384,7 @@ def state(
         spending=_stated(spending, factor, private),
         adjacency=adjacency if facts.budgeted else None,
         unit=unit,
-        terms=Terms.of(
+        terms=StatementTerms.of(
             conditions=(
                 *_conditions(method, facts, circumstances, per_person, len(lattices), budget),
                 *plan.conditions,
